@@ -39,7 +39,7 @@ export const Kind = {
 export const HelloFlag = {
   /** The client pairs by token, which earlier versions did. */
   token: 1,
-  /** Records follow without waiting for the answer (the peer is remembered). */
+  /** Records, or the bytes of a race's winner, follow without waiting for an answer. Earlier versions said so of flows, too. */
   early: 2,
   // 4 was told by connections that are paired by token.
   /** A probe's: the source is that of the flow's first connection, beside which it is asked. */
@@ -49,6 +49,9 @@ export const HelloFlag = {
 export const AnswerFlag = {
   /** Other processes may accept on the same address: only the first connection starts a flow. */
   shared: 1,
+  // 2 was told by servers that pair by token.
+  /** To a second connection: this process has its first. */
+  joined: 4,
 } as const;
 
 /** Why a hello was refused. */

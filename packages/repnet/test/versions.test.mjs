@@ -13,6 +13,7 @@ import {
   decodeHello,
   encodeAnswer,
   encodeHello,
+  HELLO_BYTES,
   Kind,
   RecordParser,
   Refusal,
@@ -76,8 +77,8 @@ test('a client of version 1: its flow is joined by both connections, and answere
   assert.deepEqual([repnet.stats().earlierPeers, sockets.length], [1, 1]);
 });
 
-/** A server that answers what one of version 1 did, and this client. */
-test('a server of version 1: the answer joins the flow, whose records are of version 1', async (t) => {
+/** A server that answers what one of version 1 did: its ports, and what it has heard on each. */
+async function firstServer(t) {
   const seen = { first: Buffer.alloc(0), second: Buffer.alloc(0) };
   const listen = async (name, port, answers) => {
     const server = net.createServer((socket) => {
@@ -98,13 +99,28 @@ test('a server of version 1: the answer joins the flow, whose records are of ver
     answer.writeUInt16BE(port, 16);
     return answer;
   });
-  const socket = repnet.connect({ host: HOST, port, replicaPort, replicate: 'flow' });
+  return { port, replicaPort, seen };
+}
+
+test('a server of version 1, for which the application vouches: the answer joins the flow, whose records are of version 1', async (t) => {
+  const { seen, ...ports } = await firstServer(t);
+  const socket = repnet.connect({ host: HOST, ...ports, replicate: 'flow', peer: 'repnet' });
   t.after(() => socket.destroy());
   socket.end('request');
-  const records = () => seen.second.subarray(76).toString('hex');
+  const records = () => seen.second.subarray(HELLO_BYTES).toString('hex');
   await until(() => records() === FIRST.records, 'the records of version 1');
   assert.equal(seen.first.toString(), 'request');
   assert.deepEqual([repnet.stats().earlierPeers, repnet.stats().foreignPeers], [1, 0]);
+});
+
+test('a server of version 1, which proves nothing, hears a hello and no more on its second port', async (t) => {
+  const { seen, ...ports } = await firstServer(t);
+  const socket = repnet.connect({ host: HOST, ...ports, replicate: 'flow' });
+  t.after(() => socket.destroy());
+  socket.end('request');
+  await until(() => repnet.stats().copiesFailed === 1, 'the second connection is given up');
+  await until(() => seen.first.toString() === 'request', 'the request on the first');
+  assert.equal(seen.second.length, HELLO_BYTES);
 });
 
 const isKnown = ({ host, port }) => recallPeer(peerKey(host, port, port + 1))?.kind === 'repnet';

@@ -17,7 +17,7 @@ const MAGIC = '9e5265704e6574';
 const DATA = 1;
 const STOP = 2;
 const END = 4;
-const EARLY = 2;
+const JOINED = 4;
 
 before(() => {
   Object.assign(defaults, { waitTimeout: 300, pairTimeout: 1_000 });
@@ -52,13 +52,13 @@ function hello(bytes) {
 function answer(bytes) {
   assert.equal(bytes.toString('hex', 0, 8), `${MAGIC}81`);
   assert.equal(bytes[11], 0);
-  assert.equal(bytes.readUIntBE(18, 6), 0);
   return {
     refusal: bytes[8],
     flags: bytes[9],
     version: bytes[10],
     threshold: bytes.readUInt32BE(12),
     port: bytes.readUInt16BE(16),
+    tellsLife: bytes.readUIntBE(18, 6) !== 0,
   };
 }
 
@@ -178,10 +178,11 @@ test('the replica carries the same in records, and the total at the end', async 
   const down = bytes(1, 'down').subarray(ANSWER);
   assert.deepEqual(answer(bytes(1, 'down')), {
     refusal: 0,
-    flags: 0,
+    flags: JOINED,
     version: 2,
     threshold: 100_000,
     port: relay.port,
+    tellsLife: true,
   });
   for (const direction of [up, down]) {
     assert.equal(stream(direction), 'request');
@@ -192,48 +193,18 @@ test('the replica carries the same in records, and the total at the end', async 
   }
 });
 
-test('a server that is not known gets the hello alone, and records only when it has answered', async (t) => {
-  const { log, bytes, dial } = await captured(t);
-  const client = dial();
-  client.socket.write('secret');
-  await until(() => stream(bytes(1, 'up').subarray(HELLO)) === 'secret', 'the replica has caught up');
-  assert.equal(hello(bytes(1, 'up')).flags & EARLY, 0);
-  const replica = log.filter(({ copy }) => copy === 1);
-  const answered = replica.findIndex(({ direction }) => direction === 'down');
-  const before = replica.slice(0, answered).map((each) => each.bytes);
-  assert.equal(Buffer.concat(before).length, HELLO);
-  assert.equal(replica[answered].bytes.length >= ANSWER, true);
-});
-
-test('a server that is known gets records with the hello, before it has answered', async (t) => {
-  const { bytes, dial } = await captured(t, {
-    // Nothing of what the server says on the replica arrives.
-    faults: [{ copy: 1, direction: 'down', kind: 'stall', at: 0 }],
+for (const peer of ['auto', 'repnet'])
+  test(`a server gets the hello alone, and records only when it has answered (peer: '${peer}')`, async (t) => {
+    const { log, bytes, dial } = await captured(t);
+    const client = dial({ peer });
+    client.socket.write('secret');
+    await until(() => stream(bytes(1, 'up').subarray(HELLO)) === 'secret', 'the replica has caught up');
+    const replica = log.filter(({ copy }) => copy === 1);
+    const answered = replica.findIndex(({ direction }) => direction === 'down');
+    const before = replica.slice(0, answered).map((each) => each.bytes);
+    assert.equal(Buffer.concat(before).length, HELLO);
+    assert.equal(replica[answered].bytes.length >= ANSWER, true);
   });
-  const client = dial({ peer: 'repnet' });
-  client.socket.write('early');
-  await until(() => stream(bytes(1, 'up').subarray(HELLO)) === 'early');
-  assert.notEqual(hello(bytes(1, 'up')).flags & EARLY, 0);
-  assert.equal(bytes(1, 'down').length, 0);
-});
-
-test('the answer is remembered: the second flow to a server is early, the first was not', async (t) => {
-  const { log, bytes, dial } = await captured(t);
-  for (const text of ['one', 'two']) {
-    const client = dial();
-    client.socket.write(text);
-    await until(() => client.text === text);
-    await until(() => repnet.stats().flowsPaired === (text === 'one' ? 1 : 2));
-    client.socket.destroy();
-  }
-  await until(() => bytes(1, 'up').includes('two'));
-  const ports = [...new Set(log.map(({ port }) => port))];
-  const flags = ports.map((port) => {
-    const up = log.filter((each) => each.port === port && each.copy === 1 && each.direction === 'up');
-    return hello(Buffer.concat(up.map((each) => each.bytes))).flags & EARLY;
-  });
-  assert.deepEqual(flags, [0, EARLY]);
-});
 
 test('stop: the receiver of a copy that trails says how far it has come, and no more of that message is doubled', async (t) => {
   const LONG = 60_000;

@@ -19,7 +19,7 @@ import {
   setConnecting,
 } from '../socket-internals.js';
 import { channels, counters, notePeerVersion } from '../stats.js';
-import { decodeAnswer } from '../wire.js';
+import { ANSWER_BYTES, type Answer, decodeAnswer } from '../wire.js';
 import type { Address } from './address.js';
 import type { Attempt, AttemptOptions, AttemptSink } from './attempt.js';
 import { Destination } from './destination.js';
@@ -36,11 +36,21 @@ import {
 import { flowHello } from './flow-hello.js';
 import { Hedge } from './hedge.js';
 import { LateFirst } from './late-first.js';
+import { LateSecond } from './late-second.js';
 import type { Peer } from './peers.js';
 import { nextPort } from './ports.js';
-import { noteAnswer, noteNoAnswer, noteSilence, noteUnanswered, noteUnreachable } from './server-report.js';
+import {
+  isProved,
+  noteAnswer,
+  noteNoAnswer,
+  noteSilence,
+  noteUnanswered,
+  noteUnreachable,
+} from './server-report.js';
 
 const PORT_ATTEMPTS = 5;
+/** Times `pairTimeout` for which a known server may answer a flow whose first connection is lost. */
+const MOST_WAITS = 10;
 
 export class FlowDial implements Attachment, AttemptSink, FlowClient {
   readonly native = false;
@@ -86,13 +96,14 @@ export class FlowDial implements Attachment, AttemptSink, FlowClient {
     flow.peerKnown = this.#known !== undefined;
     flow.joined = false;
     flow.tx.taken = false;
-    flow.early = this.#known !== undefined;
     if (this.#known !== undefined && this.#known.threshold > 0) flow.peerThreshold = this.#known.threshold;
     flow.client = this;
     return flow;
   }
 
   copyLost(leg: Leg, error: NodeJS.ErrnoException | undefined): boolean {
+    // Refused, or lost before it was answered.
+    if (leg.copy === REPLICA && this.flow.tx.copies[REPLICA] === 'pending') counters.copiesFailed++;
     return this.#lost(leg.copy, error as ConnectionError | undefined);
   }
 
@@ -107,6 +118,11 @@ export class FlowDial implements Attachment, AttemptSink, FlowClient {
 
   keepForFirst(archive: Archive): void {
     this.#kept = archive;
+  }
+
+  keepSecond(leg: Leg, archive: Archive | undefined, total: number): void {
+    const { pairTimeout } = this.#target.replication;
+    new LateSecond(leg, archive, total, pairTimeout, (bytes) => this.#proved(leg, bytes) !== undefined);
   }
 
   firstBytes(): void {
@@ -179,13 +195,27 @@ export class FlowDial implements Attachment, AttemptSink, FlowClient {
     this.#timer ??= patientTimeout(() => this.#timeout(flow), pairTimeout);
   }
 
-  /** A connection that is still pending after T is abandoned; the server remembers the pair for longer. */
-  #timeout(flow: Flow): void {
+  /**
+   * Abandons a connection that is still pending after `pairTimeout`; the server remembers the pair
+   * for longer. A handshake is the system's work and an answer that of a process, which may be busy:
+   * a server that is known has as long as the first connection carries the flow, and `MOST_WAITS`
+   * times as long if that is lost. `times`: how often `pairTimeout` has passed.
+   */
+  #timeout(flow: Flow, times = 1): void {
     if (flow !== this.flow || flow.closed) return;
-    if (flow.tx.copies[REPLICA] === 'pending') {
-      if (flow.legs[REPLICA] !== undefined) noteSilence(this.#target, this.#known);
-      this.#giveUp(REPLICA);
-    } else if (flow.tx.copies[PRIMARY] === 'pending' && flow.tx.copies[REPLICA] === 'open')
+    const [first, second] = flow.tx.copies;
+    if (second === 'pending') {
+      const isEstablished = flow.legs[REPLICA] !== undefined;
+      if (isEstablished && times === 1) {
+        counters.copiesFailed++;
+        noteSilence(this.#target, this.#known);
+      }
+      const mayAnswer = isEstablished && this.#known !== undefined;
+      const isOver = first === 'pending' || (first === 'gone' && times >= MOST_WAITS);
+      if (!mayAnswer || isOver) return this.#giveUp(REPLICA);
+      const { pairTimeout } = this.#target.replication;
+      this.#timer = patientTimeout(() => this.#timeout(flow, times + 1), pairTimeout);
+    } else if (first === 'pending' && second === 'open')
       // By itself it is a plain connection, which has as long as the system gives it.
       this.#giveUp(PRIMARY);
   }
@@ -229,8 +259,6 @@ export class FlowDial implements Attachment, AttemptSink, FlowClient {
       const chosen = destination.address === undefined;
       if (chosen) destination.chosen(leg.remoteAddress);
       flow.open(leg);
-      const replica = flow.legs[REPLICA];
-      if (replica !== undefined && flow.early && flow.tx.copies[REPLICA] === 'pending') flow.open(replica);
       this.#settle();
       if (this.#socket.connecting) connected(this.#socket, this.#target, this.#startTime);
       if (chosen && !flow.closed) {
@@ -240,21 +268,10 @@ export class FlowDial implements Attachment, AttemptSink, FlowClient {
       }
       return;
     }
-    const { early } = flow;
     flow.receiver.expectAnswer(leg);
-    const hello = flowHello(this.#target, leg, early);
-    // Until the server has taken it nothing is said on it that the first connection does not say, too.
-    if (early && flow.tx.copies[PRIMARY] === 'open') {
-      flow.open(leg, hello);
-      this.#settle();
-      return;
-    }
-    const sent = (error?: Error | null) => {
+    leg.send([flowHello(this.#target, leg)], (error) => {
       if (error) leg.destroy(error);
-    };
-    // The first may be established in this same turn: then hello and data leave together.
-    if (early) leg.post([hello], sent);
-    else leg.send([hello], sent);
+    });
   }
 
   /** A server takes it for the flow's own, and not for a new one's, as long as the client waits for it while the flow is open. */
@@ -279,17 +296,8 @@ export class FlowDial implements Attachment, AttemptSink, FlowClient {
 
   answered(leg: Leg, bytes: Buffer): boolean {
     const { flow } = this;
-    const answer = bytes.length >= 24 ? decodeAnswer(bytes) : undefined;
+    const answer = this.#proved(leg, bytes);
     if (answer === undefined) {
-      noteNoAnswer(this.#target);
-      leg.destroy();
-      return false;
-    }
-    this.#understood = true;
-    noteAnswer(this.#target, answer);
-    flow.peerKnown = true;
-    flow.peerThreshold = answer.threshold;
-    if (answer.refusal !== 0) {
       leg.destroy();
       return false;
     }
@@ -303,6 +311,22 @@ export class FlowDial implements Attachment, AttemptSink, FlowClient {
     }
     if (channels.paired.hasSubscribers) channels.paired.publish({ socket: this.#socket });
     return true;
+  }
+
+  /** The answer in `bytes`, if the server has taken the second connection and proved itself on it. */
+  #proved(leg: Leg, bytes: Buffer): Answer | undefined {
+    const answer = bytes.length >= ANSWER_BYTES ? decodeAnswer(bytes) : undefined;
+    if (answer === undefined) {
+      noteNoAnswer(this.#target);
+      return undefined;
+    }
+    this.#understood = true;
+    noteAnswer(this.#target, answer);
+    this.flow.peerKnown = true;
+    this.flow.peerThreshold = answer.threshold;
+    const vouched = this.#target.replication.peer === 'repnet';
+    const proves = answer.refusal === 0 && isProved(this.#target, leg.remoteAddress ?? '', answer, vouched);
+    return proves ? answer : undefined;
   }
 
   attemptFailed(attempt: Attempt, error: ConnectionError | undefined): void {
@@ -345,6 +369,12 @@ export class FlowDial implements Attachment, AttemptSink, FlowClient {
       this.#connectError = chosenHere ? withoutLocal(error) : error;
     flow.tx.lose(copy);
     flow.rx.lose(copy);
+    // A refused first port ends the flow, as with net, whoever may be on the second.
+    if (copy === PRIMARY && error?.code === 'ECONNREFUSED' && flow.tx.copies[REPLICA] === 'pending') {
+      this.#hedge?.stop();
+      this.#giveUp(REPLICA);
+      return true;
+    }
     if (
       copy === PRIMARY &&
       this.#attempts[REPLICA] === undefined &&

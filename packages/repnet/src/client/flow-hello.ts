@@ -1,18 +1,16 @@
 /** The first bytes on the second connection of a flow. */
 import type { Leg } from '../flow/leg.js';
 import type { DialTarget } from '../socket-internals.js';
-import { encodeHello, HelloFlag, Kind } from '../wire.js';
+import { encodeHello, Kind } from '../wire.js';
 import { newToken } from './dialing.js';
 
-/** `early`: records follow at once. */
 export function flowHello(
   { net, replication }: DialTarget,
   leg: Pick<Leg, 'localAddress' | 'localPort' | 'remoteAddress'>,
-  early: boolean,
 ): Buffer {
   return encodeHello({
     kind: Kind.replica,
-    flags: early ? HelloFlag.early : 0,
+    flags: 0,
     threshold: replication.threshold,
     token: newToken(),
     sourceAddress: leg.localAddress ?? '',

@@ -4,8 +4,18 @@
  */
 import type { DialTarget } from '../socket-internals.js';
 import { counters } from '../stats.js';
-import type { Answer } from '../wire.js';
-import { type Peer, peerKey, rememberPeer, strikePeer, TRANSLATED } from './peers.js';
+import { type Answer, AnswerFlag } from '../wire.js';
+import {
+  forgetLife,
+  lifeKey,
+  noteLife,
+  type Peer,
+  peerKey,
+  recallPeer,
+  rememberPeer,
+  strikePeer,
+  TRANSLATED,
+} from './peers.js';
 
 export function serverKey({ net, replication }: DialTarget): string {
   return peerKey(net.host, net.port, replication.replicaPort);
@@ -22,6 +32,27 @@ export function noteAnswer(target: DialTarget, { port, refusal, flags, threshold
   // Another first port: only that it has joined the flow shows that it is the same server's.
   if (!ours && refusal !== 0) rememberPeer(serverKey(target), 'other');
   else rememberPeer(serverKey(target), 'repnet', flags | (ours ? 0 : TRANSLATED), threshold);
+}
+
+/**
+ * Returns whether the accepting answer of the server at `address` proves that it is the server on
+ * the first port: it has the first connection of this flow, or lives a life that is known of it.
+ * `vouched`: the application says that the server is of this library, so that the first port is
+ * proof enough while no life is known. A server of an earlier build, which tells no life, proves
+ * nothing.
+ */
+export function isProved(target: DialTarget, address: string, answer: Answer, vouched: boolean): boolean {
+  const { flags, life, port } = answer;
+  const key = serverKey(target);
+  const { lives = [] } = recallPeer(key) ?? {};
+  if (life !== undefined && lives.includes(lifeKey(address, life))) return true;
+  if (life !== undefined && (flags & AnswerFlag.joined) !== 0) {
+    noteLife(key, address, life);
+    return true;
+  }
+  if (vouched && lives.length === 0) return port === target.net.port;
+  forgetLife(key);
+  return false;
 }
 
 /** What came in place of an answer is none. */

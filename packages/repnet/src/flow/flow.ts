@@ -44,6 +44,11 @@ export interface FlowClient {
   copyAbandoned(copy: Copy): void;
   /** The flow is closed, and the first connection still to come: `archive` is all that was written. */
   keepForFirst(archive: Archive): void;
+  /**
+   * The flow is closed, and the server has not answered on the second connection, `leg`. `total`
+   * bytes were written, which `archive` has if it is there.
+   */
+  keepSecond(leg: Leg, archive: Archive | undefined, total: number): void;
   /** `bytes` that should be an answer have come. False: no more is wanted of the copy. */
   answered(leg: Leg, bytes: Buffer): boolean;
   /** The first bytes of the peer are there. */
@@ -99,16 +104,14 @@ export class Flow implements LegSink {
   /** What the last connection that failed failed of. */
   lastError: NodeJS.ErrnoException | undefined;
   #linger: Linger | undefined;
-  /** Connections that were not answered while the flow was open are waited for no longer. */
-  #unanswered: NodeJS.Timeout | undefined;
   /** Closed, and what the second connection does not take the first has. */
   #stuck: NodeJS.Timeout | undefined;
-  /** Client side: what follows a hello need not wait for its answer. */
-  early = false;
   /** The peer has joined the two connections: it will not take the first, by itself, for the flow. */
   joined = true;
   /** Closed; the first connection is still to come, and carries all that was written if the second fails. */
   #firstHasRest = false;
+  /** Bytes of a closed flow for its second connection, should the server answer on it yet. */
+  #forSecond: Archive | undefined;
   /** Closed after its application was told that all is sent: what a connection has not taken yet goes on it. */
   #owesRest = false;
   /** The first connection, which brings nothing of a closed flow, and the peer may not know so yet. */
@@ -312,7 +315,7 @@ export class Flow implements LegSink {
     if (!reset && this.client !== undefined && this.tx.archived && this.#misleads(PRIMARY)) {
       this.#firstHasRest = true;
       this.client.keepForFirst(this.sender.takeArchive() ?? new Archive());
-    }
+    } else if (!reset && this.tx.archived && this.#awaitsAnswer) this.#forSecond = this.sender.takeArchive();
     this.sender.close();
     if (looks) this.#look();
     else this.#part(reset);
@@ -363,15 +366,24 @@ export class Flow implements LegSink {
         leg.sink = undefined;
         this.#empty = leg.unref();
         this.legs[copy] = undefined;
-      } else if (this.tx.copies[copy] === 'pending' && (reset || !this.early)) {
+      } else if (this.tx.copies[copy] === 'pending') {
         // Whoever has not answered may be a service of another kind, to which the end of a process is no reset.
         if (exiting && !reset) leg.close();
-        else leg.abort();
+        else if (reset || !this.#awaitsAnswer) leg.abort();
+        else {
+          this.client?.keepSecond(leg, this.#forSecond, this.tx.offset);
+          this.#forSecond = undefined;
+        }
         this.legs[copy] = undefined;
       } else if (reset) {
-        if (copy === REPLICA) this.sender.post(leg, [controlRecord(Control.reset, 0)], undefined);
-        this.legs[copy] = undefined;
-        leg.abort();
+        // A reset right behind the word would make the peer's next write fail before it has read that.
+        if (copy === REPLICA) {
+          this.sender.post(leg, [controlRecord(Control.reset, 0)], undefined);
+          this.letGo(leg);
+        } else {
+          this.legs[copy] = undefined;
+          leg.abort();
+        }
       } else if (!orderly) {
         if (copy === REPLICA && this.tx.total < 0)
           this.sender.post(leg, [controlRecord(Control.end, this.tx.offset)], undefined);
@@ -388,49 +400,36 @@ export class Flow implements LegSink {
         }
       }
     }
-    if (this.legs[PRIMARY] === undefined && this.legs[REPLICA] === undefined) return this.#settled();
+    this.#forSecond?.drop();
+    if (this.legs[PRIMARY] === undefined && this.legs[REPLICA] === undefined)
+      return this.#settled(this.tx.copies[REPLICA] === 'gone');
     // As the kernel does for a plain connection, what the peer has not taken yet is kept for it; it may be slow to read.
-    const carrying = COPIES.some((copy) => this.legs[copy] && this.tx.copies[copy] === 'open');
+    const carrying = !reset && COPIES.some((copy) => this.legs[copy] && this.tx.copies[copy] === 'open');
     const over = () => {
-      const unanswered = this.#isUnanswered;
       for (const copy of COPIES) {
         const leg = this.legs[copy];
         this.legs[copy] = undefined;
         // One that carries our end is not reset: what the peer has not read yet would be lost.
-        const carriesEnd = this.options.loser === 'fin' || this.tx.copies[copy] === 'open';
-        if (!carriesEnd || (copy === REPLICA && unanswered)) leg?.abort();
-        else leg?.close();
+        const carriesEnd = !reset && (this.options.loser === 'fin' || this.tx.copies[copy] === 'open');
+        if (carriesEnd) leg?.close();
+        else leg?.abort();
       }
       this.#settled();
     };
     this.#linger = startLinger(over, this.options.pairTimeout, carrying);
-    if (this.receives === 'reply' && carrying) this.#endUnanswered();
     const { [REPLICA]: second } = this.legs;
     if (spare && second !== undefined && second.backlog > 0) this.#endStuck(second);
   }
 
-  /**
-   * Client: nothing has come on the second connection of a flow on which the server has spoken. It is closed by RST, and before
-   * the server may have forgotten the flow: the kernel sends a hello that was lost for longer than that, and after an orderly
-   * close, too. It would begin the flow again. What it carries alone is not given up.
-   */
-  get #isUnanswered(): boolean {
-    const spoken = this.joined || this.receiver.ended || this.rx.delivered > 0;
-    if (this.receives !== 'reply' || !spoken || !this.legs[REPLICA]?.unheard) return false;
-    return this.tx.state !== 'CHOSEN' || this.tx.chosen !== REPLICA;
-  }
-
-  #endUnanswered(): void {
-    if (!this.legs[REPLICA]?.unheard) return;
-    this.#unanswered = setTimeout(() => {
-      if (this.#isUnanswered) {
-        this.legs[REPLICA]?.abort();
-        this.legs[REPLICA] = undefined;
-      }
-      this.#settled();
-      // The server has not spoken at all yet: both may be under way.
-      if (this.#linger !== undefined) this.#endUnanswered();
-    }, this.options.pairTimeout).unref();
+  /** Client: the first connection carries the flow, and the second is established and has had no answer yet. */
+  get #awaitsAnswer(): boolean {
+    const [first, second] = this.tx.copies;
+    return (
+      this.client !== undefined &&
+      first === 'open' &&
+      second === 'pending' &&
+      this.legs[REPLICA]?.unheard === true
+    );
   }
 
   /** The system has all of ours by the first connection, as it would with net. */
@@ -490,10 +489,11 @@ export class Flow implements LegSink {
 
   /**
    * A plain connection that may be established without our knowing: ended before the other has brought our bytes, it would
-   * be taken for the end of a stream without any.
+   * be taken for the end of a stream without any. Where the other is lost it is all that can bring them.
    */
   #misleads(copy: Copy): boolean {
-    return copy === PRIMARY && this.tx.copies[PRIMARY] === 'pending' && this.legs[REPLICA] !== undefined;
+    if (copy !== PRIMARY || this.tx.copies[PRIMARY] !== 'pending') return false;
+    return this.legs[REPLICA] !== undefined || (this.joined && this.tx.archived);
   }
 
   /**
@@ -532,7 +532,6 @@ export class Flow implements LegSink {
     if (this.joined) this.#empty?.close();
     else this.#empty?.abort();
     this.#empty = undefined;
-    clearTimeout(this.#unanswered);
     clearTimeout(this.#stuck);
     if (this.#linger !== undefined) {
       endLinger(this.#linger);

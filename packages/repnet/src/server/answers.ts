@@ -35,11 +35,11 @@ export class Answers {
   }
 
   /** `hello`: undefined if it is of a form that is not known here. */
-  answer(reason: RefusalReason, hello: Hello | undefined, tellsLife = false): Buffer {
+  answer(reason: RefusalReason, hello: Hello | undefined, tellsLife = false, flags = 0): Buffer {
     const { targetPort = this.#port, version = VERSION } = hello ?? {};
     return encodeAnswer({
       refusal: Refusal[reason],
-      flags: this.#owner[kShared] ? AnswerFlag.shared : 0,
+      flags: flags | (this.#owner[kShared] ? AnswerFlag.shared : 0),
       threshold: this.#replication.threshold,
       port: this.#ports.has(targetPort) ? targetPort : this.#port,
       version: Math.min(version, VERSION),

@@ -6,7 +6,7 @@ import type { Handle } from '../net-internals.js';
 import { defaults, isEnabled, type Replication } from '../options.js';
 import { attach, type Inner } from '../socket-internals.js';
 import { counters } from '../stats.js';
-import type { Hello } from '../wire.js';
+import { AnswerFlag, type Hello } from '../wire.js';
 import { Accepted } from './accept.js';
 import type { Answers } from './answers.js';
 import type { Limits } from './limits.js';
@@ -177,9 +177,10 @@ export class Pairing {
         return this.#answers.refuse(leg, 'late', hello);
       }
       this.#waiting.settle(known, 'paired', hello);
-      if (waiting instanceof Remains) return waiting.serve(leg, this.#answers.answer('none', hello), rest);
+      const joined = this.#answers.answer('none', hello, true, AnswerFlag.joined);
+      if (waiting instanceof Remains) return waiting.serve(leg, joined, rest);
       leg.ref();
-      waiting.pair(leg, hello, this.#answers.answer('none', hello), rest);
+      waiting.pair(leg, hello, joined, rest);
       return;
     }
     if (!this.#mayBegin(leg, hello)) {
@@ -218,7 +219,7 @@ export class Pairing {
     const accepted = this.#accepted(socket);
     this.#list(key, 'replica', accepted, hello);
     leg.ref();
-    const flow = accepted.begin(leg, hello, this.#answers.answer('none', hello));
+    const flow = accepted.begin(leg, hello, this.#answers.answer('none', hello, true));
     this.#sockets.announce(socket);
     if (this.#parts.owner.pauseOnConnect) flow.receiver.pause(leg, rest);
     else if (rest !== undefined && !leg.lost) leg.receive(rest);

@@ -1,6 +1,7 @@
 /** A flow between two applications over two connections of memory: the client's side of dialling, and the server's of pairing, in short. */
 
 import { LateFirst } from '../../dist/client/late-first.js';
+import { LateSecond } from '../../dist/client/late-second.js';
 import { RepnetError } from '../../dist/errors.js';
 import { Flow } from '../../dist/flow/flow.js';
 import { COPIES, PRIMARY, REPLICA } from '../../dist/flow/machine.js';
@@ -136,14 +137,14 @@ export class FlowPair {
   #late;
   #due;
 
-  /** `shapes`: of both paths; `delay`: ms after which the second begins; `early`: data follow the hello before its answer. */
-  constructor(time, script, { shapes, delay, early, threshold }) {
-    Object.assign(this, { time, script, early });
+  /** `shapes`: of both paths; `delay`: ms after which the second begins. */
+  constructor(time, script, { shapes, delay, threshold }) {
+    Object.assign(this, { time, script });
     this.options = { threshold, lull: 50, copyDelay: 0, pairTimeout: PAIR_TIMEOUT, loser: 'rst' };
     this.paths = COPIES.map((copy) => new MemoryPath(time, copy, shapes[copy]));
     const [client] = this.ends;
     client.flow = new Flow(client, this.options);
-    Object.assign(client.flow, { joined: false, early, client: this });
+    Object.assign(client.flow, { joined: false, client: this });
     client.flow.tx.taken = false;
     this.#dial(PRIMARY, 0);
     this.#dial(REPLICA, delay);
@@ -179,15 +180,12 @@ export class FlowPair {
     flow.legs[copy] = leg;
     if (copy === PRIMARY) {
       flow.open(leg);
-      const second = flow.legs[REPLICA];
-      if (second !== undefined && flow.early && flow.tx.copies[REPLICA] === 'pending') flow.open(second);
       if (client.connecting) client.connected();
       return;
     }
     flow.receiver.expectAnswer(leg);
     const hello = Buffer.alloc(HELLO_BYTES);
-    if (flow.early && flow.tx.copies[PRIMARY] === 'open') flow.open(leg, hello);
-    else leg.send([hello], (error) => error && leg.destroy(error));
+    leg.send([hello], (error) => error && leg.destroy(error));
   }
 
   answered(leg, bytes) {
@@ -237,6 +235,10 @@ export class FlowPair {
 
   keepForFirst(archive) {
     this.#kept = archive;
+  }
+
+  keepSecond(leg, archive, total) {
+    new LateSecond(leg, archive, total, PAIR_TIMEOUT, (bytes) => decodeAnswer(bytes)?.refusal === 0);
   }
 
   #openLate(leg) {
@@ -300,7 +302,7 @@ export class FlowPair {
     leg.sink = flow;
     if (!begins && flow.receiver.paused) leg.stopped = true;
     flow.open(leg, said);
-    if (!this.early) leg.flush();
+    leg.flush();
     if (begins) server.connected();
     if (rest === undefined) return;
     if (flow.receiver.paused) flow.receiver.pause(leg, rest);
