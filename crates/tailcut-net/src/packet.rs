@@ -101,6 +101,12 @@ impl Flags {
         let of_these = Flags::DATA.0 | Flags::TO_SENDER.0 | Flags::CONGESTION_EXPERIENCED.0;
         self.0 & of_these == Flags::CONGESTION_EXPERIENCED.0
     }
+    /// Those of a header that goes back to the sender of its packet: no acknowledgement is marked.
+    #[inline]
+    pub const fn is_returned(self) -> bool {
+        let of_these = Flags::DATA.0 | Flags::TO_SENDER.0 | Flags::CONGESTION_EXPERIENCED.0;
+        self.0 & of_these == Flags::TO_SENDER.0 | Flags::CONGESTION_EXPERIENCED.0
+    }
     /// Those that a header has.
     #[inline]
     pub const fn in_header(self) -> Flags {
@@ -200,6 +206,25 @@ impl Packet {
     #[inline]
     pub const fn is_trimmed(&self) -> bool {
         self.flags.is_trimmed()
+    }
+
+    /// Turns the header of a trimmed packet around, with its addresses exchanged.
+    #[inline]
+    pub fn returned(self) -> Packet {
+        Packet { key: self.key.reversed(), flags: self.flags | Flags::TO_SENDER, ..self }
+    }
+
+    /// Whether it is a header on its way back to the sender of its packet.
+    #[inline]
+    pub const fn is_returned(&self) -> bool {
+        self.flags.is_returned()
+    }
+
+    /// The header as it was before it was turned around.
+    #[inline]
+    pub fn before_return(self) -> Packet {
+        let flags = Flags(self.flags.0 & !Flags::TO_SENDER.0);
+        Packet { key: self.key.reversed(), flags, ..self }
     }
 
     /// The number that it carries by itself, if it carries one.
@@ -351,6 +376,20 @@ mod tests {
         assert_eq!((ack | Flags::FIRST).in_header(), ack);
         let data = Flags::DATA | Flags::WINDOW_REDUCED;
         assert_eq!(data.in_header(), data);
+    }
+
+    #[test]
+    fn a_header_goes_back_to_where_its_packet_came_from() {
+        let key = FlowKey::new(HostId(3), HostId(70), 1024, 5000);
+        let (options, flags) = (NO_OPTIONS, Flags::DATA | Flags::ACK);
+        let data =
+            Packet { key, connection: ConnectionId(0), seq: 9, options, wire_bytes: 1_538, flags };
+        let header = data.trimmed(84);
+        let back = header.returned();
+        assert_eq!([data, header, back].map(|p| p.is_trimmed()), [false, true, false]);
+        assert_eq!([data, header, back].map(|p| p.is_returned()), [false, false, true]);
+        assert_eq!((back.key.dst(), back.seq, back.wire_bytes), (HostId(3), 9, 84));
+        assert_eq!(back.before_return(), header);
     }
 
     #[test]

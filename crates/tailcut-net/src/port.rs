@@ -104,8 +104,8 @@ struct Cold {
     faults: Option<Box<Faults>>,
 }
 
-/// What an idle RED queue counts its idleness in: a full Ethernet frame with preamble and gap.
-const FULL_PACKET: u16 = 1538;
+/// A full Ethernet frame with preamble and gap: what an idle RED queue counts its idleness in.
+pub(crate) const FULL_PACKET: u16 = 1538;
 
 const BLANK: Entry = Entry {
     arrival: 0,

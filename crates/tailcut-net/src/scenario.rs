@@ -12,6 +12,7 @@ use crate::switch::SwitchSpec;
 use crate::topology::Graph;
 use crate::traffic::demand::Jobs;
 use crate::traffic::Flow;
+use crate::transport::tcp::WireSizes;
 
 /// One run, fully resolved.
 #[derive(Debug, Clone)]
@@ -48,12 +49,15 @@ impl Scenario {
 
     /// What its fabric is made of.
     pub fn parts(&self) -> Parts<'_> {
+        let segments = self.scheme.transport.segments();
+        let sizes = WireSizes::new(&segments, self.host.framing_overhead);
         Parts {
             graph: &self.graph,
             queue: self.scheme.queue.clone(),
             balance: self.scheme.balance.clone(),
             switch: self.switch.clone(),
             nic_queue: self.host.nic_queue,
+            full_packet: sizes.data(segments.mss.0).into(),
             faults: self.faults.clone(),
             seed: self.seed,
         }

@@ -28,6 +28,7 @@ WORDS = {
 }
 LOSSES = {
     "dropped": "dropped at {}: the queue is full",
+    "returned": "returned by {}: there is no room for its header either",
     "dead-link": "lost: {} is down",
     "under-way": "lost: {} went down",
     "corrupted": "corrupted on {}",

@@ -162,6 +162,8 @@ RARE = {
     "elephant_reroutes": "elephants rerouted (times)",
     "pauses": "links paused (times)",
     "deadlocked_links": "links in a deadlock",
+    "headers_returned": "headers returned to senders",
+    "headers_dropped": "headers and answers dropped",
 }
 """Totals that are shown where they are not zero."""
 HEADINGS = {

@@ -1,8 +1,10 @@
 """What a run was made on, and what it needed. Goes into ``run.json``, never into a table."""
 
 import contextlib
+import math
 import os
 import platform
+from collections.abc import Iterator
 from pathlib import Path
 
 
@@ -25,12 +27,47 @@ def _cpu() -> str:
     return platform.processor() or "unknown"
 
 
-def cores() -> int:
-    """Cores that this process may use."""
+def cores(root: Path = Path("/")) -> int:
+    """Cores that this process may use, within its affinity and the quotas of its control groups; part of one counts.
+
+    Args:
+        root: where ``proc`` and ``sys`` are.
+    """
     try:
-        return len(os.sched_getaffinity(0))
+        allowed = len(os.sched_getaffinity(0))
     except AttributeError:  # not on this system
-        return os.cpu_count() or 1
+        allowed = os.cpu_count() or 1
+    return max(1, min([allowed, *(math.ceil(quota) for quota in _quotas(root))]))
+
+
+def _quotas(root: Path) -> Iterator[float]:
+    """How many processors' time each limited control group above this process may use (versions 1 and 2)."""
+    with contextlib.suppress(OSError):
+        for line in (root / "proc/self/cgroup").read_text(encoding="utf-8").splitlines():
+            _, controllers, path = line.split(":", 2)
+            if controllers and "cpu" not in controllers.split(","):
+                continue
+            for mounted in ("", "unified") if not controllers else ("cpu", "cpu,cpuacct"):
+                top = root / "sys/fs/cgroup" / mounted
+                group = top / path.strip("/")
+                # In a container the path may be that of the host, while its own group is the top.
+                for folder in (group, *group.parents, top):
+                    quota = _quota(folder)
+                    if quota is not None and folder.is_relative_to(top):
+                        yield quota
+
+
+def _quota(group: Path) -> float | None:
+    """The quota of one control group over its period; None where it has none."""
+    with contextlib.suppress(OSError, ValueError, ZeroDivisionError):
+        if (group / "cpu.max").exists():
+            quota, period = (group / "cpu.max").read_text(encoding="ascii").split()
+        else:
+            quota, period = ((group / f"cpu.cfs_{what}_us").read_text(encoding="ascii") for what in ("quota", "period"))
+        # "max" and -1 are none.
+        if float(quota) > 0:
+            return float(quota) / float(period)
+    return None
 
 
 def available_memory() -> int | None:

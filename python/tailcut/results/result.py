@@ -33,6 +33,8 @@ SUMS = (
     "elephant_reroutes",
     "pauses",
     "deadlocked_links",
+    "headers_returned",
+    "headers_dropped",
 )
 # What of run.json goes into Result.runs.
 ABOUT: dict[str, pl.DataType] = {
@@ -48,10 +50,7 @@ ABOUT: dict[str, pl.DataType] = {
     "packet_hops": pl.Int64(),
     "packet_hops_per_second": pl.Float64(),
     "end_ns": pl.Int64(),
-    "flows": pl.Int64(),
-    "unfinished_flows": pl.Int64(),
-    "sent": pl.Int64(),
-    "delivered": pl.Int64(),
+    **dict.fromkeys(("flows", "unfinished_flows", "sent", "delivered"), pl.Int64()),
     **dict.fromkeys(SUMS, pl.UInt64()),
 }
 

@@ -86,7 +86,22 @@ def summary_table(plan: Plan, summary: pl.DataFrame, totals: pl.DataFrame) -> Re
         )
     jobs = [_job_table(plan, summary, kind, lines, notes) for kind in _kinds(summary)]
     heading = Text(title(plan) + "\n", style="bold")
-    return Group(heading, short, long, *jobs, *notes.lines(), *_legend(plan, summary))
+    return Group(heading, short, long, *jobs, *_headers(totals), *notes.lines(), *_legend(plan, summary))
+
+
+def _headers(totals: pl.DataFrame) -> list[Text]:
+    """A line per scheme whose queues dropped headers, answers or pulls: flows wait for timers then."""
+    if "headers_dropped" not in totals.columns:
+        return []
+    counts = totals.group_by("scheme", maintain_order=True).agg(pl.col("headers_dropped", "headers_returned").sum())
+    return [
+        Text(
+            f"{row['scheme']}: {row['headers_dropped']:,} headers, answers and pulls had no room and were dropped;"
+            f" {row['headers_returned']:,} headers went back to their senders (queue.header_limit).",
+            "yellow",
+        )
+        for row in counts.filter(pl.col("headers_dropped") > 0).iter_rows(named=True)
+    ]
 
 
 def _speed(totals: Row | None) -> tuple[str, str]:

@@ -3,7 +3,7 @@
 use std::collections::{BTreeSet, VecDeque};
 
 use tailcut_engine::Time;
-use tailcut_net::fabric::{Consequence, Fabric, FabricError, Offered, Parts, Place};
+use tailcut_net::fabric::{Consequence, Fabric, FabricError, Offered, Place};
 use tailcut_net::measure::series::Sampler;
 use tailcut_net::packet::Packet;
 use tailcut_net::scenario::Scenario;
@@ -59,15 +59,7 @@ impl<'a> Engine<'a> {
     /// When it cannot be built.
     pub fn new(scenario: &'a Scenario) -> Result<Engine<'a>, FabricError> {
         let graph = &scenario.graph;
-        let fabric = Fabric::new(&Parts {
-            graph,
-            queue: scenario.scheme.queue.clone(),
-            balance: scenario.scheme.balance.clone(),
-            switch: scenario.switch.clone(),
-            nic_queue: scenario.host.nic_queue,
-            faults: scenario.faults.clone(),
-            seed: scenario.seed,
-        })?;
+        let fabric = Fabric::new(&scenario.parts())?;
         let ports = fabric.ports() as usize;
         let mut engine = Engine {
             graph,
@@ -220,7 +212,8 @@ impl<'a> Engine<'a> {
                     self.expect(IDLE, port, at);
                 }
             }
-            Offered::Dropped => self.drop(packet, left),
+            // Queues that trim are none of the lab's.
+            Offered::Returned | Offered::Dropped => self.drop(packet, left),
             Offered::Lost => self.lose(packet, left),
         }
     }

@@ -79,6 +79,7 @@ impl ByTier {
     }
 }
 
+#[deny(clippy::missing_trait_methods)]
 impl Strategy for ByTier {
     type State = Mixture;
 
@@ -141,6 +142,15 @@ impl Strategy for ByTier {
         self.strategies().any(BalanceSpec::has_equal_shares)
     }
 
+    /// No strategy is mixed with itself.
+    fn edge_only(&self) -> Option<EdgeOnly> {
+        None
+    }
+
+    fn fabric_only(&self) -> Option<&'static str> {
+        None
+    }
+
     fn state_bytes(&self, graph: &Graph) -> u64 {
         self.strategies().map(|spec| spec.state_bytes(graph)).sum()
     }
@@ -150,6 +160,7 @@ impl Strategy for ByTier {
     }
 }
 
+#[deny(clippy::missing_trait_methods)]
 impl Pick for Mixture {
     #[inline]
     fn pick(&mut self, fork: Fork<'_>, packet: &mut Packet) -> u32 {

@@ -158,6 +158,8 @@ pub(crate) trait Pick {
     fn reroute(&mut self, _: &Graph, _: &Routes) {}
 }
 
+/// Passes every call on: a method that it left to its default would lose what `P` does.
+#[deny(clippy::missing_trait_methods)]
 impl<P: Pick> Pick for Box<P> {
     #[inline]
     fn pick(&mut self, fork: Fork<'_>, packet: &mut Packet) -> u32 {
@@ -253,6 +255,7 @@ macro_rules! strategies {
             }
         }
 
+        #[deny(clippy::missing_trait_methods)]
         impl Pick for Balancer {
             #[inline]
             fn pick(&mut self, fork: Fork<'_>, packet: &mut Packet) -> u32 {

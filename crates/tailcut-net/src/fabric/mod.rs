@@ -109,6 +109,9 @@ pub enum Offered {
     /// It waits in a scheduled queue, and [`Fabric::idle`] is due at this time unless it was due already. Others may have
     /// made way for it: [`Fabric::displaced`].
     Waits(Option<Time>),
+    /// There was no room even for its header, which goes back to its sender: [`Fabric::displaced`] has it, and
+    /// [`Fabric::turn_back`] says by which port.
+    Returned,
     /// There was no room for it.
     Dropped,
     /// The link is down.
@@ -277,6 +280,20 @@ impl Fabric {
                 many[self.balancer.pick(fork, packet) as usize]
             }
         }
+    }
+
+    /// The port by which a switch sends a header back ([`Packet::is_returned`]) that had no room at its port `port`. It is as if
+    /// the header had come by that link: offer it with `port.reversed()` for its ingress.
+    #[cold]
+    pub fn turn_back(&mut self, now: Time, port: PortId, header: &mut Packet) -> PortId {
+        let ingress = port.reversed();
+        let near = self.ports[ingress.index()].far_end();
+        let switch = near.switch(self.hosts).expect("the interfaces of hosts send nothing back");
+        let egress = self.egress(now, switch, ingress, header);
+        if self.stamped {
+            self.pass_unstamped(now, switch, ingress, egress, header);
+        }
+        egress
     }
 
     /// What switches guess of flows, where that is counted.

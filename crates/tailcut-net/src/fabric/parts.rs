@@ -11,7 +11,7 @@ use crate::balance::{BalanceSpec, Balancer, Layout, Pick};
 use crate::component::SpecError;
 use crate::faults::FaultsSpec;
 use crate::host::HostSpec;
-use crate::port::Port;
+use crate::port::{Port, FULL_PACKET};
 use crate::queue::{At, Discipline, QueueSpec};
 use crate::switch::pools::Pools;
 use crate::switch::SwitchSpec;
@@ -30,6 +30,8 @@ pub struct Parts<'a> {
     pub switch: SwitchSpec,
     /// What may wait in the interface of a host.
     pub nic_queue: Limit,
+    /// Bytes of a full data packet on the wire.
+    pub full_packet: u64,
     /// What fails when.
     pub faults: FaultsSpec,
     /// Seed of whatever it draws.
@@ -45,6 +47,7 @@ impl<'a> Parts<'a> {
             balance: BalanceSpec::default(),
             switch: SwitchSpec::default(),
             nic_queue: HostSpec::default().nic_queue,
+            full_packet: FULL_PACKET.into(),
             faults: FaultsSpec::default(),
             seed: 0,
         }
@@ -87,7 +90,8 @@ impl Fabric {
                 };
                 let tier = &graph.tiers[usize::from(link.tier)];
                 let threshold = link.threshold.or_else(|| queue.threshold(tier, link.rate));
-                let at = At { number: number.0, host, limit, threshold, seed: *seed };
+                let full_packet = parts.full_packet;
+                let at = At { number: number.0, host, limit, threshold, full_packet, seed: *seed };
                 let (mut limit, mut discipline) = (queue.limit_in_all(&at), queue.discipline(&at));
                 if control.is_some() {
                     scheduled.place(number, queue.fifo(&at));

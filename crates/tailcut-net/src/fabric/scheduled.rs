@@ -2,7 +2,7 @@
 
 use super::{Fabric, Offered};
 use crate::packet::Packet;
-use crate::queue::{Schedule, Scheduler};
+use crate::queue::{Headers, Schedule, Scheduler};
 use crate::topology::PortId;
 use tailcut_engine::Time;
 
@@ -117,6 +117,18 @@ impl Fabric {
         !self.scheduled.is_empty()
     }
 
+    /// What became of packets without data that had no room, under names; nothing where no queue keeps them apart.
+    pub(crate) fn headers(&self) -> Vec<(&'static str, u64)> {
+        let sum = |a: Headers, b: Headers| Headers {
+            returned: a.returned + b.returned,
+            dropped: a.dropped + b.dropped,
+        };
+        let headers = self.scheduled.queues().filter_map(Schedule::headers).reduce(sum);
+        headers.map_or_else(Vec::new, |Headers { returned, dropped }| {
+            vec![("headers_returned", returned), ("headers_dropped", dropped)]
+        })
+    }
+
     /// Offers a packet to the scheduled queue of a port whose transmitter is at work.
     pub(super) fn enqueue(&mut self, now: Time, port: PortId, packet: Packet) -> Offered {
         // Whoever waits already has the port's word.
@@ -126,12 +138,15 @@ impl Fabric {
         let waits = queue.offer(now, packet, displaced);
         backlog[port.index()] = queue.len();
         if !waits {
-            return Offered::Dropped;
+            return match displaced.last() {
+                Some(header) if header.is_returned() => Offered::Returned,
+                _ => Offered::Dropped,
+            };
         }
         Offered::Waits(first.then(|| self.ports[port.index()].busy_until().max(now)))
     }
 
-    /// Takes one of the packets that a queue has dropped for better ones.
+    /// Takes one of the packets that a queue has dropped for better ones, or a header that it sends back.
     #[inline]
     pub fn displaced(&mut self) -> Option<Packet> {
         match self.scheduled.displaced.is_empty() {

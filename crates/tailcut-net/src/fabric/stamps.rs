@@ -14,8 +14,10 @@ use crate::topology::{PortId, SwitchId};
 /// What tells packets apart that wait in one queue: equal ones may change their stamps.
 type Name = (ConnectionId, u32, bool);
 
+/// A header that goes back has the name of its packet.
 fn name(packet: &Packet) -> Name {
-    (packet.connection, packet.seq, packet.flags.has(Flags::TO_SENDER))
+    let answers = packet.flags.has(Flags::TO_SENDER) && !packet.is_returned();
+    (packet.connection, packet.seq, answers)
 }
 
 /// The stamps of one link.
@@ -54,7 +56,7 @@ impl Stamps {
         match became {
             Offered::First(_) | Offered::Behind => link.under_way.push_back(stamp),
             Offered::Waits(_) => link.waiting.push((name(packet), stamp)),
-            Offered::Dropped | Offered::Lost => {}
+            Offered::Returned | Offered::Dropped | Offered::Lost => {}
         }
     }
 
@@ -115,9 +117,34 @@ impl Fabric {
         packet: &Packet,
     ) {
         let stamps = self.stamps.as_mut().expect("packets have stamps");
-        let mut stamp = stamps.links[ingress.index()].under_way.pop_front().unwrap_or_default();
+        let stamp = stamps.links[ingress.index()].under_way.pop_front().unwrap_or_default();
+        self.pass(now, switch, ingress, egress, packet, stamp);
+    }
+
+    /// A packet whose way begins at a switch leaves it.
+    pub(super) fn pass_unstamped(
+        &mut self,
+        now: Time,
+        switch: SwitchId,
+        ingress: PortId,
+        egress: PortId,
+        packet: &Packet,
+    ) {
+        self.pass(now, switch, ingress, egress, packet, Stamp::default());
+    }
+
+    fn pass(
+        &mut self,
+        now: Time,
+        switch: SwitchId,
+        ingress: PortId,
+        egress: PortId,
+        packet: &Packet,
+        mut stamp: Stamp,
+    ) {
         let queues = &Waiting::at(&self.ports, &self.scheduled);
         self.balancer.pass(Hop { now, switch, ingress, egress, queues }, packet, &mut stamp);
+        let stamps = self.stamps.as_mut().expect("packets have stamps");
         stamps.forwarded.push_back(stamp);
     }
 }

@@ -80,6 +80,7 @@ impl Driver {
                     self.expect(at, Kind::Idle, port);
                 }
             }
+            Offered::Returned => unreachable!("no queue here trims"),
             Offered::Dropped => self.fates.push((packet.connection.0, Fate::Dropped)),
             Offered::Lost => self.fates.push((packet.connection.0, Fate::Lost)),
         }
@@ -226,6 +227,53 @@ fn memory_that_ports_share_is_a_limit_of_its_own() {
     }
     let dropped = driver.fates().iter().filter(|(_, fate)| *fate == Fate::Dropped).count();
     assert_eq!(dropped, 2);
+}
+
+/// RED's parameters in the tests below: an average of 10 drops nothing, one of 12 everything.
+fn early(kind: &str, limit: &str, form: &str) -> QueueSpec {
+    let parameters = format!(
+        r#"{{ "kind": "{kind}", "limit": "{limit}", "min": 10, "max": 12, "weight": 0.1{form} }}"#
+    );
+    serde_json::from_str(&parameters).expect("it is a queue")
+}
+
+/// Offers a switch port `overflows` packets more than fit, lets two leave, and returns what becomes of the next one.
+fn offered_after_overflows(queue: &QueueSpec, shared_buffer: Limit, overflows: u32) -> Offered {
+    let graph = star();
+    let mut parts = Parts { queue: queue.clone(), ..Parts::of(&graph) };
+    parts.switch = SwitchSpec { shared_buffer, ..SwitchSpec::default() };
+    let mut fabric = Fabric::new(&parts).expect("the parts fit");
+    let egress = fabric.host_port(HostId(4)).reversed();
+    let mut offer = |at| {
+        let packet = Packet { flags: Flags::LOST_PATHS, ..packet(0, HostId(0), HostId(4)) };
+        fabric.offer(at, egress, None, packet)
+    };
+    // The first is on the link, fifteen wait.
+    let accepted = (0..16).filter(|_| offer(Time::ZERO) != Offered::Dropped).count();
+    assert_eq!(accepted, 16, "there is room for them");
+    for _ in 0..overflows {
+        assert_eq!(offer(Time::ZERO), Offered::Dropped, "there is no room");
+    }
+    offer(Time::from_us(21))
+}
+
+#[test]
+fn packets_that_find_no_room_raise_the_average_of_early_detection() {
+    // Half of what ports share is one port's: a sixteenth packet does not fit.
+    let shared = Limit::AtMost(Amount::Bytes(29 * 1_250));
+    let two_queues = r#", "form": "two-queues""#;
+    for (kind, limit, form, shared_buffer) in [
+        ("red", "15packets", "", Limit::Unlimited),
+        ("red", "100packets", "", shared),
+        ("selective-red", "15packets", "", Limit::Unlimited),
+        ("selective-red", "100packets", "", shared),
+        ("selective-red", "15packets", two_queues, Limit::Unlimited),
+    ] {
+        let queue = early(kind, limit, form);
+        let after = |overflows| offered_after_overflows(&queue, shared_buffer, overflows);
+        assert_eq!(after(0), Offered::Behind, "{kind} of {limit}{form}: the average is low");
+        assert_eq!(after(50), Offered::Dropped, "{kind} of {limit}{form}: it is beyond max");
+    }
 }
 
 #[test]

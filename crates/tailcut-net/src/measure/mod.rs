@@ -182,12 +182,15 @@ hooks! {
     host_sends(now: Time, host: HostId, packet: &PacketView);
     /// A packet has reached its host.
     host_receives(now: Time, host: HostId, packet: &PacketView);
-    /// A packet has reached the port `link`, whose queue decides the order at departure: `link_sends` or `dropped` follows.
+    /// A packet has reached the port `link`, whose queue decides the order at departure: `link_sends`, `dropped` or `returned` follows.
     link_queues(now: Time, link: PortId, packet: &PacketView);
     /// A packet was accepted by the port `link` at `now`; its last bit leaves at `departs`.
     link_sends(now: Time, link: PortId, departs: Time, packet: &PacketView);
     /// A packet found the queue of `link` full, or made way in it for a better one.
     dropped(now: Time, link: PortId, packet: &PacketView);
+    /// A packet found the queue of `link` full even for its header, which goes back to its sender from here: it is the packet
+    /// `is_returned` of the hooks that follow.
+    returned(now: Time, link: PortId, packet: &PacketView);
     /// The rate or the propagation delay of `link` changes; what is on it is re-timed.
     link_changes(now: Time, link: PortId, rate: Rate, propagation: Time);
     /// A packet is lost on `link` to a failure.
@@ -207,7 +210,7 @@ hooks! {
     packet_rides(now: Time, ticket: Ticket, link: PortId, on: &Port, begins: Time, departs: Time);
     /// A packet waits before `link`, in a queue that decides the order at departure.
     packet_waits(now: Time, ticket: Ticket, link: PortId, on: &Port);
-    /// It leaves that queue, to be the last on the link if that is not full or down.
+    /// It leaves that queue, to be the last on the link if that is not full or down, or to go back by another one.
     packet_leaves(now: Time, ticket: Ticket, link: PortId, on: &Port);
     /// A packet has reached its host, where it may cause what follows.
     packet_delivered(now: Time, ticket: Ticket, packet: &Packet);

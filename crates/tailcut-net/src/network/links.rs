@@ -82,16 +82,27 @@ impl<O: Observer> Network<'_, O> {
                 self.tally.follow(|observer| {
                     observer.packet_waits(now, Tickets::of(&packet), port, self.fabric.port(port));
                 });
-                while let Some(packet) = self.fabric.displaced() {
-                    self.tally.follow(|observer| {
-                        observer.packet_displaced(now, Tickets::of(&packet), port);
-                    });
-                    self.drop_packet(port, packet);
+                while let Some(displaced) = self.fabric.displaced() {
+                    let ticket = Tickets::of(&displaced);
+                    if displaced.is_returned() {
+                        // The arriving packet takes the place of one that waited.
+                        self.tally.follow(|observer| {
+                            observer.packet_leaves(now, ticket, port, self.fabric.port(port));
+                        });
+                        self.turn_back(port, displaced);
+                    } else {
+                        self.tally.follow(|observer| observer.packet_displaced(now, ticket, port));
+                        self.drop_packet(port, displaced);
+                    }
                 }
                 if let Some(at) = idle {
                     self.clock.expect(Due::Idle(port), at);
                 }
                 return;
+            }
+            Offered::Returned => {
+                let header = self.fabric.displaced().expect("its header goes back");
+                return self.turn_back(port, header);
             }
             Offered::Dropped => {
                 self.end(&packet);
@@ -147,6 +158,9 @@ impl<O: Observer> Network<'_, O> {
                 Consequence::Idle { port, at } => self.clock.put_off(Due::Idle(port), at),
                 Consequence::Changed { port, rate, propagation } => {
                     self.tally.note_change(now, port, rate, propagation);
+                    if let Some(host) = self.scenario.graph.host(self.fabric.port(port).far_end()) {
+                        self.pulls.change_rate(host, rate);
+                    }
                     self.tally.follow(|observer| {
                         let departures = self.fabric.departures(port).into_iter();
                         let departures: Vec<_> =
@@ -161,6 +175,18 @@ impl<O: Observer> Network<'_, O> {
             self.clock.expect(Due::Incident, at);
         }
         Ok(())
+    }
+
+    /// The switch of `port` sends a header back to the sender of its packet.
+    #[cold]
+    fn turn_back(&mut self, port: PortId, mut header: Packet) {
+        let now = self.clock.now();
+        self.tally.note_returned(now, port, || {
+            let packet = self.tickets.as_sent::<O>(&header.before_return());
+            view(&self.hosts, &self.flows, &packet)
+        });
+        let egress = self.fabric.turn_back(now, port, &mut header);
+        self.transmit(egress, Some(port.reversed()), header);
     }
 
     #[cold]

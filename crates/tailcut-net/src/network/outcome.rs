@@ -24,6 +24,7 @@ impl<O: Observer> Network<'_, O> {
         });
         let mut further = audited.unwrap_or_default();
         further.extend(self.fabric.stops());
+        further.extend(self.fabric.headers());
         let with_options = self.fabric.packets().filter(|p| OptionStore::holds(p.options));
         debug_assert_eq!(
             with_options.count(),

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use crate::amount::Limit;
 use crate::measure::ideal::{Shape, Subflows};
 use crate::scenario::Scenario;
+use crate::topology::Graph;
 use crate::transport::ends::Ends;
 use crate::transport::other_ends;
 use crate::transport::spread::Spread;
@@ -56,10 +57,10 @@ macro_rules! kinds {
         }
 
         impl Kind {
-            fn of(transport: &TransportSpec) -> Kind {
+            fn of(transport: &TransportSpec, graph: &Graph) -> Kind {
                 match (transport.spread(), transport) {
                     (Some(spread), _) => Kind::Spread(spread),
-                    $((None, TransportSpec::$name(spec)) => Kind::$name(spec.clone()),)*
+                    $((None, TransportSpec::$name(spec)) => Kind::$name(spec.clone().fitted(graph)),)*
                     (None, _) => Kind::Tcp,
                 }
             }
@@ -144,7 +145,7 @@ impl Profile {
 /// One profile per transport that the scenario names, a mixture's in the order of its parts.
 pub(super) fn profiles(scenario: &Scenario) -> Vec<Profile> {
     let one = |transport: &TransportSpec| {
-        let kind = Kind::of(transport);
+        let kind = Kind::of(transport, &scenario.graph);
         let tcp = transport.segments();
         let sizes = WireSizes::new(&tcp, scenario.host.framing_overhead);
         let spreads = matches!(kind, Kind::Spread(_));

@@ -3,7 +3,7 @@
 
 use std::collections::VecDeque;
 
-use tailcut_engine::Time;
+use tailcut_engine::{Rate, Time};
 
 use super::clock::Due;
 use super::profile::Profile;
@@ -19,7 +19,7 @@ use crate::topology::{Graph, HostId};
 struct Pulling {
     /// The connections that want one, in the order of their turns.
     turns: VecDeque<ConnectionId>,
-    /// How long the host's link takes for what a pull asks for.
+    /// How long the link to the host takes for what a pull asks for.
     interval: Time,
     /// No pull leaves before.
     next: Time,
@@ -27,7 +27,11 @@ struct Pulling {
 
 /// The pulls of all hosts; none where no transport pulls.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Pulls(Vec<Pulling>);
+pub(super) struct Pulls {
+    hosts: Vec<Pulling>,
+    /// Bytes on the wire of what a pull asks for.
+    full_packet: u16,
+}
 
 impl Pulls {
     pub fn new(profiles: &[Profile], graph: &Graph, fabric: &Fabric) -> Pulls {
@@ -35,41 +39,50 @@ impl Pulls {
         let Some(Profile { tcp, sizes, .. }) = profiles.iter().find(pulls) else {
             return Pulls::default();
         };
+        let full_packet = sizes.data(tcp.mss.0);
         let host = |host| {
             let link = &graph.links[fabric.host_port(host).link()];
-            let interval = Clocking::new(link.rate).transmission(sizes.data(tcp.mss.0));
-            Pulling { turns: VecDeque::new(), interval: Time(interval), next: Time::ZERO }
+            let interval = Time(Clocking::new(link.rate).transmission(full_packet));
+            Pulling { turns: VecDeque::new(), interval, next: Time::ZERO }
         };
-        Pulls(graph.each_host().map(host).collect())
+        Pulls { hosts: graph.each_host().map(host).collect(), full_packet }
+    }
+
+    /// The link to a host has another rate from now on. A pull that is due already keeps its time.
+    pub fn change_rate(&mut self, host: HostId, rate: Rate) {
+        let full_packet = self.full_packet;
+        if let Some(pulling) = self.hosts.get_mut(host.index()) {
+            pulling.interval = Time(Clocking::new(rate).transmission(full_packet));
+        }
     }
 
     /// Whether any host ever asks.
     pub fn any(&self) -> bool {
-        !self.0.is_empty()
+        !self.hosts.is_empty()
     }
 
     /// A connection joins those that want pulls: when the host is to be asked, unless it is to be already.
     fn join(&mut self, now: Time, host: HostId, id: ConnectionId) -> Option<Time> {
-        let Pulling { turns, next, .. } = &mut self.0[host.index()];
+        let Pulling { turns, next, .. } = &mut self.hosts[host.index()];
         turns.push_back(id);
         (turns.len() == 1).then(|| now.max(*next))
     }
 
     /// Whose turn it is.
     fn turn(&mut self, host: HostId) -> Option<ConnectionId> {
-        self.0[host.index()].turns.pop_front()
+        self.hosts[host.index()].turns.pop_front()
     }
 
     /// A pull leaves: when the next is to, if others wait.
     fn left(&mut self, now: Time, host: HostId) -> Option<Time> {
-        let pulling = &mut self.0[host.index()];
+        let pulling = &mut self.hosts[host.index()];
         pulling.next = now + pulling.interval;
         (!pulling.turns.is_empty()).then_some(pulling.next)
     }
 
     /// A connection waits no more.
     fn leave(&mut self, host: HostId, id: ConnectionId) {
-        self.0[host.index()].turns.retain(|&other| other != id);
+        self.hosts[host.index()].turns.retain(|&other| other != id);
     }
 }
 
@@ -127,7 +140,8 @@ mod tests {
 
     /// Two hosts whose links take 12 us for a full packet.
     fn pulls() -> Pulls {
-        Pulls(vec![Pulling { turns: VecDeque::new(), interval: us(12), next: Time::ZERO }; 2])
+        let pulling = Pulling { turns: VecDeque::new(), interval: us(12), next: Time::ZERO };
+        Pulls { hosts: vec![pulling; 2], full_packet: 1_500 }
     }
 
     #[test]
@@ -148,7 +162,7 @@ mod tests {
         let Profile { tcp, sizes, .. } = &profiles[0];
         let rate = scenario.graph.links[0].rate;
         let packet = Clocking::new(rate).transmission(sizes.data(tcp.mss.0));
-        let intervals: Vec<_> = pulls.0.iter().map(|host| host.interval.0).collect();
+        let intervals: Vec<_> = pulls.hosts.iter().map(|host| host.interval.0).collect();
         assert_eq!((intervals, pulls.any()), (vec![packet; 3], true));
     }
 
@@ -175,6 +189,17 @@ mod tests {
         assert_eq!(pulls.left(us(17), HostId(0)), None, "nobody waits");
         assert_eq!(pulls.join(us(20), HostId(0), A), Some(us(29)), "the link is still busy");
         assert_eq!(pulls.join(us(20), HostId(1), A), Some(us(20)), "the other host's is not");
+    }
+
+    #[test]
+    fn pulls_follow_the_rate_that_a_link_has_now() {
+        let mut pulls = pulls();
+        pulls.change_rate(HostId(0), Rate(100_000_000));
+        for id in [A, B] {
+            pulls.join(us(5), HostId(0), id);
+        }
+        pulls.turn(HostId(0));
+        assert_eq!(pulls.left(us(5), HostId(0)), Some(us(125)));
     }
 
     #[test]

@@ -77,6 +77,13 @@ impl<O: Observer> Tally<O> {
         }
     }
 
+    /// A packet found no room at a port even for its header, which goes back.
+    pub fn note_returned(&mut self, now: Time, port: PortId, view: impl FnOnce() -> PacketView) {
+        if O::ACTIVE {
+            self.observer.returned(now, port, &view());
+        }
+    }
+
     /// A packet is lost to a failure.
     pub fn note_lost(
         &mut self,
@@ -231,6 +238,7 @@ mod tests {
         tally.note_sent(Time(1), HostId(0), never);
         tally.note_delivered(Time(2), HostId(1), never);
         tally.note_dropped(Time(3), PortId(0), never);
+        tally.note_returned(Time(3), PortId(0), never);
         tally.note_lost(Time(4), PortId(0), Loss::DeadLink, never);
         tally.note_queues(Time(5), PortId(0), || panic!("nobody looks"));
         tally.note_accepted(Time(6), PortId(0), || panic!("nobody looks"));

@@ -11,7 +11,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tailcut_engine::{Bytes, Time};
 
-use super::{check_limit, fits, At, Never, Queueing, Schedule};
+use super::{check_limit, fits, At, Headers, Never, Queueing, Schedule};
 use crate::amount::{Amount, Limit};
 use crate::component::SpecError;
 use crate::packet::Packet;
@@ -151,6 +151,8 @@ impl Lines {
 }
 
 impl Schedule for Lines {
+    const KEEPS: bool = true;
+
     fn offer(&mut self, _: Time, packet: Packet, displaced: &mut Vec<Packet>) -> bool {
         while !fits(self.limit, self.packets as usize, self.bytes, packet.wire_bytes) {
             self.drops += 1;
@@ -207,6 +209,10 @@ impl Schedule for Lines {
 
     fn drops(&self) -> u64 {
         self.drops
+    }
+
+    fn headers(&self) -> Option<Headers> {
+        None
     }
 
     fn longest(&self) -> u32 {

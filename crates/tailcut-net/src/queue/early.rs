@@ -137,6 +137,20 @@ impl EarlyState {
 }
 
 impl Admit for EarlyState {
+    const BY_WAITING: bool = false;
+
+    fn acts_from(&self) -> Option<u32> {
+        None
+    }
+
+    fn counts_bytes(&self) -> bool {
+        false
+    }
+
+    fn counts_marked(&self, _: bool) -> bool {
+        false
+    }
+
     fn admit(&mut self, arrival: &Arrival) -> Verdict {
         self.update_average(arrival);
         let probability = self.probability();

@@ -148,6 +148,10 @@ impl Admit for Threshold {
         matches!(self.0, Amount::Bytes(_))
     }
 
+    fn counts_marked(&self, _: bool) -> bool {
+        false
+    }
+
     fn admit(&mut self, arrival: &Arrival) -> Verdict {
         let beyond = match self.0 {
             Amount::Packets(k) => arrival.waiting > k,
@@ -159,6 +163,8 @@ impl Admit for Threshold {
             Verdict::Accept
         }
     }
+
+    fn turned_away(&mut self, _: &Arrival) {}
 }
 
 #[cfg(test)]

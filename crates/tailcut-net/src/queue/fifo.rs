@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 
 use tailcut_engine::Time;
 
-use super::{fits, Admit, Arrival, Discipline, Schedule, Verdict};
+use super::{fits, Admit, Arrival, Discipline, Headers, Schedule, Verdict};
 use crate::amount::Limit;
 use crate::packet::{Flags, Packet};
 
@@ -29,6 +29,8 @@ impl Fifo {
 }
 
 impl Schedule for Fifo {
+    const KEEPS: bool = true;
+
     fn offer(&mut self, now: Time, mut packet: Packet, _: &mut Vec<Packet>) -> bool {
         let arrival = Arrival {
             now: now.0,
@@ -40,7 +42,12 @@ impl Schedule for Fifo {
             ..Arrival::default()
         };
         let room = fits(self.limit, self.packets.len(), self.bytes, packet.wire_bytes);
-        let verdict = if room { self.discipline.admit(&arrival) } else { Verdict::Drop };
+        let verdict = if room {
+            self.discipline.admit(&arrival)
+        } else {
+            self.discipline.turned_away(&arrival);
+            Verdict::Drop
+        };
         match verdict {
             Verdict::Accept => {}
             Verdict::Mark => packet.flags = packet.flags | Flags::CONGESTION_EXPERIENCED,
@@ -76,6 +83,10 @@ impl Schedule for Fifo {
 
     fn drops(&self) -> u64 {
         self.drops
+    }
+
+    fn headers(&self) -> Option<Headers> {
+        None
     }
 
     fn longest(&self) -> u32 {

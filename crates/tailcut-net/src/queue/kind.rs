@@ -19,6 +19,8 @@ pub(crate) struct At {
     pub limit: Limit,
     /// Beyond what it marks, where a threshold says so.
     pub threshold: Option<Amount>,
+    /// Bytes of a full data packet on the wire.
+    pub full_packet: u64,
     /// Seed of the run.
     pub seed: u64,
 }
@@ -96,33 +98,39 @@ pub(crate) struct Stamps {
 }
 
 /// Decides on packets that there is room for, at a port whose order is fixed on arrival.
+///
+/// No method has a default: what holds a state passes every call on, and one that it forgot would be answered here.
 pub(crate) trait Admit {
     /// Whether it goes by the packet and by what waits alone, so that it also works where departures are not known on arrival.
-    const BY_WAITING: bool = false;
+    const BY_WAITING: bool;
 
     /// Fewest waiting packets at which it may do anything but accept; none when it must see every packet.
-    fn acts_from(&self) -> Option<u32> {
-        None
-    }
+    fn acts_from(&self) -> Option<u32>;
     /// True when it must know the bytes that wait.
-    fn counts_bytes(&self) -> bool {
-        false
-    }
+    fn counts_bytes(&self) -> bool;
     /// True when it must know what marked packets wait, for an arrival that is marked itself or not.
-    fn counts_marked(&self, _marked: bool) -> bool {
-        false
-    }
+    fn counts_marked(&self, marked: bool) -> bool;
     /// Decides on one packet.
     fn admit(&mut self, arrival: &Arrival) -> Verdict;
     /// A packet came for which there is no room: it is dropped, whatever is said of it.
-    fn turned_away(&mut self, _arrival: &Arrival) {}
+    fn turned_away(&mut self, arrival: &Arrival);
+}
+
+/// Packets without data that found no room.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Headers {
+    /// Headers of trimmed packets that went back to their senders.
+    pub returned: u64,
+    /// Headers, answers, pulls and SYNs that were dropped.
+    pub dropped: u64,
 }
 
 /// Keeps the packets that wait at a port, and says which is sent next.
 pub(crate) trait Schedule {
     /// Whether there are such queues at all.
-    const KEEPS: bool = true;
-    /// Lets a packet wait, as it is or changed; false if it is dropped. What is dropped for it goes to `displaced`.
+    const KEEPS: bool;
+    /// Lets a packet wait, as it is or changed; false if it does not. Packets that are dropped for it go to `displaced`, and
+    /// headers that go back to their senders, its own among them ([`Packet::returned`]).
     fn offer(&mut self, now: Time, packet: Packet, displaced: &mut Vec<Packet>) -> bool;
     /// Takes the packet to be sent next.
     fn pop(&mut self, now: Time) -> Option<Packet>;
@@ -134,6 +142,8 @@ pub(crate) trait Schedule {
     fn visit(&self, see: &mut dyn FnMut(&Packet));
     /// Packets dropped so far.
     fn drops(&self) -> u64;
+    /// What became of packets without data that had no room, where they are apart from those with data.
+    fn headers(&self) -> Option<Headers>;
     /// Most packets ever waiting.
     fn longest(&self) -> u32;
 }
@@ -152,6 +162,9 @@ impl<A: Admit> Admit for Box<A> {
     }
     fn admit(&mut self, arrival: &Arrival) -> Verdict {
         A::admit(self, arrival)
+    }
+    fn turned_away(&mut self, arrival: &Arrival) {
+        A::turned_away(self, arrival);
     }
 }
 
@@ -177,6 +190,9 @@ impl<S: Schedule> Schedule for Box<S> {
     fn drops(&self) -> u64 {
         S::drops(self)
     }
+    fn headers(&self) -> Option<Headers> {
+        S::headers(self)
+    }
     fn longest(&self) -> u32 {
         S::longest(self)
     }
@@ -189,7 +205,19 @@ pub(crate) enum Never {}
 impl Admit for Never {
     const BY_WAITING: bool = true;
 
+    fn acts_from(&self) -> Option<u32> {
+        match *self {}
+    }
+    fn counts_bytes(&self) -> bool {
+        match *self {}
+    }
+    fn counts_marked(&self, _: bool) -> bool {
+        match *self {}
+    }
     fn admit(&mut self, _: &Arrival) -> Verdict {
+        match *self {}
+    }
+    fn turned_away(&mut self, _: &Arrival) {
         match *self {}
     }
 }
@@ -213,6 +241,9 @@ impl Schedule for Never {
         match *self {}
     }
     fn drops(&self) -> u64 {
+        match *self {}
+    }
+    fn headers(&self) -> Option<Headers> {
         match *self {}
     }
     fn longest(&self) -> u32 {
@@ -269,10 +300,11 @@ pub(crate) mod script {
         Packet { key, connection, seq, options: NO_OPTIONS, wire_bytes, flags: Flags::DATA }
     }
 
-    /// Offers a packet; what is dropped, if anything.
+    /// Offers a packet; what is dropped or goes back, if anything.
     pub fn offer(queue: &mut impl Schedule, packet: Packet) -> Vec<Packet> {
         let mut dropped = vec![];
-        if !queue.offer(Time::ZERO, packet, &mut dropped) {
+        let waits = queue.offer(Time::ZERO, packet, &mut dropped);
+        if !waits && !dropped.last().is_some_and(Packet::is_returned) {
             dropped.push(packet);
         }
         dropped

@@ -18,7 +18,7 @@ pub mod thresholds;
 pub mod trimming;
 
 pub(crate) use self::kind::{
-    Admit, Arrival, At, LostPaths, Never, Queueing, Schedule, Stamps, Verdict,
+    Admit, Arrival, At, Headers, LostPaths, Never, Queueing, Schedule, Stamps, Verdict,
 };
 pub use self::room::Around;
 
@@ -157,6 +157,8 @@ macro_rules! queues {
         }
 
         impl Admit for Discipline {
+            const BY_WAITING: bool = false;
+
             fn acts_from(&self) -> Option<u32> {
                 match self {
                     Discipline::Plain => Some(u32::MAX),
@@ -190,6 +192,8 @@ macro_rules! queues {
         }
 
         impl Schedule for Scheduler {
+            const KEEPS: bool = true;
+
             #[inline]
             fn offer(&mut self, now: Time, packet: Packet, displaced: &mut Vec<Packet>) -> bool {
                 match self {
@@ -228,6 +232,12 @@ macro_rules! queues {
                 match self {
                     Scheduler::Fifo(state) => state.drops(),
                     $(Scheduler::$name(state) => state.drops(),)*
+                }
+            }
+            fn headers(&self) -> Option<Headers> {
+                match self {
+                    Scheduler::Fifo(state) => state.headers(),
+                    $(Scheduler::$name(state) => state.headers(),)*
                 }
             }
             fn longest(&self) -> u32 {

@@ -12,7 +12,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tailcut_engine::Time;
 
-use super::{check_limit, fits, At, Never, Queueing, Schedule, Stamps};
+use super::{check_limit, fits, At, Headers, Never, Queueing, Schedule, Stamps};
 use crate::amount::{Amount, Limit};
 use crate::component::SpecError;
 use crate::packet::Packet;
@@ -118,6 +118,8 @@ impl PriorityQueue {
 }
 
 impl Schedule for PriorityQueue {
+    const KEEPS: bool = true;
+
     fn offer(&mut self, _: Time, packet: Packet, displaced: &mut Vec<Packet>) -> bool {
         // Packets without data carry no number and come first.
         let priority = packet.number().unwrap_or(0);
@@ -152,6 +154,10 @@ impl Schedule for PriorityQueue {
 
     fn drops(&self) -> u64 {
         self.drops
+    }
+
+    fn headers(&self) -> Option<Headers> {
+        None
     }
 
     fn longest(&self) -> u32 {

@@ -116,6 +116,16 @@ impl SelectiveState {
 }
 
 impl Admit for SelectiveState {
+    const BY_WAITING: bool = false;
+
+    fn acts_from(&self) -> Option<u32> {
+        None
+    }
+
+    fn counts_bytes(&self) -> bool {
+        false
+    }
+
     fn counts_marked(&self, marked: bool) -> bool {
         marked || self.each.is_some()
     }

@@ -3,8 +3,8 @@
 //!
 //! Packets with data wait in one queue, of few packets, headers and whatever else has no data in another, and they are served by
 //! weighted round robin: so many headers for a packet. A full queue trims the arriving packet or the last one that waits,
-//! by the toss of a coin, which keeps flows from falling into step. A header is dropped where even their queue is full; the paper may return it
-//! to its sender instead, which is left out.
+//! by the toss of a coin, which keeps flows from falling into step. A header of a packet that finds even their queue full
+//! goes back to its sender; whatever else has no data is dropped there, and so is everything at a host's own interface.
 
 use std::collections::VecDeque;
 
@@ -12,7 +12,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tailcut_engine::{Bytes, Stream, Time};
 
-use super::{check_limit, fits, At, Never, Queueing, Schedule, Stamps};
+use super::{check_limit, fits, At, Headers, Never, Queueing, Schedule, Stamps};
 use crate::amount::{Amount, Limit};
 use crate::component::SpecError;
 use crate::packet::{Flags, Packet};
@@ -23,8 +23,9 @@ use crate::packet::{Flags, Packet};
 pub struct Trimming {
     /// Packets with data that may wait behind the one being transmitted, which is not counted (NDP: 8).
     pub limit: Limit,
-    /// Headers that may wait, and other packets without data: as much memory as NDP's eight packets of 9 KB.
-    pub header_limit: Limit,
+    /// Headers that may wait, and other packets without data. As much memory as `limit` full packets where nothing is said, as
+    /// in NDP: 146 headers beside 8 packets of 1,538 B.
+    pub header_limit: Option<Limit>,
     /// What is left of a trimmed packet on the wire: NDP's 64 bytes, preamble and gap.
     pub header: Bytes,
     /// While both wait, so many headers are sent for each packet with data.
@@ -37,7 +38,7 @@ impl Default for Trimming {
     fn default() -> Self {
         Trimming {
             limit: Limit::AtMost(Amount::Packets(8)),
-            header_limit: Limit::AtMost(Amount::Bytes(72_000)),
+            header_limit: None,
             header: Bytes(84),
             ratio: 10,
             hosts: true,
@@ -73,15 +74,13 @@ impl Queueing for Trimming {
             return Err(SpecError::new("trimming-ratio", "ratio", message).hint("NDP sends 10"));
         }
         check_limit("trimming-limit", "limit", self.limit)?;
-        check_limit("trimming-limit", "header_limit", self.header_limit)?;
-        if matches!(self.header_limit, Limit::AtMost(Amount::Bytes(bytes)) if bytes < self.header.0)
-        {
-            let message = format!(
-                "header_limit = \"{}\" holds not even one header of {}",
-                self.header_limit, self.header
-            );
+        let Some(limit) = self.header_limit else { return Ok(()) };
+        check_limit("trimming-limit", "header_limit", limit)?;
+        if matches!(limit, Limit::AtMost(Amount::Bytes(bytes)) if bytes < self.header.0) {
+            let message =
+                format!("header_limit = \"{limit}\" holds not even one header of {}", self.header);
             return Err(SpecError::new("trimming-limit", "header_limit", message)
-                .hint("write for example \"72KB\""));
+                .hint("write for example \"12KB\""));
         }
         Ok(())
     }
@@ -108,8 +107,21 @@ impl Queueing for Trimming {
     }
 
     fn schedule(&self, at: &At) -> Option<Box<Trimmed>> {
-        let stream = Stream::new(at.seed, u64::from(at.number), "trim");
-        (self.hosts || !at.host).then(|| Box::new(Trimmed::new(self, at.limit, stream)))
+        (self.hosts || !at.host).then(|| Box::new(Trimmed::new(self, at)))
+    }
+}
+
+impl Trimming {
+    /// What may wait without data at a port: within the interface of a host as much as with data.
+    fn headers_at(&self, at: &At) -> Limit {
+        match (self.header_limit, at.limit) {
+            (_, limit) if at.host => limit,
+            (Some(limit), _) => limit,
+            (None, Limit::AtMost(Amount::Packets(packets))) => {
+                Limit::AtMost(Amount::Bytes(u64::from(packets) * at.full_packet))
+            }
+            (None, limit) => limit,
+        }
     }
 }
 
@@ -158,32 +170,52 @@ pub(crate) struct Trimmed {
     /// Headers sent since a packet with data last was, while one waited.
     turn: u32,
     stream: Stream,
+    /// Headers of packets with data that have no room go back to their senders.
+    returns: bool,
+    without_room: Headers,
     drops: u64,
     longest: u32,
 }
 
 impl Trimmed {
-    fn new(spec: &Trimming, limit: Limit, stream: Stream) -> Trimmed {
+    fn new(spec: &Trimming, at: &At) -> Trimmed {
+        let stream = Stream::new(at.seed, u64::from(at.number), "trim");
         Trimmed {
-            data: Line::new(limit),
-            headers: Line::new(spec.header_limit),
+            data: Line::new(at.limit),
+            headers: Line::new(spec.headers_at(at)),
             header: spec.header.0 as u16,
             ratio: spec.ratio,
             turn: 0,
             stream,
+            returns: !at.host,
+            without_room: Headers::default(),
             drops: 0,
             longest: 0,
         }
     }
 
-    /// Lets something without data wait, or gives it back.
-    fn push_header(&mut self, packet: Packet) -> Option<Packet> {
-        if !self.headers.fits(packet.wire_bytes) {
-            self.drops += 1;
-            return Some(packet);
+    /// Lets something without data wait, if there is room for it.
+    fn push_header(&mut self, packet: Packet) -> bool {
+        let fits = self.headers.fits(packet.wire_bytes);
+        if fits {
+            self.headers.push(packet);
         }
-        self.headers.push(packet);
-        None
+        fits
+    }
+
+    /// Sends a header without room back, if it is one of a packet that was trimmed here or before.
+    fn turn_back(&mut self, header: Packet, displaced: &mut Vec<Packet>) -> bool {
+        let goes_back = self.returns && header.is_trimmed();
+        if goes_back {
+            self.without_room.returned += 1;
+            displaced.push(header.returned());
+        }
+        goes_back
+    }
+
+    fn drop_header(&mut self) {
+        self.without_room.dropped += 1;
+        self.drops += 1;
     }
 
     /// One of the packets with data makes way for another of so many bytes: the last that waits, or the arriving one.
@@ -207,17 +239,26 @@ impl Trimmed {
 }
 
 impl Schedule for Trimmed {
+    const KEEPS: bool = true;
+
     fn offer(&mut self, _: Time, packet: Packet, displaced: &mut Vec<Packet>) -> bool {
         let mut waits = true;
         if !packet.flags.has(Flags::DATA) {
-            waits = self.push_header(packet).is_none();
+            waits = self.push_header(packet);
+            if !waits && !self.turn_back(packet, displaced) {
+                self.drop_header();
+            }
         } else if self.data.fits(packet.wire_bytes) {
             self.data.push(packet);
         } else {
             let chosen = self.chosen(packet);
-            if self.push_header(chosen.trimmed(self.header)).is_some() {
+            let header = chosen.trimmed(self.header);
+            if !self.push_header(header) {
                 waits = chosen != packet;
-                displaced.extend(waits.then_some(chosen));
+                if !self.turn_back(header, displaced) {
+                    self.drop_header();
+                    displaced.extend(waits.then_some(chosen));
+                }
             }
         }
         self.longest = self.longest.max(self.len());
@@ -255,6 +296,10 @@ impl Schedule for Trimmed {
         self.drops
     }
 
+    fn headers(&self) -> Option<Headers> {
+        Some(self.without_room)
+    }
+
     fn longest(&self) -> u32 {
         self.longest
     }
@@ -278,8 +323,14 @@ mod tests {
         packet(seq, 78, Flags::ACK | Flags::TO_SENDER)
     }
 
+    /// A port of a switch.
+    fn at(limit: &str) -> At {
+        let limit = limit.parse().expect("it is a limit");
+        At { number: 2, host: false, limit, threshold: None, full_packet: 1_538, seed: 1 }
+    }
+
     fn queue(limit: &str, spec: Trimming) -> Trimmed {
-        Trimmed::new(&spec, limit.parse().expect("it is a limit"), Stream::new(1, 2, "trim"))
+        Trimmed::new(&spec, &at(limit))
     }
 
     fn sent(queue: &mut Trimmed) -> Vec<Packet> {
@@ -300,8 +351,10 @@ mod tests {
 
     #[test]
     fn the_arriving_packet_is_trimmed_as_often_as_the_last_that_waits() {
-        let mut queue =
-            queue("1packets", Trimming { header_limit: Limit::Unlimited, ..Trimming::default() });
+        let mut queue = queue(
+            "1packets",
+            Trimming { header_limit: Some(Limit::Unlimited), ..Trimming::default() },
+        );
         offer(&mut queue, data(0));
         let mut arriving = 0;
         for seq in 1..=10_000 {
@@ -323,15 +376,49 @@ mod tests {
     }
 
     #[test]
-    fn a_header_without_room_is_dropped() {
-        let header_limit = Limit::AtMost(Amount::Packets(1));
+    fn a_switch_without_room_for_a_header_sends_it_back_and_drops_what_never_had_data() {
+        let header_limit = Some(Limit::AtMost(Amount::Packets(1)));
         let mut queue = queue("1packets", Trimming { header_limit, ..Trimming::default() });
         offer(&mut queue, data(0));
         assert_eq!(offer(&mut queue, control(1)), []);
         assert_eq!(offer(&mut queue, control(2)), [control(2)]);
-        let dropped = offer(&mut queue, data(3));
-        assert!(dropped == [data(0)] || dropped == [data(3)], "{dropped:?}");
-        assert_eq!((queue.len(), queue.drops(), queue.longest()), (2, 2, 2));
+        let mut gone = vec![];
+        let waits = queue.offer(Time::ZERO, data(3), &mut gone);
+        let back = if waits { data(0) } else { data(3) }.trimmed(84).returned();
+        assert_eq!(gone, [back]);
+        assert_eq!((queue.len(), queue.drops(), queue.longest()), (2, 1, 2));
+        assert_eq!(queue.headers(), Some(Headers { returned: 1, dropped: 1 }));
+        let header = data(4).trimmed(84);
+        assert_eq!(offer(&mut queue, header), [header.returned()], "trimmed by a switch before");
+        let back = header.returned();
+        assert_eq!(offer(&mut queue, back), [back], "what goes back already is dropped");
+        assert_eq!(queue.headers(), Some(Headers { returned: 2, dropped: 2 }));
+    }
+
+    #[test]
+    fn the_interface_of_a_host_drops_what_it_has_no_room_for() {
+        let mut queue = Trimmed::new(&Trimming::default(), &At { host: true, ..at("1packets") });
+        offer(&mut queue, data(0));
+        assert_eq!(offer(&mut queue, control(1)), []);
+        let dropped = offer(&mut queue, data(2));
+        assert!(dropped == [data(0)] || dropped == [data(2)], "{dropped:?}");
+        assert_eq!(queue.headers(), Some(Headers { returned: 0, dropped: 1 }));
+    }
+
+    #[test]
+    fn headers_have_as_much_memory_as_full_packets_unless_it_is_said() {
+        let headers = |spec: Trimming, at: &At| {
+            let mut queue = Trimmed::new(&spec, at);
+            (0..).take_while(|seq| offer(&mut queue, control(*seq)).is_empty()).count()
+        };
+        let jumbo = At { full_packet: 9_038, ..at("8packets") };
+        assert_eq!(headers(Trimming::default(), &at("8packets")), 8 * 1_538 / 78);
+        assert_eq!(headers(Trimming::default(), &jumbo), 8 * 9_038 / 78);
+        assert_eq!(headers(Trimming::default(), &at("10KB")), 10_000 / 78);
+        let header_limit = Some(Limit::AtMost(Amount::Packets(3)));
+        assert_eq!(headers(Trimming { header_limit, ..Trimming::default() }, &jumbo), 3);
+        let interface = At { host: true, ..at("500packets") };
+        assert_eq!(headers(Trimming::default(), &interface), 500);
     }
 
     #[test]
@@ -341,7 +428,7 @@ mod tests {
         assert_eq!(check(plain()), Ok(()));
         assert_eq!(check(Trimming { header: Bytes(1_500), ..plain() }), Err("trimming-header"));
         assert_eq!(check(Trimming { ratio: 0, ..plain() }), Err("trimming-ratio"));
-        let header_limit = Limit::AtMost(Amount::Bytes(83));
+        let header_limit = Some(Limit::AtMost(Amount::Bytes(83)));
         assert_eq!(check(Trimming { header_limit, ..plain() }), Err("trimming-limit"));
     }
 
@@ -355,8 +442,8 @@ mod tests {
         ) {
             let limit = Limit::AtMost(limit);
             let header_limit = Limit::AtMost(header_limit);
-            let spec = Trimming { header_limit, ..Trimming::default() };
-            let mut queue = Trimmed::new(&spec, limit, Stream::new(1, 2, "trim"));
+            let spec = Trimming { header_limit: Some(header_limit), ..Trimming::default() };
+            let mut queue = Trimmed::new(&spec, &At { limit, ..at("1packets") });
             let (mut offered, mut ended, mut untouched) = (vec![], vec![], vec![]);
             for (number, (step, size)) in steps.into_iter().enumerate() {
                 match step {

@@ -1,5 +1,8 @@
 //! The graph that every topology builds: nodes joined by full-duplex links.
 
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
 use serde::{Deserialize, Serialize};
 use tailcut_engine::{Rate, Time};
 
@@ -95,8 +98,42 @@ impl Graph {
         [link.b, link.a][port.index() % 2]
     }
 
+    /// The propagation delay from the first host to the host that is farthest from it. No two hosts are more than twice as far
+    /// apart.
+    pub fn reach(&self) -> Time {
+        let mut neighbours = vec![vec![]; self.nodes()];
+        for link in &self.links {
+            neighbours[link.a.index()].push((link.b, link.propagation));
+            neighbours[link.b.index()].push((link.a, link.propagation));
+        }
+        let mut distances = vec![Time::NEVER; self.nodes()];
+        let mut queue = BinaryHeap::from([(Reverse(Time::ZERO), 0)]);
+        while let Some((Reverse(distance), node)) = queue.pop() {
+            if distances.get(node).is_none_or(|known| *known <= distance) {
+                continue;
+            }
+            distances[node] = distance;
+            let next = neighbours[node].iter();
+            queue.extend(next.map(|(other, more)| (Reverse(distance + *more), other.index())));
+        }
+        let hosts = distances.into_iter().take(self.hosts as usize);
+        hosts.filter(|distance| *distance < Time::NEVER).max().unwrap_or_default()
+    }
+
     /// The switch that a link between two switches leads to.
     pub(super) fn next_switch(&self, port: PortId) -> SwitchId {
         self.switch(self.far_end(port)).expect("the link joins two switches")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::topology::fat_tree::FatTree;
+
+    #[test]
+    fn the_farthest_host_of_a_fat_tree_is_six_links_away() {
+        let tree = FatTree { k: 4, ..FatTree::default() }.build().expect("k is even");
+        assert_eq!(tree.reach(), Time(6 * tree.links[0].propagation.0));
     }
 }

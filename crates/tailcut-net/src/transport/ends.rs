@@ -10,6 +10,7 @@ use super::tcp::{self, Close, Recovery, TcpSpec, WireSizes};
 use super::{DataAck, Segment};
 use crate::amount::Amount;
 use crate::packet::OptionStore;
+use crate::topology::Graph;
 
 /// The segments of transports that acknowledge every one selectively and end without a FIN: at first, and at most, so many packets
 /// under way, repeated after `rto`.
@@ -37,6 +38,8 @@ pub(crate) trait Ends: Clone + Debug {
     /// Its receivers ask for packets, one after the other of each host.
     const PULLS: bool = false;
 
+    /// The parameters in a network: what is not said follows from it.
+    fn fitted(self, graph: &Graph) -> Self;
     /// The sending half of a connection of `size` bytes that opens at `open_at`.
     fn sender(&self, size: u64, open_at: Time) -> Self::Sender;
     /// The receiving half of a connection of so many segments.

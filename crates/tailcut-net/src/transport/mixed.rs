@@ -1,9 +1,12 @@
 //! Several transports in one run: which one carries a flow is decided by its size and by lot.
 
+use std::sync::Arc;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tailcut_engine::{Bytes, Stream};
 
+use super::spread::Spread;
 use super::tcp::TcpSpec;
 use super::{Transport, TransportSpec};
 use crate::component::SpecError;
@@ -116,6 +119,7 @@ impl MixedTransport {
     }
 }
 
+#[deny(clippy::missing_trait_methods)]
 impl Transport for MixedTransport {
     fn check(&self) -> Result<(), SpecError> {
         MixedTransport::check(self)
@@ -124,6 +128,10 @@ impl Transport for MixedTransport {
     fn segments(&self) -> TcpSpec {
         let parts = self.parts.iter().map(|part| part.transport.segments());
         parts.max_by_key(|tcp| tcp.mss).unwrap_or_default()
+    }
+
+    fn mss_field(&self) -> &'static str {
+        "parts"
     }
 
     fn check_flow(&self, bytes: u64) -> Result<(), SpecError> {
@@ -140,6 +148,14 @@ impl Transport for MixedTransport {
         waits.then_some(("parts", "a transport of the mixture"))
     }
 
+    fn stamps_priorities(&self) -> bool {
+        self.parts.iter().all(|part| part.transport.stamps_priorities())
+    }
+
+    fn hears_headers(&self) -> bool {
+        self.parts.iter().all(|part| part.transport.hears_headers())
+    }
+
     fn refuses_copies(&self) -> Option<String> {
         let reason = self.parts.iter().find_map(|part| part.transport.refuses_copies());
         reason.map(|reason| format!("in this mixture, {reason}"))
@@ -147,6 +163,11 @@ impl Transport for MixedTransport {
 
     fn refuses_mixtures(&self) -> Option<(&'static str, &'static str)> {
         Some(("a mixture within a mixture", "list its parts in this one"))
+    }
+
+    /// Each part spreads its own flows.
+    fn spread(&self) -> Option<Arc<dyn Spread>> {
+        None
     }
 }
 

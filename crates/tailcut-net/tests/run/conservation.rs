@@ -150,7 +150,7 @@ fn transports() -> impl Strategy<Value = TransportSpec> {
     });
     let ndp = (1..40u32, 20..9_000u64).prop_map(|(initial_window, rto)| {
         let rto = Time::from_us(rto);
-        TransportSpec::Ndp(NdpSpec { initial_window, rto, ..NdpSpec::default() })
+        TransportSpec::Ndp(NdpSpec { initial_window, rto: Some(rto), ..NdpSpec::default() })
     });
     prop_oneof![
         3 => tcps().prop_map(TransportSpec::Tcp),
@@ -364,7 +364,12 @@ fn scenarios() -> impl Strategy<Value = Scenario> {
                     let header_limit = Limit::AtMost(Amount::Bytes(84 * drain));
                     let (limit, hosts) = (queue.limit(), drain % 2 == 0);
                     let plain = Trimming::default();
-                    QueueSpec::Trimming(Trimming { limit, header_limit, hosts, ..plain })
+                    QueueSpec::Trimming(Trimming {
+                        limit,
+                        header_limit: Some(header_limit),
+                        hosts,
+                        ..plain
+                    })
                 }
                 _ => queue,
             };

@@ -25,7 +25,8 @@ fn identity(packet: &PacketView) -> Identity {
     // Of a scattered packet that was rewritten only the flow and subflow are known.
     let sport = if packet.data.is_some() { u16::from(packet.copy) } else { sport };
     // What others carry is what their sender knows as they are looked at.
-    let seq = if flags.has(Flags::DATA) || flags.is_trimmed() { seq } else { 0 };
+    let counts = flags.has(Flags::DATA) || flags.is_trimmed() || flags.is_returned();
+    let seq = if counts { seq } else { 0 };
     (src.0, dst.0, sport, dport, sent, payload, wire_bytes, seq)
 }
 
@@ -68,6 +69,8 @@ pub struct Ledger {
     /// What waits may have been trimmed: only what leaves shows it.
     trims: bool,
     handed: Option<Identity>,
+    /// A switch sends a header back: what comes next at a link is that header.
+    turns: bool,
     counts: [u64; 4],
     /// Bytes of each connection that have arrived: start to end of each segment.
     arrived: BTreeMap<(u64, u8), BTreeMap<u64, u64>>,
@@ -130,6 +133,7 @@ impl Ledger {
             ) || scenario.switch.shared_buffer != Limit::Unlimited,
             trims: matches!(scenario.scheme.queue, QueueSpec::Trimming(_)),
             handed: None,
+            turns: false,
             counts: [0; 4],
             arrived: BTreeMap::new(),
             complete_at: BTreeMap::new(),
@@ -156,6 +160,10 @@ impl Ledger {
     /// A packet is at the near end of a link, accepted or not.
     fn offered(&mut self, now: Time, link: PortId, packet: &PacketView) {
         let from = self.links[link.index()].from;
+        if std::mem::take(&mut self.turns) {
+            assert!(packet.flags.is_returned(), "{packet:?} comes before the header");
+            return;
+        }
         if from.switch(self.hosts).is_none() {
             assert_eq!(
                 self.handed.take(),
@@ -334,6 +342,11 @@ impl Observer for Ledger {
         // Random early detection is the one discipline that drops before its queue is full, and only at switches.
         let early = self.drops_early && book.from.switch(self.hosts).is_some();
         assert!(full || early, "{link:?} dropped a packet with room in its queue");
+    }
+
+    fn returned(&mut self, _: Time, link: PortId, packet: &PacketView) {
+        assert!(packet.flags.is_trimmed() && self.unqueue(link, packet));
+        self.turns = true;
     }
 
     fn lost(&mut self, now: Time, link: PortId, loss: Loss, packet: &PacketView) {

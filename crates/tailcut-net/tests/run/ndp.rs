@@ -45,9 +45,20 @@ fn the_ideal_time_does_not_depend_on_the_first_window() {
 }
 
 /// So many hosts send as many bytes to host 0 at once.
-fn incast(fan_in: u32, bytes: u64) -> Outcome {
+fn incast_in(graph: Graph, fan_in: u32, bytes: u64) -> Outcome {
     let flows = (1..=fan_in).map(|src| flow(u64::from(src), src, 0, bytes, Time::ZERO)).collect();
-    run(&ndp(star(fan_in + 1), flows))
+    run(&ndp(graph, flows))
+}
+
+fn incast(fan_in: u32, bytes: u64) -> Outcome {
+    incast_in(star(fan_in + 1), fan_in, bytes)
+}
+
+/// How long the last flow took, in times of what the receiver's link needs for the packets of all.
+fn in_link_times(outcome: &Outcome, rate: Rate) -> f64 {
+    let wire = |bytes: u64| bytes + 78 * bytes.div_ceil(1_460);
+    let bytes: u64 = outcome.flows.iter().map(|record| wire(record.flow.bytes)).sum();
+    last(outcome).0 as f64 / rate.transmission_time(bytes).0 as f64
 }
 
 fn last(outcome: &Outcome) -> Time {
@@ -76,23 +87,64 @@ fn a_flow_alone_takes_its_ideal_time_and_waits_for_no_handshake() {
 fn what_an_incast_has_no_room_for_is_trimmed_and_the_receivers_link_stays_busy() {
     for fan_in in [4, 20] {
         let outcome = incast(fan_in, 90_000);
-        assert_eq!((outcome.counters.dropped, timeouts(&outcome)), (0, 0));
+        assert_eq!(timeouts(&outcome), 0);
         let again: u64 = outcome.flows.iter().map(|flow| flow.retransmissions).sum();
         assert!(again > 10, "something is trimmed: {again}");
-        // 62 segments each, back to back, and the headers of those that were trimmed.
-        let bytes = u64::from(fan_in) * (61 * 1_538 + 940 + 78) + 84 * again;
+        // 62 segments each, back to back, and the headers of those that were trimmed, without those that went back.
+        let returned = outcome.counters.further("headers_returned").expect("it is counted");
+        let bytes = u64::from(fan_in) * (61 * 1_538 + 940 + 78) + 84 * (again - returned);
         let (took, busy) = (last(&outcome), Time(bytes * 8_000));
         assert!(took > busy && took < busy + Time::from_us(60), "{took:?} {busy:?}");
     }
 }
 
-/// More headers than their queue holds: packets of which nothing is known are sent again after the timeout.
+/// More headers than their queue holds: they go back, and nobody waits for a timer. A flow of one packet whose header finds no
+/// room has nothing else to be heard of by.
 #[test]
-fn headers_without_room_cost_a_timeout_and_no_throughput() {
-    let outcome = incast(100, 90_000);
-    assert!(outcome.counters.dropped > 100 && timeouts(&outcome) > 0);
-    let full = Time(100 * 62 * 1_538 * 8_000);
-    assert!(last(&outcome).0 < full.0 * 105 / 100, "{:?}", last(&outcome));
+fn headers_without_room_go_back_and_the_receivers_link_stays_busy() {
+    let gbps = |gbps: u64| Rate(gbps * 1_000_000_000);
+    let star =
+        |hosts, rate| Star { hosts, rate, ..Star::default() }.build().expect("hosts are enough");
+    let tree = |k| FatTree { k, ..FatTree::default() }.build().expect("k is even");
+    for (graph, fan_in, bytes) in [
+        (star(256, gbps(25)), 255, 4_000),
+        (star(256, gbps(25)), 255, 1_460),
+        (star(256, gbps(100)), 255, 10_000),
+        (tree(8), 100, 90_000),
+        (star(51, gbps(10)), 50, 1_000_000),
+    ] {
+        let rate = graph.links[0].rate;
+        let outcome = incast_in(graph, fan_in, bytes);
+        let returned = outcome.counters.further("headers_returned").expect("it is counted");
+        let name = format!("{fan_in} of {bytes} B at {rate}");
+        let times = in_link_times(&outcome, rate);
+        println!(
+            "{name}: {times:.3} link times, {returned} returned, {:?}",
+            outcome.counters.further
+        );
+        assert!(returned > 0, "{name}: there is no room for some headers");
+        assert_eq!(timeouts(&outcome), 0, "{name}: {:?}", outcome.counters.further);
+        assert!(times < 1.2, "{name}: {times} link times");
+    }
+}
+
+/// Pulls are as fast as packets come over the link as it is now.
+#[test]
+fn pulls_keep_the_pace_of_a_link_that_has_changed_its_rate() {
+    let chain = |built: u64, changed: u64| {
+        let links = [(Rate(1_000_000_000), Time::from_us(1)), (Rate(built), Time::from_us(1))];
+        let mut scenario = ndp(row(&links), vec![flow(0, 0, 1, 1_000_000, Time::ZERO)]);
+        let (link, at) = ("s0>h1".into(), Time::from_ns(1));
+        let rate = Rate(changed);
+        scenario.faults.incidents =
+            vec![Incident::Rate { link, one_way: false, rate, at, until: None }];
+        last(&run(&scenario)).0 as f64
+    };
+    let (slow, fast) = (100_000_000, 1_000_000_000);
+    for (built, now) in [(slow, fast), (fast, slow)] {
+        let ratio = chain(built, now) / chain(now, now);
+        assert!((ratio - 1.0).abs() < 0.01, "{built} to {now}: {ratio}");
+    }
 }
 
 /// The pulls of a host go to its senders in turn.

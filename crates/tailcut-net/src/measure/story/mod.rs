@@ -48,7 +48,9 @@ impl Looks {
     fn of(packet: &PacketView) -> Looks {
         let towards_sender = packet.flags.has(Flags::TO_SENDER);
         // Of the others it may be counted from where the sender is by now.
-        let counts = packet.flags.has(Flags::DATA) || packet.flags.is_trimmed();
+        let counts = packet.flags.has(Flags::DATA)
+            || packet.flags.is_trimmed()
+            || packet.flags.is_returned();
         let kind = match Kind::of(packet.flags, true) {
             Kind::Cut | Kind::Pull => Kind::Ack,
             kind => kind,
@@ -348,6 +350,10 @@ impl Observer for Stories {
 
     fn dropped(&mut self, now: Time, link: PortId, packet: &PacketView) {
         self.gone(now, link, How::Dropped, packet);
+    }
+
+    fn returned(&mut self, now: Time, link: PortId, packet: &PacketView) {
+        self.gone(now, link, How::Returned, packet);
     }
 
     fn link_changes(&mut self, now: Time, link: PortId, rate: Rate, propagation: Time) {

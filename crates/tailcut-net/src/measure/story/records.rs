@@ -65,6 +65,8 @@ pub enum Kind {
     Pull,
     /// Says that a segment came without its payload (NDP).
     Cut,
+    /// The header of a packet on its way back to its sender (NDP); the story tells it as the end of that packet.
+    Returned,
     /// Ends a connection.
     Fin,
     /// Resets it.
@@ -80,6 +82,7 @@ impl Kind {
             () if flags.has(Flags::SYN) => Kind::Syn,
             () if flags.has(Flags::RST) => Kind::Rst,
             () if flags.has(Flags::DATA) || flags.is_trimmed() && asks => Kind::Data,
+            () if flags.is_returned() && asks => Kind::Returned,
             () if flags.has(Flags::FIN) => Kind::Fin,
             () if flags.has(Flags::PROBE) && !towards_sender => Kind::Probe,
             () if flags.has(Flags::PULL) => Kind::Pull,
@@ -125,6 +128,8 @@ pub enum How {
     Received,
     /// It found a queue full, or made way for a better one.
     Dropped,
+    /// It found a queue full even for its header, which went back to its sender (NDP).
+    Returned,
     /// The link was down.
     DeadLink,
     /// The link went down while it was on it.

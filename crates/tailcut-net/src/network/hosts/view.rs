@@ -21,7 +21,9 @@ impl Hosts<'_> {
         let data = packet.flags.has(Flags::DATA);
         let syn = packet.flags.has(Flags::SYN);
         let fin = u64::from(tcp.close == Close::Fin);
-        let (seq, ack) = if packet.flags.has(Flags::TO_SENDER) {
+        let (seq, ack) = if packet.is_returned() {
+            (offset(packet.seq), 1)
+        } else if packet.flags.has(Flags::TO_SENDER) {
             let all = !syn && packet.seq == sender.segments();
             let ack = if syn { 1 } else { offset(packet.seq) + if all { fin } else { 0 } };
             (u64::from(!syn), ack)

@@ -18,6 +18,7 @@ use super::ends::{one_by_one, Ends};
 use super::tcp::TcpSpec;
 use super::Transport;
 use crate::component::SpecError;
+use crate::topology::Graph;
 
 /// Parameters of NDP. Windows count packets.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -28,14 +29,16 @@ pub struct NdpSpec {
     /// What a sender sends unasked, and what is under way from then on: a bandwidth-delay product and what queues on the way.
     /// The paper says 30 packets.
     pub initial_window: u32,
-    /// A packet that nothing was heard of for so long is sent again. Only headers, answers and pulls that are lost need it;
-    /// it is to be longer than headers and packets can queue (the paper: 1 ms at 10 Gbps).
-    pub rto: Time,
+    /// A packet that nothing was heard of for so long is sent again. Only answers, pulls and packets that are lost need it; it is to
+    /// be longer than headers and packets can queue. Where nothing is said it is the time in which the network's slowest link
+    /// sends 625 KB (5 ms at 1 Gbps, 0.5 ms at 10 Gbps; the paper, with packets of 9 KB: 1 ms at 10 Gbps), and four times the
+    /// propagation delay from the first host to the farthest one.
+    pub rto: Option<Time>,
 }
 
 impl Default for NdpSpec {
     fn default() -> Self {
-        NdpSpec { mss: Bytes(1460), initial_window: 30, rto: Time::from_ms(5) }
+        NdpSpec { mss: Bytes(1460), initial_window: 30, rto: None }
     }
 }
 
@@ -51,8 +54,9 @@ impl Transport for NdpSpec {
             );
             return Err(SpecError::new("ndp-window", "initial_window", message));
         }
-        if self.rto < Time::from_us(10) || self.rto > TcpSpec::default().max_rto {
-            let message = format!("rto = \"{}\": at least 10us and at most a minute", self.rto);
+        let bounds = Time::from_us(10)..=TcpSpec::default().max_rto;
+        if let Some(rto) = self.rto.filter(|rto| !bounds.contains(rto)) {
+            let message = format!("rto = \"{rto}\": at least 10us and at most a minute");
             return Err(SpecError::new("ndp-rto", "rto", message)
                 .hint("longer than queues of headers and packets, such as \"5ms\""));
         }
@@ -61,7 +65,7 @@ impl Transport for NdpSpec {
 
     /// Every segment is acknowledged by itself, no FIN.
     fn segments(&self) -> TcpSpec {
-        one_by_one(self.mss, self.initial_window, self.initial_window, self.rto)
+        one_by_one(self.mss, self.initial_window, self.initial_window, self.timeout())
     }
 
     fn hears_headers(&self) -> bool {
@@ -83,12 +87,31 @@ impl Transport for NdpSpec {
     }
 }
 
+impl NdpSpec {
+    /// How long a packet may be under way, once that is known ([`Ends::fitted`]).
+    fn timeout(&self) -> Time {
+        self.rto.unwrap_or(Time::from_ms(5))
+    }
+}
+
+/// What the slowest link sends within a timeout: the headers and packets of several full queues.
+const QUEUED: u64 = 625_000;
+
 impl Ends for NdpSpec {
     type Sender = NdpSender;
     type Receiver = Box<NdpReceiver>;
 
     const HANDSHAKE: bool = false;
     const PULLS: bool = true;
+
+    fn fitted(self, graph: &Graph) -> NdpSpec {
+        let slowest = graph.links.iter().map(|link| link.rate).min();
+        let fits = slowest.map(|rate| {
+            let rto = rate.transmission_time(QUEUED).0.saturating_add(4 * graph.reach().0);
+            Time(rto).clamp(Time::from_us(10), TcpSpec::default().max_rto)
+        });
+        NdpSpec { rto: self.rto.or(fits), ..self }
+    }
 
     fn sender(&self, size: u64, open_at: Time) -> NdpSender {
         NdpSender::new(self, size, open_at)
@@ -98,5 +121,26 @@ impl Ends for NdpSpec {
     }
     fn window(sender: &NdpSender) -> u32 {
         sender.window()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::topology::star::Star;
+    use tailcut_engine::Rate;
+
+    #[test]
+    fn the_timer_follows_the_rate_and_the_distance() {
+        let rto = |spec: NdpSpec, gbps: u64, propagation: Time| {
+            let star = Star { hosts: 3, rate: Rate(gbps * 1_000_000_000), propagation };
+            spec.fitted(&star.build().expect("hosts are enough")).timeout()
+        };
+        let near = Time::from_ns(0);
+        assert_eq!(rto(NdpSpec::default(), 1, near), Time::from_ms(5));
+        assert_eq!(rto(NdpSpec::default(), 25, near), Time::from_us(200));
+        assert_eq!(rto(NdpSpec::default(), 25, Time::from_ms(1)), Time::from_us(8_200));
+        let said = NdpSpec { rto: Some(Time::from_ms(3)), ..NdpSpec::default() };
+        assert_eq!(rto(said, 25, Time::from_ms(1)), Time::from_ms(3));
     }
 }

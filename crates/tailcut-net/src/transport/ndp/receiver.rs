@@ -33,6 +33,8 @@ pub struct NdpReceiver {
     /// Pulls that wait for their turn, and those that have left.
     wanted: u32,
     pulls: u32,
+    /// Packets that went back to the sender, as far as that was heard.
+    returned: u32,
     /// It has a turn among those of its host that want pulls.
     queued: bool,
     answers: VecDeque<Answer>,
@@ -49,13 +51,21 @@ impl NdpReceiver {
             came: 0,
             wanted: 0,
             pulls: 0,
+            returned: 0,
             queued: false,
             answers: VecDeque::new(),
         }
     }
 
-    /// A packet has arrived. True when it completes the data. `spec` is [`segments`](super::NdpSpec::segments).
-    pub fn on_packet(&mut self, spec: &TcpSpec, now: Time, packet: &Segment) -> bool {
+    /// A packet has arrived, and says that so many went back to its sender. True when it completes the data. `spec` is
+    /// [`segments`](super::NdpSpec::segments).
+    pub fn on_packet(
+        &mut self,
+        spec: &TcpSpec,
+        now: Time,
+        packet: &Segment,
+        returned: Option<u32>,
+    ) -> bool {
         let &Segment { seq, flags, .. } = packet;
         if flags.has(Flags::RST) {
             self.close();
@@ -66,6 +76,7 @@ impl NdpReceiver {
             return false;
         }
         self.reassembly.established = true;
+        self.note_returned(returned.unwrap_or(0));
         if flags.has(Flags::SYN) {
             self.answers.push_back(Answer::SynAck);
         } else if flags.is_trimmed() {
@@ -96,6 +107,14 @@ impl NdpReceiver {
 
     fn has(&self, seq: u32) -> bool {
         seq < self.reassembly.next() || self.reassembly.holds(seq)
+    }
+
+    /// So many packets that were sent have gone back to the sender: they are under way no more.
+    fn note_returned(&mut self, returned: u32) {
+        for _ in self.returned..returned {
+            self.want();
+        }
+        self.returned = self.returned.max(returned);
     }
 
     /// Something has come of a packet that was sent: another is asked for if more is missing than is under way.
@@ -193,8 +212,14 @@ impl ReceivingEnd for Box<NdpReceiver> {
     }
 
     #[inline]
-    fn on_packet(&mut self, spec: &TcpSpec, now: Time, packet: &Segment, _: &OptionStore) -> bool {
-        NdpReceiver::on_packet(self, spec, now, packet)
+    fn on_packet(
+        &mut self,
+        spec: &TcpSpec,
+        now: Time,
+        packet: &Segment,
+        options: &OptionStore,
+    ) -> bool {
+        NdpReceiver::on_packet(self, spec, now, packet, options.number(packet.options))
     }
     #[inline]
     fn poll_transmit(
@@ -244,8 +269,17 @@ mod tests {
 
         /// A packet arrives: whether it completes the data, and the flags, place and segment of every answer.
         fn arrives(&mut self, flags: Flags, seq: u32) -> (bool, Vec<(Flags, u32, u32)>) {
+            self.arrives_and_says(flags, seq, None)
+        }
+
+        fn arrives_and_says(
+            &mut self,
+            flags: Flags,
+            seq: u32,
+            returned: Option<u32>,
+        ) -> (bool, Vec<(Flags, u32, u32)>) {
             let packet = Segment::bare(flags, seq, 1_538);
-            let complete = self.receiver.on_packet(&self.spec, Time::ZERO, &packet);
+            let complete = self.receiver.on_packet(&self.spec, Time::ZERO, &packet, returned);
             let answers = std::iter::from_fn(|| self.receiver.poll_transmit(&self.sizes));
             let answers =
                 answers.map(|s| (s.flags, s.seq, s.options.wrapping_sub(inline_number(0))));
@@ -312,6 +346,18 @@ mod tests {
         script.data(2);
         assert_eq!(script.pulls(), 0);
         script.header(3);
+        assert_eq!(script.pulls(), 1);
+    }
+
+    #[test]
+    fn packets_that_went_back_are_asked_for_once() {
+        let mut script = Script::of(4, 4);
+        script.arrives_and_says(Flags::DATA, 0, Some(2));
+        assert_eq!(script.pulls(), 2);
+        script.arrives_and_says(Flags::DATA, 1, Some(2));
+        assert_eq!(script.pulls(), 0);
+        // What the first pull asked for came back as well, and arrives by the second.
+        script.arrives_and_says(Flags::DATA, 2, Some(3));
         assert_eq!(script.pulls(), 1);
     }
 

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use tailcut_engine::Time;
 
 use super::NdpSpec;
-use crate::packet::{Flags, OptionStore};
+use crate::packet::{inline_number, Flags, OptionStore};
 use crate::transport::life::{owed, segments_of, Life, Phase, Transmit};
 use crate::transport::segment::Segment;
 use crate::transport::tcp::{SenderCounters, WireSizes};
@@ -13,11 +13,20 @@ use crate::transport::tcp::{SenderCounters, WireSizes};
 /// What is known of a segment that was sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Fate {
-    /// Sent at this time, and not answered.
-    UnderWay(Time),
-    /// Cut or lost, and waiting to be sent again.
+    /// Sent at this time, and not answered. The packet says that so many came back before.
+    UnderWay {
+        at: Time,
+        returned: u32,
+    },
+    /// Cut, returned or lost, and waiting to be sent again.
     Missing,
     Arrived,
+}
+
+impl Fate {
+    fn is_under_way_since(&self, then: Time) -> bool {
+        matches!(*self, Fate::UnderWay { at, .. } if at == then)
+    }
 }
 
 /// The sending half of a connection that carries `size` bytes. Positions and windows count segments.
@@ -38,6 +47,12 @@ pub struct NdpSender {
     credit: u32,
     /// The highest number of a pull.
     pulled: u32,
+    /// Packets that the receiver has answered, and those among them that have arrived whole.
+    answered: u32,
+    arrived: u32,
+    /// Packets whose headers came back, without those sent instead unasked; and how many of them the receiver has heard of.
+    returned: u32,
+    told: u32,
     /// When anything was last heard, and timeouts since.
     heard: Time,
     silent: u32,
@@ -50,16 +65,22 @@ const MOST_DOUBLINGS: u32 = 6;
 impl NdpSender {
     /// A sender of `size` bytes that opens its connection at `open_at`.
     pub fn new(spec: &NdpSpec, size: u64, open_at: Time) -> NdpSender {
+        let segments = segments_of(size, spec.mss);
         NdpSender {
             size,
-            segments: segments_of(size, spec.mss),
+            segments,
             life: Life::opening_at(open_at),
             una: 0,
             fates: VecDeque::new(),
             sent: VecDeque::new(),
             missing: VecDeque::new(),
-            credit: spec.initial_window,
+            // A window that is larger than the flow sends nothing twice.
+            credit: spec.initial_window.min(segments),
             pulled: 0,
+            answered: 0,
+            arrived: 0,
+            returned: 0,
+            told: 0,
             heard: open_at,
             silent: 0,
             counters: SenderCounters::default(),
@@ -80,7 +101,7 @@ impl NdpSender {
     }
     /// Packets under way and allowed to leave.
     pub fn window(&self) -> u32 {
-        let under_way = self.fates.iter().filter(|fate| matches!(fate, Fate::UnderWay(_)));
+        let under_way = self.fates.iter().filter(|fate| matches!(fate, Fate::UnderWay { .. }));
         under_way.count() as u32 + self.credit
     }
     /// What the connection has done so far.
@@ -134,6 +155,8 @@ impl NdpSender {
         if flags.has(Flags::SYN) {
             self.life.on_syn_ack();
             self.life.forgive(owed::ACK);
+        } else if flags.is_returned() {
+            self.on_return(packet.seq);
         } else if flags.has(Flags::PULL) {
             self.on_pull(number.unwrap_or(0));
         } else {
@@ -143,7 +166,33 @@ impl NdpSender {
             self.life.complete();
         } else {
             self.set_timer(spec);
+            self.speak_up(spec);
         }
+    }
+
+    /// The header of a packet came back from a switch that had no room for it: the receiver has heard nothing of the packet.
+    fn on_return(&mut self, seq: u32) {
+        if let Some(fate @ Fate::UnderWay { .. }) = self.fate(seq) {
+            *fate = Fate::Missing;
+            self.missing.push_back(seq);
+            self.returned += 1;
+        }
+    }
+
+    /// Sends one of the packets that came back unasked, if nothing is under way and no pull will come (section 3.2.4 of the
+    /// paper). It says how many came back, so that the receiver pulls the others. Called when `sent` begins with what is under way.
+    fn speak_up(&mut self, spec: &NdpSpec) {
+        if self.returned > 0 && self.credit == 0 && self.sent.is_empty() && !self.is_awaited(spec) {
+            self.returned -= 1;
+            self.credit = 1;
+        }
+    }
+
+    /// Whether the receiver asks for more than it takes to be under way: by the rule that it follows
+    /// (`NdpReceiver::want`), as far as is known here.
+    fn is_awaited(&self, spec: &NdpSpec) -> bool {
+        let granted = spec.initial_window.min(self.segments) + self.pulled;
+        self.segments - self.arrived > granted.saturating_sub(self.answered + self.told)
     }
 
     /// The receiver has asked for `number` packets in all. A pull that is lost is made up for by the next, and one that
@@ -155,17 +204,12 @@ impl NdpSender {
 
     /// Everything before `next` has arrived, and `seq` has as well or was cut.
     fn on_answer(&mut self, next: u32, seq: Option<u32>, cut: bool) {
-        if let Some(fate) = seq.and_then(|seq| self.fate(seq)) {
-            match (&fate, cut) {
-                (Fate::UnderWay(_), true) => {
-                    *fate = Fate::Missing;
-                    self.missing.extend(seq);
-                }
-                (_, true) => {}
-                (_, false) => *fate = Fate::Arrived,
-            }
+        if let Some(seq) = seq {
+            self.settle(seq, cut);
         }
-        while self.una < next.min(self.segments) && self.fates.pop_front().is_some() {
+        while self.una < next.min(self.segments) && !self.fates.is_empty() {
+            self.settle(self.una, false);
+            self.fates.pop_front();
             self.una += 1;
         }
         while self.fates.front() == Some(&Fate::Arrived) {
@@ -174,17 +218,44 @@ impl NdpSender {
         }
     }
 
+    /// The receiver has segment `seq`, or was told of it by its header.
+    fn settle(&mut self, seq: u32, cut: bool) {
+        let Some(fate) = self.fate(seq) else { return };
+        let before = *fate;
+        match (before, cut) {
+            (Fate::Arrived, _) => return,
+            (Fate::UnderWay { .. }, true) => {
+                *fate = Fate::Missing;
+                self.missing.push_back(seq);
+            }
+            (Fate::Missing, true) => {}
+            (_, false) => {
+                *fate = Fate::Arrived;
+                self.arrived += 1;
+            }
+        }
+        self.answered += 1;
+        if let Fate::UnderWay { returned, .. } = before {
+            self.told = self.told.max(returned);
+        }
+    }
+
     /// The timer is that of the packet that has been under way for the longest time, or, where none is, that of a sender that has
     /// not been asked for what it has.
     fn set_timer(&mut self, spec: &NdpSpec) {
         while let Some(&(at, seq)) = self.sent.front() {
-            if self.fate(seq).is_some_and(|fate| *fate == Fate::UnderWay(at)) {
+            if self.fate(seq).is_some_and(|fate| fate.is_under_way_since(at)) {
                 break;
             }
             self.sent.pop_front();
         }
         let since = self.sent.front().map_or(self.heard, |&(at, _)| at);
-        self.life.deadline = since + Time(spec.rto.0 << self.silent.min(MOST_DOUBLINGS));
+        self.life.deadline = since + self.wait(spec);
+    }
+
+    /// How long a packet may be under way.
+    fn wait(&self, spec: &NdpSpec) -> Time {
+        Time(spec.timeout().0 << self.silent.min(MOST_DOUBLINGS))
     }
 
     /// The timer has reached [`NdpSender::deadline`].
@@ -209,10 +280,10 @@ impl NdpSender {
         if self.life.phase() == Phase::SynSent && self.una == 0 {
             self.life.owe(owed::SYN);
         }
-        let (mut lost, wait) = (0, Time(spec.rto.0 << self.silent.min(MOST_DOUBLINGS)));
+        let (mut lost, wait) = (0, self.wait(spec));
         while let Some(&(at, seq)) = self.sent.front().filter(|&&(at, _)| at + wait <= now) {
             self.sent.pop_front();
-            if let Some(fate) = self.fate(seq).filter(|fate| **fate == Fate::UnderWay(at)) {
+            if let Some(fate) = self.fate(seq).filter(|fate| fate.is_under_way_since(at)) {
                 *fate = Fate::Missing;
                 self.missing.push_back(seq);
                 lost += 1;
@@ -239,9 +310,10 @@ impl NdpSender {
             None => return None,
         };
         self.credit -= 1;
+        let under_way = Fate::UnderWay { at: now, returned: self.returned };
         match self.fate(seq) {
-            Some(fate) => *fate = Fate::UnderWay(now),
-            None => self.fates.push_back(Fate::UnderWay(now)),
+            Some(fate) => *fate = under_way,
+            None => self.fates.push_back(under_way),
         }
         self.sent.push_back((now, seq));
         self.counters.data_packets += 1;
@@ -266,7 +338,11 @@ impl NdpSender {
         match transmit {
             Transmit::Segment { seq, retransmission } => {
                 let flags = Flags::DATA | Flags::ACK | again(retransmission);
-                Segment::bare(flags, seq, sizes.data(self.payload(spec, seq)))
+                let data = Segment::bare(flags, seq, sizes.data(self.payload(spec, seq)));
+                match self.returned {
+                    0 => data,
+                    returned => Segment { options: inline_number(returned), ..data },
+                }
             }
             Transmit::Syn { retry } => Segment::bare(Flags::SYN | again(retry), 0, sizes.syn()),
             Transmit::Reset => Segment::bare(Flags::RST, 0, sizes.bare()),
@@ -276,141 +352,4 @@ impl NdpSender {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::packet::inline_number;
-    use tailcut_engine::Bytes;
-
-    const RTT: Time = Time::from_us(100);
-
-    struct Script {
-        spec: NdpSpec,
-        sender: NdpSender,
-        now: Time,
-    }
-
-    impl Script {
-        /// The SYN and the first window of four have just left.
-        fn open(segments: u32) -> Script {
-            let spec = NdpSpec { mss: Bytes(1_000), initial_window: 4, ..NdpSpec::default() };
-            let sender = NdpSender::new(&spec, u64::from(segments) * 1_000, Time::ZERO);
-            let mut script = Script { spec, sender, now: Time::ZERO };
-            let mut first = vec![Transmit::Syn { retry: false }];
-            first.extend(new(0..segments.min(4)));
-            assert_eq!(script.expire(), first);
-            script.now = RTT;
-            script
-        }
-
-        fn hear(&mut self, flags: Flags, seq: u32, number: u32) -> Vec<Transmit> {
-            let flags = flags | Flags::TO_SENDER;
-            let packet = Segment { seq, options: inline_number(number), wire_bytes: 78, flags };
-            self.sender.on_packet(&self.spec, self.now, &packet, &OptionStore::default());
-            self.sent()
-        }
-
-        fn acked(&mut self, next: u32, seq: u32) -> Vec<Transmit> {
-            self.hear(Flags::ACK, next, seq)
-        }
-
-        fn cut(&mut self, next: u32, seq: u32) -> Vec<Transmit> {
-            self.hear(Flags::ACK | Flags::CUT, next, seq)
-        }
-
-        fn pull(&mut self, number: u32) -> Vec<Transmit> {
-            self.hear(Flags::PULL, 0, number)
-        }
-
-        fn expire(&mut self) -> Vec<Transmit> {
-            self.now = self.sender.deadline();
-            assert!(self.now < Time::NEVER, "no timer runs");
-            self.sender.on_timer(&self.spec, self.now);
-            self.sent()
-        }
-
-        fn sent(&mut self) -> Vec<Transmit> {
-            std::iter::from_fn(|| self.sender.poll_transmit(&self.spec, self.now)).collect()
-        }
-    }
-
-    fn new(segments: std::ops::Range<u32>) -> Vec<Transmit> {
-        segments.map(|seq| Transmit::Segment { seq, retransmission: false }).collect()
-    }
-
-    fn again(seq: u32) -> Transmit {
-        Transmit::Segment { seq, retransmission: true }
-    }
-
-    #[test]
-    fn the_first_window_waits_for_nothing_and_the_rest_for_pulls() {
-        let mut script = Script::open(10);
-        assert_eq!(script.acked(1, 0), []);
-        assert_eq!(script.pull(1), new(4..5));
-        assert_eq!(script.pull(3), new(5..7));
-        // The second was overtaken.
-        assert_eq!(script.pull(2), []);
-    }
-
-    #[test]
-    fn what_was_cut_is_sent_before_anything_new() {
-        let mut script = Script::open(10);
-        assert_eq!(script.cut(0, 2), []);
-        assert_eq!(script.cut(0, 1), []);
-        assert_eq!(script.pull(3), [vec![again(2), again(1)], new(4..5)].concat());
-        assert_eq!(script.sender.counters().retransmissions, 2);
-    }
-
-    #[test]
-    fn a_pull_that_comes_before_the_answer_is_kept_for_it() {
-        let mut script = Script::open(4);
-        assert_eq!(script.pull(1), []);
-        assert_eq!(script.cut(0, 3), [again(3)]);
-    }
-
-    #[test]
-    fn the_flow_is_done_when_every_segment_is_answered_for() {
-        let mut script = Script::open(3);
-        script.acked(0, 2);
-        script.acked(1, 0);
-        assert_eq!(script.sender.phase(), Phase::SynSent);
-        script.acked(3, 1);
-        assert_eq!((script.sender.phase(), script.sender.deadline()), (Phase::Done, Time::NEVER));
-    }
-
-    #[test]
-    fn a_packet_that_nothing_is_heard_of_is_sent_again_whatever_else_is_heard() {
-        let mut script = Script::open(10);
-        script.acked(0, 1);
-        script.now = Time::from_us(4_900);
-        script.pull(1);
-        assert_eq!(script.sender.deadline(), Time::from_ms(5));
-        assert_eq!(script.expire(), [Transmit::Syn { retry: true }, again(0), again(2), again(3)]);
-        assert_eq!(script.sender.counters().timeouts, 1);
-    }
-
-    #[test]
-    fn silence_doubles_the_wait_and_a_window_is_the_most_that_is_sent_again() {
-        let mut script = Script::open(10);
-        script.pull(4);
-        assert_eq!(script.expire().len(), 1 + 4);
-        script.expire();
-        // What was pulled left 100 us after the first window.
-        assert_eq!(script.now, RTT + Time::from_ms(10));
-    }
-
-    #[test]
-    fn a_sender_that_is_not_pulled_asks_by_sending_one() {
-        let mut script = Script::open(10);
-        (0..4).for_each(|seq| drop(script.acked(seq + 1, seq)));
-        assert_eq!(script.sender.deadline(), RTT + Time::from_ms(5));
-        assert_eq!(script.expire(), new(4..5));
-    }
-
-    #[test]
-    fn a_reset_ends_it() {
-        let mut script = Script::open(10);
-        assert_eq!(script.hear(Flags::RST, 0, 0), []);
-        assert_eq!(script.sender.phase(), Phase::Aborted);
-        assert_eq!(script.pull(1), []);
-    }
-}
+mod tests;

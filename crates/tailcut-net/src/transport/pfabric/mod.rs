@@ -20,6 +20,7 @@ use super::ends::{one_by_one, Ends};
 use super::tcp::TcpSpec;
 use super::Transport;
 use crate::component::SpecError;
+use crate::topology::Graph;
 
 /// Parameters of pFabric's transport. Windows count packets.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -107,6 +108,10 @@ impl Transport for PfabricSpec {
 impl Ends for PfabricSpec {
     type Sender = PfabricSender;
     type Receiver = PfabricReceiver;
+
+    fn fitted(self, _: &Graph) -> PfabricSpec {
+        self
+    }
 
     fn sender(&self, size: u64, open_at: Time) -> PfabricSender {
         PfabricSender::new(self, size, open_at)

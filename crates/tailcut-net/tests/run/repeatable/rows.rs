@@ -270,7 +270,10 @@ fn queues() -> Sections {
         ),
         (
             "NDP, trimmed by switches alone",
-            json!({ "transport": kind("ndp"), "queue": at_hosts("trimming", false) }),
+            json!({
+                "transport": with(kind("ndp"), json!({ "rto": "2ms" })),
+                "queue": with(at_hosts("trimming", false), json!({ "header_limit": "1KB" })),
+            }),
         ),
         ("PFC", json!({ "queue": roomy, "switch": { "pfc": {} } })),
         ("shared memory", json!({ "queue": roomy, "switch": { "shared_buffer": "100KB" } })),
