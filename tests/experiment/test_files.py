@@ -9,6 +9,7 @@ import jsonschema
 import pytest
 
 from tailcut import _core
+from tailcut.traces import schema
 
 ROOT = Path(__file__).parents[2]
 EXPERIMENTS = sorted((ROOT / "experiments").rglob("*.toml"))
@@ -22,6 +23,31 @@ def read(path: Path) -> dict[str, Any]:
 
 def test_the_schema_is_a_schema() -> None:
     jsonschema.Draft202012Validator.check_schema(SCHEMA)
+
+
+def test_the_schema_is_the_one_that_the_components_make() -> None:
+    assert schema.schema() == SCHEMA, "make build && .venv/bin/tailcut schema > schema/experiment.schema.json"
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"hosts": "hosts.csv", "window": ["1s", "2s"], "origin": "first", "scale": 0.5},
+        {"hosts": {"10.0.0.1": "h3"}, "window": ["2024-05-01T12:00:00Z", "2024-05-02"], "origin": "2024-05-01"},
+    ],
+)
+def test_the_schema_knows_what_a_trace_takes(more: dict[str, Any]) -> None:
+    VALIDATOR.validate(
+        {"title": "t", "topology": {"kind": "star"}, "traffic": {"kind": "trace", "file": "flows.csv", **more}}
+    )
+
+
+@pytest.mark.parametrize("wrong", [{"window": ["1s"]}, {"scale": 0}, {"origin": 3}, {"hosts": ["h1"]}, {"widnow": []}])
+def test_the_schema_refuses_what_a_trace_does_not_take(wrong: dict[str, Any]) -> None:
+    with pytest.raises(jsonschema.ValidationError):
+        VALIDATOR.validate(
+            {"title": "t", "topology": {"kind": "star"}, "traffic": {"kind": "trace", "file": "flows.csv", **wrong}}
+        )
 
 
 @pytest.mark.parametrize("path", EXPERIMENTS, ids=lambda path: path.stem)

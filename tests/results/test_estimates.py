@@ -78,7 +78,8 @@ def test_schemes_that_are_the_same_change_nothing(name: str) -> None:
 
 
 def test_the_factor_is_students() -> None:
-    assert [estimates.student(n) for n in range(1, 10)] == pytest.approx([t.ppf(0.975, n) for n in range(1, 10)])
+    degrees = [*range(1, 60), 239, 1000]
+    assert [estimates.student(n) for n in degrees] == pytest.approx([t.ppf(0.975, n) for n in degrees], rel=1e-12)
 
 
 def test_one_seed_has_a_change_without_an_interval() -> None:

@@ -234,9 +234,27 @@ def _lacking(base: Pool, ours: Pool, name: str) -> list[str]:
 @cache
 def student(degrees: int) -> float:
     """The factor of a 95 % interval with so many degrees of freedom."""
-    from scipy.special import stdtrit  # takes longer to import than everything else here
+    low, high = 0.0, math.pi / 2
+    for _ in range(60):
+        middle = (low + high) / 2
+        low, high = (middle, high) if _within(middle, degrees) < CONFIDENCE else (low, middle)
+    return math.tan(low) * math.sqrt(degrees)
 
-    return float(stdtrit(degrees, 0.5 + CONFIDENCE / 2))
+
+def _within(angle: float, degrees: int) -> float:
+    """The share of Student's distribution within ``tan(angle)`` times the root of the degrees of freedom of 0.
+
+    A finite series for whole degrees of freedom (Abramowitz and Stegun 26.7.3 and 26.7.4), where importing SciPy
+    would take longer than the summary itself.
+    """
+    odd = degrees % 2
+    square = math.cos(angle) ** 2
+    term, total = (math.cos(angle) if odd else 1.0), 0.0
+    for power in range(2 + odd, degrees + 1, 2):
+        total += term
+        term *= square * (power - 1) / power
+    share = math.sin(angle) * total
+    return 2 / math.pi * (angle + share) if odd else share
 
 
 def linear(value: float, left: Values) -> Interval:
