@@ -1,7 +1,9 @@
 """What the documentation tells readers to do works, and prints what it says."""
 
+import os
 import re
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -14,14 +16,22 @@ REPLAYED = [DOCS / "tutorial.md", *sorted((DOCS / "guide").glob("*.md")), *sorte
 SHORT = 8  # rows of a table that somebody reads who wants to do something
 
 
+@pytest.fixture(scope="session")
+def starter(tmp_path_factory: pytest.TempPathFactory) -> Callable[[], Path]:
+    """Results of the experiment that `tailcut new` writes, made once for all workers of the session."""
+    base = tmp_path_factory.getbasetemp()
+    session = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
+    return lambda: pages.starter_runs(session / "starter")
+
+
 @pytest.mark.parametrize("page", REPLAYED, ids=lambda page: page.stem)
 def test_a_page_can_be_followed_and_prints_what_it_says(
-    page: Path, tmp_path: Path, request: pytest.FixtureRequest
+    page: Path, tmp_path: Path, starter: Callable[[], Path], request: pytest.FixtureRequest
 ) -> None:
     said = page.read_text("utf-8")
     if "tshark" in said and shutil.which("tshark") is None:
         missing("tshark is not installed", "apt-get install tshark")
-    now = pages.replay(said, tmp_path)
+    now = pages.replay(said, tmp_path, starter)
     if request.config.getoption("update_snapshots"):
         page.write_text(now, "utf-8")
     else:

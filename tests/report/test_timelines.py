@@ -1,6 +1,7 @@
 """Slow flows on the page, packet by packet."""
 
 import re
+import tomllib
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -116,3 +117,19 @@ def test_what_there_is_no_room_for_is_left_out_and_said(swept: Result) -> None:
     )
     # What is reckoned with is about what they take.
     assert len(section) == pytest.approx(sum(map(_bytes, whole.flows)), rel=0.2)
+
+
+def test_slow_flows_of_several_directories_are_told_at_every_point_of_each(tmp_path: Path) -> None:
+    for name, load, other in (("a", 0.2, "RepFlow"), ("b", 0.2, "TCP"), ("c", 0.4, "TCP")):
+        experiment = experiments.tiny(tmp_path, f'[sweep]\n"traffic.load" = [{load}]\n')
+        document = tomllib.loads(experiment.read_text())
+        del document["schemes"][other], document["report"]
+        document["schemes"].get("RepFlow", {}).pop("like", None)
+        tailcut.run(tailcut.loads(document), out=tmp_path / name)
+    together = tailcut.open_results(*(tmp_path / name for name in "abc"))
+    told = timelines(together, 1, THEME)
+    schemes = {where: {one.scheme for flow in flows for one in flow.diagrams} for where, flows in told.at}
+    assert schemes == {"load 0.4, seed 1": {"RepFlow"}, "load 0.2, seed 1": {"TCP", "RepFlow"}}
+    study = Study.of(together)
+    html = page.render(study, Data.of(study), THEME, told)
+    assert re.findall(r'<optgroup label="([^"]+)">', html) == list(schemes)

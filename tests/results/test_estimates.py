@@ -11,7 +11,9 @@ from scipy.stats import t
 
 from tailcut.results import estimates
 from tailcut.results.estimates import Change, Pool
+from tailcut.results.samples import ALL, Sample, over_runs
 from tailcut.results.statistics import STATISTICS
+from tailcut.results.summary import Cell
 
 Seeds = Sequence[Sequence[float]]
 
@@ -80,6 +82,21 @@ def test_schemes_that_are_the_same_change_nothing(name: str) -> None:
 def test_the_factor_is_students() -> None:
     degrees = [*range(1, 60), 239, 1000]
     assert [estimates.student(n) for n in degrees] == pytest.approx([t.ppf(0.975, n) for n in degrees], rel=1e-12)
+
+
+@pytest.mark.parametrize(("name", "of_seed", "repeats", "sure"), [
+    ("mean", 200, 1, True), ("mean", 200, 3, True), ("mean", 199, 1, False), ("mean", 199, 3, False),
+    ("p99", 200, 2, True), ("p99", 199, 2, False),
+])  # fmt: skip
+def test_flows_that_the_lab_repeats_count_once_for_a_star(name: str, of_seed: int, repeats: int, sure: bool) -> None:
+    def repeated(took: int) -> Pool:
+        runs = [np.sort(np.arange(of_seed) % 7 + took + 100.0 * seed) for seed in range(5)]
+        samples = [over_runs([{ALL: Sample(run, None, of_seed, 0)}] * repeats)[ALL] for run in runs]
+        return Cell(dict(enumerate(samples))).times
+
+    found = estimates.change(repeated(90_000), repeated(45_000), name)
+    assert found is not None
+    assert found.sure == sure
 
 
 def test_one_seed_has_a_change_without_an_interval() -> None:

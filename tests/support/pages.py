@@ -7,10 +7,14 @@
 - `<!-- fails -->` there says that the commands of a block fail; what they print to standard error counts, too.
 """
 
+import fcntl
 import os
 import re
+import shutil
 import subprocess
 import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -93,8 +97,40 @@ def shell(line: str, directory: Path, *, fails: bool = False) -> list[str]:
     return [row.rstrip() for row in printed.rstrip().splitlines()]
 
 
-def replay(page: str, directory: Path) -> str:
+STARTER = re.compile(r"tailcut new (\w+)\.toml")
+"""Writes the experiment that several pages go through."""
+
+
+@contextmanager
+def _alone(place: Path) -> Iterator[None]:
+    """Keeps other processes of the session from the place meanwhile."""
+    with place.with_suffix(".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def starter_runs(place: Path) -> Path:
+    """Results of the experiment that ``tailcut new`` writes, made by the first who asks for them.
+
+    Args:
+        place: a folder that all who share them name; it is made.
+    """
+    with _alone(place):
+        if not place.exists():
+            unfinished = place.with_suffix(".unfinished")
+            unfinished.mkdir()
+            shell("tailcut new first.toml && tailcut run first.toml", unfinished)
+            unfinished.rename(place)
+    return place / "results" / "first"
+
+
+def replay(page: str, directory: Path, starter: Callable[[], Path] | None = None) -> str:
     """Runs the blocks of a page in a directory; the page with what its commands printed this time.
+
+    Args:
+        page: its text.
+        directory: where.
+        starter: results of the experiment that ``tailcut new`` writes, whose runs are not made again then.
 
     Raises:
         AssertionError: a command or program of the page fails.
@@ -112,6 +148,8 @@ def replay(page: str, directory: Path) -> str:
             text = ""
             for command in commands(block.text):
                 printed = shell(command.line, directory, fails=block.fails)
+                if starter is not None and (new := STARTER.fullmatch(command.line)):
+                    shutil.copytree(starter(), directory / "results" / new[1])
                 kept = command.printed if matches(command.printed, printed) else printed
                 text += "\n".join([f"$ {command.line}", *kept]) + "\n"
             written = written[: block.span[0] + shift] + text + written[block.span[1] + shift :]

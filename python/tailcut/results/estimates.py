@@ -59,10 +59,12 @@ class Pool:
 
     Args:
         of_seeds: by seed, its values in ascending order; seeds without values are left out.
+        different: by seed, how many different flows its values are of; by default as many as there are values.
     """
 
-    def __init__(self, of_seeds: Mapping[int, Values]) -> None:
+    def __init__(self, of_seeds: Mapping[int, Values], different: Mapping[int, int] | None = None) -> None:
         self._parts = {seed: part for seed, part in sorted(of_seeds.items()) if len(part)}
+        self._different = {seed: len(part) for seed, part in self._parts.items()} | dict(different or {})
         self.seeds = tuple(self._parts)
         self._moves: dict[str, Values] = {}
 
@@ -75,9 +77,9 @@ class Pool:
         return values[order], owner[order]
 
     @property
-    def count(self) -> int:
-        """How many values there are."""
-        return sum(len(part) for part in self._parts.values())
+    def different(self) -> int:
+        """How many different flows the values are of: repeats of a seed meet no path that it has not drawn."""
+        return sum(self._different[seed] for seed in self.seeds)
 
     @cached_property
     def values(self) -> dict[str, float]:
@@ -89,7 +91,7 @@ class Pool:
 
     def only(self, seeds: tuple[int, ...]) -> "Pool":
         """The same without other seeds."""
-        return self if seeds == self.seeds else Pool({seed: self._parts[seed] for seed in seeds})
+        return self if seeds == self.seeds else Pool({seed: self._parts[seed] for seed in seeds}, self._different)
 
     @cached_property
     def without(self) -> dict[str, Values]:
@@ -223,7 +225,7 @@ def _lacking(base: Pool, ours: Pool, name: str) -> list[str]:
         found.append(FEW_SEEDS)
         if len(base.seeds) == 2:
             found.append(TWO_SEEDS)
-    fewest = min(base.count, ours.count)
+    fewest = min(base.different, ours.different)
     if name == "mean":
         found += [FEW_FLOWS] if fewest < SURE_FLOWS else []
     elif fewest - rank(fewest, PERCENTILES[name]) < SURE_BEYOND:

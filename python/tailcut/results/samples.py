@@ -42,6 +42,7 @@ class Sample:
         slowdowns: their times over the best possible, in ascending order; None where no best one is known.
         flows: how many there are, whether they count or not.
         unfinished: how many of them had not finished.
+        runs: how many runs of the same flows the times are of; more than one where the lab repeated its run.
         shortest_open_ns: the shortest time that an unfinished one counts with; infinite without any.
         least_open_slowdown: the least slowdown that an unfinished one counts with; infinite without any.
     """
@@ -52,6 +53,12 @@ class Sample:
     unfinished: int
     shortest_open_ns: float = math.inf
     least_open_slowdown: float = math.inf
+    runs: int = 1
+
+    @property
+    def different(self) -> int:
+        """How many different flows the times are of."""
+        return -(-len(self.times) // self.runs)
 
 
 def together(parts: Sequence[Sample]) -> Sample:
@@ -169,4 +176,5 @@ def _repeated(several: Sequence[Sample]) -> Sample:
     if len(several) == 1:
         return several[0]
     unfinished = -(-sum(sample.unfinished for sample in several) // len(several))
-    return replace(together(several), flows=max(sample.flows for sample in several), unfinished=unfinished)
+    flows = max(sample.flows for sample in several)
+    return replace(together(several), flows=flows, unfinished=unfinished, runs=len(several))

@@ -235,7 +235,8 @@ class Cell:
 
     def __init__(self, of_seeds: Mapping[int, Sample]) -> None:
         self.of_seeds = of_seeds
-        self.times = Pool({seed: sample.times for seed, sample in of_seeds.items()})
+        different = {seed: sample.different for seed, sample in of_seeds.items()}
+        self.times = Pool({seed: sample.times for seed, sample in of_seeds.items()}, different)
         known = {seed: sample.slowdowns for seed, sample in of_seeds.items() if len(sample.times)}
         self.slowdowns = Pool({seed: part for seed, part in known.items() if part is not None})
         self.flows = sum(sample.flows for sample in of_seeds.values())
