@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from tailcut import _core, plan
 from tailcut.backends import FATAL_HINT, Capture, Options, Progress, backend
+from tailcut.diagnosis import together
 from tailcut.document import as_toml, toml_value
 from tailcut.errors import BackendError, checking_experiments
 from tailcut.lab import fabrics
@@ -122,6 +123,8 @@ def _planned(text: str, name: str, directory: Path, overrides: list[tuple[str, s
             made = _core.loads(name, prepared.text, str(directory), prepared.overrides, read_table)
         except _core.ExperimentError as error:
             raise prepared.retold(error) from None
+        if prepared.errors:
+            raise together([entry for error in prepared.errors for entry in error.errors])
         found = prepared.restored(json.loads(made))
     return {**found, "overrides": dict(overrides)} if overrides else found
 

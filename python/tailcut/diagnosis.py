@@ -1,5 +1,8 @@
 """Errors of an experiment that Python finds, told as the core tells its own."""
 
+from collections.abc import Iterable
+from typing import Any
+
 from tailcut._core import ExperimentError
 
 
@@ -30,12 +33,17 @@ def experiment_error(
     if hint is not None:
         shown.append(f"{margin} = hint: {hint}")
     rendered = "\n".join(shown)
-    first = {
+    only = {
         "code": code, "message": message, "file": file, "line": place and place[0], "column": place and place[1],
         "key": key, "expected": None, "hint": hint, "rendered": rendered,
     }  # fmt: skip
-    error = ExperimentError(rendered)
-    for name, value in first.items():
+    return together([only])
+
+
+def together(entries: Iterable[dict[str, Any]]) -> ExperimentError:
+    """Several errors as one: those of the file by line, and then those of overrides and of no line."""
+    of_file = sorted(entries, key=lambda one: (one["file"] == "--set", one["line"] is None, one["line"] or 0))
+    error = ExperimentError("\n\n".join(one["rendered"] for one in of_file))
+    for name, value in {**of_file[0], "rendered": str(error), "errors": of_file}.items():
         setattr(error, name, value)
-    error.errors = [first]
     return error

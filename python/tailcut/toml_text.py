@@ -16,6 +16,7 @@ REMOVED: Final = object()
 
 _QUOTED = r""" "(?:[^"\\]|\\.)*" | '[^']*' """
 _KEY = re.compile(rf"(?> {_QUOTED} | [^='\"\#] )*? =", re.VERBOSE)
+_ELEMENT = re.compile(r"\[(\d+)\]")
 _CLOSING = ("]", "}", '"""', "'''")
 
 
@@ -120,12 +121,18 @@ class TomlText:
 
 
 def key_path(key: str) -> Path:
-    """A dotted key as a path; parts that are numbers count elements.
+    """A dotted key as a path; parts that are numbers, and numbers in brackets, count elements.
 
     Raises:
         ValueError: it is no key.
     """
+    key = _ELEMENT.sub(r".\1", key)
     return tuple(int(part) if str(part).isdigit() else part for part in _flat(tomllib.loads(f"{key} = 0")))
+
+
+def dotted(path: Path) -> str:
+    """A path as errors name it: ``traffic.parts[0].file``."""
+    return "".join(f"[{key}]" if isinstance(key, int) else f".{key}" for key in path).removeprefix(".")
 
 
 def scalar(text: str) -> Any:

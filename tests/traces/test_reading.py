@@ -225,7 +225,7 @@ def test_swept_traces_keep_their_names(tmp_path: Path) -> None:
     sweep = '[sweep]\n"traffic.file" = ["flows.csv", "plain.csv"]\n'
     (tmp_path / "plain.csv").write_text("src,dst,bytes,start_ns\n2,3,6,7\n")
     plan = tailcut.load(experiment(tmp_path, "src,dst,bytes,start_ns\nh0,h1,5,0\n", rest=sweep)).plan
-    assert plan["sweep"] == [{"key": "traffic.file", "values": ["flows.csv (as read)", "plain.csv"]}]
+    assert plan["sweep"] == [{"key": "traffic.file", "values": ["flows.csv", "plain.csv"]}]
     assert [flows(plan, run)[0].bytes for run in (0, 1)] == [5, 6]
 
 

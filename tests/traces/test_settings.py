@@ -2,6 +2,7 @@
 
 import io
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 import pytest
@@ -114,6 +115,105 @@ def test_a_scale_may_be_swept(tmp_path: Path) -> None:
     assert plan["sweep"] == [{"key": "traffic.scale", "values": [0.5, 2]}]
     assert [run["point"] for run in plan["runs"]] == [{"traffic.scale": 0.5}, {"traffic.scale": 2}]
     assert [flows(plan, run)[-1].start_ns for run in (0, 1)] == [2_500_000_000, 10_000_000_000]
+
+
+SWEPT = """
+[schemes.TCP]
+[schemes.Small]
+transport = { initial_window = "2packets" }
+[sweep]
+"traffic.scale" = [0.5, 2]
+"topology.rate" = ["1Gbps", "10Gbps"]
+"traffic.window" = [["0s", "1.5s"], ["0s", "2.5s"], ["0s", "2.6s"]]
+"""
+
+
+def test_several_keys_of_a_trace_are_swept_as_those_of_others_are(tmp_path: Path) -> None:
+    plan = tailcut.load(experiment(tmp_path, SECONDS, rest=SWEPT), seeds=1).plan
+    windows = ['["0s", "1.5s"]', '["0s", "2.5s"]', '["0s", "2.6s"]']
+    assert [(axis["key"], axis["values"]) for axis in plan["sweep"]] == [
+        ("traffic.scale", [0.5, 2]), ("topology.rate", ["1Gbps", "10Gbps"]), ("traffic.window", windows),
+    ]  # fmt: skip
+    assert [(*run["point"].values(), run["scheme"]) for run in plan["runs"]] == [
+        (scale, rate, window, scheme)
+        for scale in (0.5, 2) for rate in ("1Gbps", "10Gbps") for window in windows for scheme in ("TCP", "Small")
+    ]  # fmt: skip
+    first, last = plan["runs"][0], plan["runs"][-1]
+    assert list(first["point"]) == ["traffic.scale", "topology.rate", "traffic.window"]
+    assert [flow.start_ns for flow in flows(plan, plan["runs"].index(last))] == [0, 2 * 10**9, 4 * 10**9]
+    assert [flow.start_ns for flow in flows(plan, 0)] == [0, 5 * 10**8]
+
+
+def test_windows_that_take_the_same_flows_are_one_run_at_two_points(tmp_path: Path) -> None:
+    rest = '[sweep]\n"traffic.window" = [["0s", "1.5s"], ["0s", "1.7s"]]\n'
+    runs = tailcut.load(experiment(tmp_path, SECONDS, rest=rest)).plan["runs"]
+    assert [run["point"]["traffic.window"] for run in runs] == ['["0s", "1.5s"]', '["0s", "1.7s"]']
+    assert len({run["id"] for run in runs}) == 1
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"traffic.window": ["0s", "4s"], "traffic.scale": [3, 4]},
+        {"traffic.scale": [3, 4], "topology.hosts": 4, "traffic.window": ["0s", "4s"]},
+        {
+            "traffic.columns": ["src", "dst", "bytes", "start_s"],
+            "traffic.window": ["0s", "4s"],
+            "traffic.scale": [3, 4],
+        },
+    ],
+)
+def test_a_swept_key_may_be_given_beside_others(given: dict[str, Any], tmp_path: Path) -> None:
+    content = SECONDS.partition("\n")[2] if "traffic.columns" in given else SECONDS
+    plan = tailcut.load(experiment(tmp_path, content, rest='[sweep]\n"traffic.scale" = [0.5, 2]\n'), set=given).plan
+    assert plan["sweep"] == [{"key": "traffic.scale", "values": [3, 4]}]
+    assert [flows(plan, run)[-1].start_ns for run in (0, 1)] == [9 * 10**9, 12 * 10**9]
+
+
+def test_files_and_scales_are_swept_together(tmp_path: Path) -> None:
+    (tmp_path / "other.csv").write_text("src,dst,bytes,start_s\n0,1,7,1\n")
+    rest = '[sweep]\n"traffic.scale" = [1, 3]\n"traffic.file" = ["flows.csv", "other.csv"]\n'
+    plan = tailcut.load(experiment(tmp_path, SECONDS, rest=rest)).plan
+    found = [(*run["point"].values(), flows(plan, at)[-1].start_ns) for at, run in enumerate(plan["runs"])]
+    assert found == [
+        (1, "flows.csv", 5 * 10**9), (1, "other.csv", 10**9), (3, "flows.csv", 15 * 10**9), (3, "other.csv", 3 * 10**9),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("more", "rest", "expected"),
+    [
+        ('window = ["7s", "9s"]\nlaod = 1', "", [("traffic.window", 8), ("traffic.laod", 9)]),
+        ("scale = 0", '[queue]\nlimit = "many"\n', [("traffic.scale", 8), ("queue.limit", 10)]),
+        ("", '[sweep]\n"traffic.scale" = [1, -1, 0]\n"topology.rate" = ["1Gb"]\n',
+         [("traffic.scale", 10), ("traffic.scale", 10), ("topology.rate", 11)]),
+    ],
+)  # fmt: skip
+def test_what_is_wrong_with_a_trace_hides_nothing_else(
+    more: str, rest: str, expected: list[tuple[str, int]], tmp_path: Path
+) -> None:
+    error = refusal(experiment(tmp_path, SECONDS, more, rest=rest))
+    assert [(one["key"], one["line"]) for one in error.errors] == expected
+    assert error.rendered == "\n\n".join(one["rendered"] for one in error.errors)
+
+
+def test_a_file_that_is_not_there_is_told_once_whatever_is_swept(tmp_path: Path) -> None:
+    path = experiment(
+        tmp_path, SECONDS, rest='[sweep.traffic]\nscale = [1, 2]\nwindow = [["0s", "1s"], ["1s", "2s"]]\n'
+    )
+    (tmp_path / "flows.csv").unlink()
+    (only,) = refusal(path).errors
+    assert (only["code"], only["key"], only["line"]) == ("TC-E100/trace-file", "traffic.file", 7)
+    assert only["message"] == "flows.csv: cannot be read: No such file or directory"
+
+
+def test_each_part_of_a_mix_that_cannot_be_read_is_told(tmp_path: Path) -> None:
+    path = experiment(tmp_path, SECONDS, rest="")
+    part = '[[traffic.parts]]\nkind = "trace"\nfile = "flows.csv"\nscale = '
+    path.write_text(
+        f'title = "t"\n[topology]\nkind = "star"\nhosts = 3\n[traffic]\nkind = "mix"\n{part}0\n{part}2\n{part}-1\n'
+    )
+    assert [one["key"] for one in refusal(path).errors] == ["traffic.parts[0].scale", "traffic.parts[2].scale"]
 
 
 def test_settings_may_be_given_on_the_command_line(tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ class Axis:
     """
 
     path: Keys
-    written: Keys | None
+    written: Keys
     override: int | None
     values: list[Any]
 

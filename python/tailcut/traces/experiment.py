@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Any
 
 from tailcut._core import ExperimentError
-from tailcut.diagnosis import experiment_error
+from tailcut.diagnosis import experiment_error, together
 from tailcut.document import toml_value
 from tailcut.plan import Plan
-from tailcut.toml_text import REMOVED, TomlText, descend, key_path
+from tailcut.toml_text import REMOVED, TomlText, descend, dotted, key_path
 from tailcut.toml_text import Path as Keys
-from tailcut.traces import cells, kept, settings
+from tailcut.traces import cells, kept, settings, sweeps
 from tailcut.traces.cells import TraceError
 from tailcut.traces.document import Axis, keys_of, overridden
 from tailcut.traces.hosts import Hosts, names_of
@@ -32,7 +32,7 @@ class _Reading:
 
     file: str
     label: str
-    path: Path | None
+    path: str | None
     rows: bool
     end: int
 
@@ -52,8 +52,10 @@ class Prepared:
     overrides: list[tuple[str, str]]
     given: list[tuple[str, str]]
     traces: list[Keys] = field(default_factory=list)
+    order: list[Keys] = field(default_factory=list)
     readings: list[_Reading] = field(default_factory=list)
-    renamed: dict[str, tuple[str, dict[str, Any]]] = field(default_factory=dict)
+    combined: dict[str, sweeps.Combined] = field(default_factory=dict)
+    errors: list[ExperimentError] = field(default_factory=list)
 
     @property
     def text(self) -> str:
@@ -62,7 +64,7 @@ class Prepared:
 
     def restored(self, plan: Plan) -> Plan:
         """A plan in which traces are called what the experiment calls them."""
-        labels = {str(one.path): one.label for one in self.readings if one.path is not None}
+        labels = {one.path: one.label for one in self.readings if one.path is not None}
         if not labels:
             return plan
         for run in plan["runs"]:
@@ -71,30 +73,19 @@ class Prepared:
             for table in _tables(run["config"]["traffic"], ()):
                 if table[1].get("file") in labels:
                     table[1]["file"] = labels[table[1]["file"]]
-            run["point"] = dict(self._value(key, value, labels) for key, value in run["point"].items())
-        for axis in plan["sweep"]:
-            found = [self._value(axis["key"], value, labels) for value in axis["values"]]
-            axis["key"], axis["values"] = found[0][0], [value for _, value in found]
-        return plan
-
-    def _value(self, key: str, value: Any, labels: Mapping[str, str]) -> tuple[str, Any]:
-        if key in self.renamed:
-            name, values = self.renamed[key]
-            return name, values.get(value, value)
-        return key, labels.get(value, value) if isinstance(value, str) else value
+        return sweeps.restored(plan, self.combined, self.order)
 
     def retold(self, error: ExperimentError) -> ExperimentError:
         """An error of the core in the words of the experiment: its files, and its keys."""
-        told = [self._retold(entry) for entry in error.errors]
-        if told == error.errors:
+        told = [self._retold(entry) for entry in error.errors if not self._is_of_stand_in(entry)]
+        if told == error.errors and not self.errors:
             return error
-        rendered = error.rendered
-        for before, after in zip(error.errors, told, strict=True):
-            rendered = rendered.replace(before["rendered"], after["rendered"])
-        again = ExperimentError(rendered)
-        for name, value in {**told[0], "rendered": rendered, "errors": told}.items():
-            setattr(again, name, value)
-        return again
+        return together([*(entry for found in self.errors for entry in found.errors), *told])
+
+    def _is_of_stand_in(self, entry: Mapping[str, Any]) -> bool:
+        """Whether an error is of the flow that stands for a trace that cannot be read."""
+        traces = {dotted(path) for path in self.traces} if self.errors else set()
+        return str(entry["code"]).startswith("TC-E100/trace-") and str(entry["key"]).rpartition(".")[0] in traces
 
     def _retold(self, entry: dict[str, Any]) -> dict[str, Any]:
         expected = entry["expected"] or ""
@@ -103,20 +94,20 @@ class Prepared:
             return entry | more | {"rendered": entry["rendered"].replace(expected, more["expected"])}
         message = entry["message"]
         for one in self.readings:
-            if one.path is None or str(one.path) not in message:
+            if one.path is None or one.path not in message:
                 continue
             if one.rows:
                 message = re.sub(
-                    rf"(?<={re.escape(str(one.path))}: )line (\d+)", lambda found: f"row {int(found[1]) - 1}", message
+                    rf"(?<={re.escape(one.path)}: )line (\d+)", lambda found: f"row {int(found[1]) - 1}", message
                 )
-            message = message.replace(str(one.path), one.file)
+            message = message.replace(one.path, one.file)
         if message == entry["message"]:
             return entry
         return self.error(entry["code"], message, key_path(entry["key"]), entry["hint"]).errors[0]
 
     def error(self, code: str, message: str, path: Keys, hint: str | None) -> ExperimentError:
         """An error at a key: where the experiment says its value, or the command line."""
-        key = ".".join(map(str, path))
+        key = dotted(path)
         for name, value in reversed(self.given):
             if keys_of(name) == path:
                 given = (1, len(name) + 2, value)
@@ -135,8 +126,9 @@ def prepare(text: str, name: str, directory: Path, overrides: Sequence[tuple[str
         directory: where the files are that it names.
         overrides: keys and values as with ``--set``.
 
-    Raises:
-        ExperimentError: a trace cannot be read as the experiment says.
+    Returns:
+        With the errors of traces that cannot be read as the experiment says; a flow stands for each of these, so that
+        the core finds what else is wrong.
     """
     try:
         document = tomllib.loads(text.removeprefix("\ufeff"))
@@ -147,10 +139,13 @@ def prepare(text: str, name: str, directory: Path, overrides: Sequence[tuple[str
     if not found:
         return None
     prepared = Prepared(name, TomlText(text), TomlText(text), list(overrides), list(overrides), found)
+    prepared.order = [axis.path for axis in axes]
     hosts = _Names(document, axes, directory)
     settle = [_Trace(prepared, document, axes, path, directory, hosts) for path in found]
     timed = descend(document, _ARRIVALS) is not None or any(axis.path == _ARRIVALS for axis in axes)
     ends = [one.settle(timed=timed) for one in settle]
+    if prepared.errors and not timed:
+        prepared.overrides.append(("horizon.arrivals", '"1s"'))
     kinds = [table.get("kind") for _, table in _tables(document.get("traffic"), ("traffic",))]
     if not timed and all(kind in ("trace", "mix", None) for kind in kinds) and all(end is not None for end in ends):
         last = max(end for end in ends if end is not None)
@@ -199,34 +194,28 @@ class _Trace:
 
     def settle(self, *, timed: bool) -> int | None:
         """Read the trace, and put it in place as it is read. Returns when its last flow starts, if that is known."""
-        if "file" not in self._table and not self._axes:
-            return self._inline()
-        own = [axis for axis in self._axes if axis.path[-1] in settings.KEYS]
-        if len(self._axes) > 1 and own:
-            keys = " and ".join(".".join(map(str, axis.path)) for axis in self._axes)
-            message = f"{keys} are swept at once: one key of a trace can be"
-            raise self._told(TraceError("trace-sweep", message, "sweep one of them", field=str(own[0].path[-1])))
-        if len(self._axes) > 1:
+        before = len(self._prepared.errors)
+        last = self._inline() if "file" not in self._table and not self._axes else self._settle(timed=timed)
+        if len(self._prepared.errors) > before:
+            self._stand_in()
             return None
-        axis = self._axes[0] if self._axes else None
-        readings = [self._read(variant, timed=timed) for variant in self._variants(axis)]
-        self._prepared.readings += [one for one in readings if one is not None]
-        if any(one is not None and one.path is not None for one in readings):
-            self._replace(axis, readings)
-        elif axis is None or axis.path[-1] not in settings.KEYS:
+        return last
+
+    def _settle(self, *, timed: bool) -> int | None:
+        known = len(self._prepared.errors)
+        readings = [self._read(variant, timed=timed) for variant in sweeps.variants(self._table, self._axes)]
+        if len(self._prepared.errors) > known:
+            return None
+        there = [one for one in readings if one is not None]
+        if any(one.path is not None for one in there):
+            self._replace(readings)
+        elif not any(axis.path[-1] in settings.KEYS for axis in self._axes):
             self._remove(settings.KEYS)
-        ends = [one.end for one in readings if one is not None and one.end >= 0]
-        return max(ends) if len(ends) == len(readings) else None
+        self._prepared.readings += there
+        return max(one.end for one in there) if there and len(there) == len(readings) else None
 
-    def _variants(self, axis: Axis | None) -> Iterator[tuple[dict[str, Any], int | None]]:
-        if axis is None:
-            yield self._table, None
-            return
-        for index, value in enumerate(axis.values):
-            yield self._table | {str(axis.path[-1]): value}, index
-
-    def _read(self, variant: tuple[dict[str, Any], int | None], *, timed: bool) -> _Reading | None:
-        table, index = variant
+    def _read(self, variant: sweeps.Variant, *, timed: bool) -> _Reading | None:
+        table = variant.table
         file = table.get("file")
         own = {key: table[key] for key in settings.KEYS if key in table}
         names = table.get("columns")
@@ -234,60 +223,68 @@ class _Trace:
             return None
         try:
             content = (self._directory / file).read_bytes()
-        except (OSError, ValueError):
-            return None  # the core says why
-        if timed and not own and names is None and _PLAIN.match(content) and not _LONG.search(content):
+        except OSError as error:
+            if any(axis.path[-1] in settings.KEYS for axis in self._axes):
+                message = f"{file}: cannot be read: {error.strerror}"
+                self._refuse(TraceError("trace-file", message, "paths are relative to the experiment file"), variant.at)
+            return None  # without swept keys of Python's the core says why
+        except ValueError:
+            return None
+        other = own or any(axis.path[-1] != "file" for axis in self._axes)
+        if timed and not other and names is None and _PLAIN.match(content) and not _LONG.search(content):
             return _Reading(file, file, None, rows=False, end=0)
         try:
             trace = read(content, file, names, self._names.hosts(own.get("hosts")))
-            if trace.plain and not own:
+            if trace.plain and not other:
                 return _Reading(file, file, None, rows=False, end=max(trace.starts))
             flows = settings.flows(trace, own)
         except TraceError as error:
-            raise self._told(error, index) from None
+            self._refuse(error, variant.at)
+            return None
         path = kept.keep(flows, (self._directory / file).absolute(), rows=trace.place == "row")
-        return _Reading(file, _label(file, own), path, rows=trace.place == "row", end=flows[-1].start)
+        return _Reading(file, _label(file, own), str(path), rows=trace.place == "row", end=flows[-1].start)
 
-    def _replace(self, axis: Axis | None, readings: Sequence[_Reading | None]) -> None:
-        paths = [None if one is None else str(one.path or one.file) for one in readings]
+    def _replace(self, readings: Sequence[_Reading | None]) -> None:
+        """Put what was read in the place of what the experiment says; swept keys become one axis of files."""
+        files = [str(variant.table.get("file")) for variant in sweeps.variants(self._table, self._axes)]
+        found = [file if one is None else one.path or one.file for one, file in zip(readings, files, strict=True)]
+        paths = sweeps.told_apart(found)
         self._remove(("columns", *settings.KEYS))
-        if axis is None:
+        for one, path in zip(readings, paths, strict=True):
+            if one is not None and one.path is not None:
+                one.path = path
+        if not self._axes:
             self._put((*self._path, "file"), paths[0])
             return
-        key = str(axis.path[-1])
-        values = [path or value for path, value in zip(paths, axis.values, strict=True)]
-        name = ".".join(map(str, (*self._path, "file")))
-        if key != "file":
-            shown = [value if isinstance(value, str | int | float) else toml_value(value) for value in axis.values]
-            self._prepared.renamed[name] = (
-                ".".join(map(str, axis.path)), dict(zip(map(str, values), shown, strict=True))
-            )  # fmt: skip
-        if axis.override is not None:
-            self._prepared.overrides[axis.override] = (name, toml_value(values))
-        if axis.override is None or axis.written is not None:
-            self._rename(axis, values)
-
-    def _rename(self, axis: Axis, values: list[Any]) -> None:
-        written = axis.written or ()
-        last = str(written[-1])
-        prefix = ".".join(map(str, (*self._path, "file")))
-        done = self._prepared.changed.rename(written, prefix if "." in last else "file", values)
+        self._remove(("file",) if any(axis.path[-1] == "file" for axis in self._axes) else ())
+        first, *others = self._axes
+        removed = all(self._prepared.changed.change(axis.written, REMOVED) for axis in others)
+        done = removed and self._rename(first, paths)
         if not done:
             message = "a swept key of a trace stands on a line of its own"
-            hint = f'write "{".".join(map(str, axis.path))}" = [...] below [sweep]'
-            raise self._told(TraceError("trace-sweep", message, hint, field=str(axis.path[-1])))
+            hint = f'write "{".".join(map(str, first.path))}" = [...] below [sweep]'
+            self._refuse(TraceError("trace-sweep", message, hint, field=str(first.path[-1])))
+        self._prepared.combined[".".join(map(str, (*self._path, "file")))] = sweeps.combined(self._axes, paths)
+
+    def _rename(self, axis: Axis, paths: Sequence[str]) -> bool:
+        prefix = ".".join(map(str, (*self._path, "file")))
+        last = prefix if "." in str(axis.written[-1]) else "file"
+        return self._prepared.changed.rename(axis.written, last, list(paths))
+
+    def _stand_in(self) -> None:
+        """Put one flow in the place of a trace that cannot be read."""
+        for axis in self._axes:
+            self._prepared.changed.change(axis.written, REMOVED)
+        self._remove(("columns", "file", "flows", *settings.KEYS))
+        flow = '[{ src = 0, dst = 1, bytes = "1B" }]'
+        self._prepared.overrides.append((".".join(map(str, (*self._path, "flows"))), flow))
 
     def _remove(self, keys: Sequence[str]) -> None:
         """Take keys out that the core does not know, or that the file as it is read has no use for."""
+        prepared = self._prepared
         for key in keys:
             path = (*self._path, key)
-            swept = [axis.override for axis in self._axes if axis.override is not None]
-            prepared = self._prepared
-            prepared.overrides = [
-                one
-                for index, one in enumerate(prepared.overrides)
-                if keys_of(one[0]) != path or index in swept
-            ]  # fmt: skip
+            prepared.overrides = [one for one in prepared.overrides if keys_of(one[0]) != path]
             prepared.changed.change(path, REMOVED)
 
     def _put(self, path: Keys, value: Any) -> None:
@@ -320,7 +317,8 @@ class _Trace:
                     raise TraceError("trace-origin", "a flow starts before origin", None, field="origin")
                 flows = [row | {"start": f"{start}ns"} for row, start in zip(flows, starts, strict=True)]
         except TraceError as error:
-            raise self._told(error) from None
+            self._refuse(error)
+            return None
         if flows != rows:
             self._put((*self._path, "flows"), flows)
         self._remove(settings.KEYS)
@@ -338,17 +336,22 @@ class _Trace:
                 row[end] = number
         return row
 
-    def _told(self, error: TraceError, index: int | None = None) -> ExperimentError:
+    def _refuse(self, error: TraceError, at: Sequence[int] = ()) -> None:
+        """Note an error, where the experiment says the value; ``at`` has the position in each axis."""
+        found = self._told(error, at)
+        if all(found.rendered != known.rendered for known in self._prepared.errors):
+            self._prepared.errors.append(found)
+
+    def _told(self, error: TraceError, at: Sequence[int]) -> ExperimentError:
         path: Keys = (*self._path, error.field)
         prepared = self._prepared
-        for axis in self._axes:
-            if axis.path == path and axis.written is not None and axis.override is None:
-                inner = (*axis.written, *(() if index is None else (index,)))
-                place = prepared.original.place(inner)
-                line = "" if place is None else prepared.original.lines[place[0] - 1]
-                key = ".".join(map(str, path))
+        for place, axis in enumerate(self._axes):
+            if axis.path == path and axis.override is None:
+                written = prepared.original.place((*axis.written, *at[place : place + 1]))
+                line = "" if written is None else prepared.original.lines[written[0] - 1]
+                key = dotted(path)
                 return experiment_error(
-                    f"TC-E100/{error.code}", str(error), prepared.name, place, line, key, error.hint
+                    f"TC-E100/{error.code}", str(error), prepared.name, written, line, key, error.hint
                 )
         return prepared.error(f"TC-E100/{error.code}", str(error), path, error.hint)
 
