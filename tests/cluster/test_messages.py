@@ -149,14 +149,37 @@ def test_a_run_that_kills_its_process_is_one_failed_run_and_its_worker_lives_on(
     assert cluster.workers[0].poll() is None
 
 
+LIMIT_IS_OVER = """
+import os, queue
+os.environ["PYTHONPATH"] = {directory!r}
+
+class Said(queue.SimpleQueue):
+    def get(self, block=True, timeout=None):
+        assert 0 < timeout <= 3600
+        while True:
+            try:
+                return super().get(timeout=0.02)
+            except queue.Empty:
+                if os.path.exists({hangs!r}):
+                    os.remove({hangs!r})
+                    raise
+
+import tailcut.backends.remote as remote
+remote.queue = type("Moved", (), dict(SimpleQueue=Said, Empty=queue.Empty))
+remote._HERE = remote._Here()
+"""
+"""Lets the limit of a run be over in this worker as soon as the run hangs."""
+
+
 def test_a_run_that_hangs_ends_at_the_limit_and_the_others_are_made(cluster: Cluster, tmp_path: Path) -> None:
-    hangs = KILLS_ITSELF.replace("os.kill(os.getpid(), signal.SIGKILL)", "signal.pause()")
+    hung = tmp_path / "hung"
+    hangs = KILLS_ITSELF.replace("os.kill(os.getpid(), signal.SIGKILL)", f"open({str(hung)!r}, 'w'); signal.pause()")
     hangs = hangs.replace('run["seed"] == 2', 'run["seed"] == 2 and run["scheme"] == "TCP"')
     (tmp_path / "sitecustomize.py").write_text(hangs)
-    cluster.start_worker(*preload(tmp_path, f"import os; os.environ['PYTHONPATH'] = {str(tmp_path)!r}"))
+    cluster.start_worker(*preload(tmp_path, LIMIT_IS_OVER.format(directory=str(tmp_path), hangs=str(hung))))
     experiment = tailcut.load(experiments.tiny(tmp_path))
-    with pytest.raises(RunError, match=r"1 of 4 runs failed:\n.*TCP, seed 2: it took longer than the limit of 40 s"):
-        run(cluster, experiment, tmp_path / "far", limit_seconds=40)
+    with pytest.raises(RunError, match=r"1 of 4 runs failed:\n.*TCP, seed 2: it took longer than the limit of 3600 s"):
+        run(cluster, experiment, tmp_path / "far", limit_seconds=3600)
     assert len({Path(name).parent for name in tables(tmp_path / "far")}) == 3
 
 

@@ -13,6 +13,12 @@ pub mod round_robin;
 pub mod spray;
 pub mod tinyflow;
 
+/// The balancer that docs/howto/scheme.md adds: it compiles and passes its test here, too.
+#[cfg(test)]
+#[expect(dead_code, reason = "no list names it")]
+#[path = "../../tests/pages/least_sent.rs"]
+mod of_the_page;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tailcut_engine::{Bytes, Time};
