@@ -365,6 +365,19 @@ def test_no_flow_is_sent_alone_after_a_run_while_others_go_on_sending(tmp_path: 
     assert len(carried(star(tmp_path, "0,1,1000,1000"))["facts"]["after"]["late_ns"]) == 5
 
 
+@pytest.mark.usefixtures("kernel")
+@pytest.mark.parametrize(
+    "incident",
+    ['kind = "link-down", link = "s0>h3"', 'kind = "switch-down", switch = "s0"'],
+    ids=["the last host's link", "the switch"],
+)
+def test_flows_alone_after_a_run_arrive_whatever_it_has_left_broken(tmp_path: Path, incident: str) -> None:
+    """They go from the first host to the last, which nothing repairs."""
+    done = carried(star(tmp_path, "0,1,1000,1000", drain="1s", incidents=f'[{{ {incident}, at = "100ms" }}]'))
+    assert len(done["facts"]["after"]["late_ns"]) == 5
+    assert None not in done["facts"]["after"]["late_ns"]
+
+
 BROKEN_IP = """#!/bin/sh
 if [ "$1" = -batch ]; then sed '/^link set p[0-9]* down$/d' | {real} "$@"; else exec {real} "$@"; fi
 """

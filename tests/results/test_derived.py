@@ -3,6 +3,7 @@
 import errno
 import os
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 import polars as pl
@@ -85,13 +86,23 @@ def test_other_tables_and_another_way_to_measure_are_computed_again(
     assert len(read) == 1 + len(PLAN["runs"])
 
 
-def test_a_file_that_is_damaged_is_computed_anew(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "of_a_power_cut", [lambda whole: b"", lambda whole: bytes(len(whole)), lambda whole: whole[:-9]]
+)
+def test_a_file_that_is_damaged_is_computed_anew(of_a_power_cut: Callable[[bytes], bytes], tmp_path: Path) -> None:
     store = filled(tmp_path / "results")
     first = answers(store)
     for path in (store.directory / "derived").iterdir():
-        path.write_bytes(b"PAR1 and no more")
+        path.write_bytes(of_a_power_cut(path.read_bytes()))
     same(answers(store), first)
     same(answers(store), first)
+
+
+def test_nothing_waits_for_the_disk_that_can_be_computed_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = filled(tmp_path / "results")
+    monkeypatch.setattr(os, "fsync", lambda _: pytest.fail("a summary writes a file for each run"))
+    answers(store)
+    assert list((store.directory / "derived").iterdir())
 
 
 def test_where_nothing_may_be_written_it_is_computed_each_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

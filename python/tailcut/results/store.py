@@ -346,12 +346,16 @@ class Store:
         """Store a backend's rows of the summary table for ``plan``, beside those for other questions."""
         asked = question_id(plan)
         path = self.directory / "summaries" / f"{backend}-{asked[:12]}.parquet"
-        self.put_derived(path, to_parquet(rows, {METADATA_KEY: asked}))
+        path.parent.mkdir(exist_ok=True)
+        write_atomically(path, to_parquet(rows, {METADATA_KEY: asked}))
 
     def put_derived(self, path: Path, content: bytes) -> None:
-        """Write a file below the store's directory that can be made again at any time, whole or not at all."""
+        """Write a file below the store's directory, whole or not at all.
+
+        It is made again where it cannot be read, so that nothing waits for the disk: a summary writes one per run.
+        """
         path.parent.mkdir(exist_ok=True)
-        write_atomically(path, content)
+        write_atomically(path, content, durably=False)
 
     def summaries(self, plan: Plan) -> dict[str, pl.DataFrame]:
         """The rows of such backends, by name, as far as they answer ``plan``."""
@@ -456,13 +460,17 @@ def _foreign(directory: Path) -> bool:
     return "plan.json" not in names and any(not name.startswith(".") for name in names)
 
 
-def write_atomically(path: Path, content: bytes) -> None:
-    """Replace ``path`` by ``content``, whole or not at all."""
+def write_atomically(path: Path, content: bytes, *, durably: bool = True) -> None:
+    """Replace ``path`` by ``content``, whole or not at all; ``durably`` where a power cut must not take it back."""
     draft = path.with_name(f".{path.name}.{uuid.uuid4().hex}.tmp")
     try:
-        _write_durably(draft, content)
+        if durably:
+            _write_durably(draft, content)
+        else:
+            draft.write_bytes(content)
         draft.replace(path)
-        _sync(path.parent)
+        if durably:
+            _sync(path.parent)
     except BaseException:
         draft.unlink(missing_ok=True)
         raise

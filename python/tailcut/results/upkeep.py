@@ -10,7 +10,7 @@ from tailcut.errors import StoreError
 from tailcut.plan import unique_runs
 from tailcut.results import lab_runs
 from tailcut.results.derived import TIMES
-from tailcut.results.store import State, Store
+from tailcut.results.store import State, Store, write_atomically
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +102,8 @@ def merge(into: Store, other: Store) -> Merged:
     for path in sorted((other.directory / "summaries").glob("[!.]*.parquet")):
         place = into.directory / "summaries" / path.name
         if not place.exists():
-            into.put_derived(place, path.read_bytes())
+            place.parent.mkdir(exist_ok=True)
+            write_atomically(place, path.read_bytes())
     return merged
 
 

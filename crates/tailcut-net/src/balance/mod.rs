@@ -15,7 +15,7 @@ pub mod tinyflow;
 
 /// The balancer that docs/howto/scheme.md adds: it compiles and passes its test here, too.
 #[cfg(test)]
-#[expect(dead_code, reason = "no list names it")]
+#[allow(dead_code)] // no list names it
 #[path = "../../tests/pages/least_sent.rs"]
 mod of_the_page;
 
