@@ -9,6 +9,7 @@ import os
 import re
 import shutil
 import sys
+import tempfile
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -124,17 +125,28 @@ def _no_locks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "fsync", lambda descriptor: None)  # thousands of them; no step is about power cuts
 
 
+@pytest.fixture
+def place(tmp_path: Path) -> Iterator[Path]:
+    """A directory in memory where there is one: thousands of stores are made and removed."""
+    memory = Path("/dev/shm")  # noqa: S108 - the directory in it is its own
+    if not (memory.is_dir() and os.access(memory, os.W_OK)):
+        yield tmp_path
+        return
+    with tempfile.TemporaryDirectory(dir=memory, prefix="tailcut-test-") as own:
+        yield Path(own)
+
+
 BEFORE = ["absent", "damaged", "complete"]
 
 
 @pytest.mark.parametrize("taken_for_dead", [False, True], ids=["told apart", "all taken for dead"])
 @pytest.mark.parametrize("before", BEFORE)
 def test_no_interleaving_of_two_stores_leaves_a_run_in_part(
-    before: str, taken_for_dead: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    before: str, taken_for_dead: bool, place: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(drafts, "left_behind", lambda path: taken_for_dead)
-    store = Store.create(tmp_path / "results", PLAN)
-    template = tmp_path / "before"
+    store = Store.create(place / "results", PLAN)
+    template = place / "before"
     if before != "absent":
         put(store, None)()
     if before == "damaged":
