@@ -1,5 +1,6 @@
 """What can go wrong on a cluster: one clear message each, and the rest goes on."""
 
+import os
 import subprocess
 import sys
 from dataclasses import dataclass, field
@@ -150,30 +151,37 @@ def test_a_run_that_kills_its_process_is_one_failed_run_and_its_worker_lives_on(
 
 
 LIMIT_IS_OVER = """
-import os, queue
+import os, queue, threading
 os.environ["PYTHONPATH"] = {directory!r}
 
 class Said(queue.SimpleQueue):
+    def __init__(self):
+        threading.Thread(target=self.until_it_hangs, daemon=True).start()
+
+    def until_it_hangs(self):
+        open({hangs!r}).close()
+        self.put(None)
+
     def get(self, block=True, timeout=None):
         assert 0 < timeout <= 3600
-        while True:
-            try:
-                return super().get(timeout=0.02)
-            except queue.Empty:
-                if os.path.exists({hangs!r}):
-                    os.remove({hangs!r})
-                    raise
+        found = super().get()
+        if found is None:
+            raise queue.Empty
+        return found
 
 import tailcut.backends.remote as remote
 remote.queue = type("Moved", (), dict(SimpleQueue=Said, Empty=queue.Empty))
 remote._HERE = remote._Here()
 """
-"""Lets the limit of a run be over in this worker as soon as the run hangs."""
+"""Lets the limit of a run be over in this worker once the run opens a pipe and hangs."""
 
 
 def test_a_run_that_hangs_ends_at_the_limit_and_the_others_are_made(cluster: Cluster, tmp_path: Path) -> None:
     hung = tmp_path / "hung"
-    hangs = KILLS_ITSELF.replace("os.kill(os.getpid(), signal.SIGKILL)", f"open({str(hung)!r}, 'w'); signal.pause()")
+    os.mkfifo(hung)
+    hangs = KILLS_ITSELF.replace(
+        "os.kill(os.getpid(), signal.SIGKILL)", f"open({str(hung)!r}, 'w').close(); signal.pause()"
+    )
     hangs = hangs.replace('run["seed"] == 2', 'run["seed"] == 2 and run["scheme"] == "TCP"')
     (tmp_path / "sitecustomize.py").write_text(hangs)
     cluster.start_worker(*preload(tmp_path, LIMIT_IS_OVER.format(directory=str(tmp_path), hangs=str(hung))))
