@@ -373,13 +373,18 @@ impl Observer for Ledger {
     /// The definition of the port's documentation, packet by packet.
     fn link_changes(&mut self, now: Time, link: PortId, rate: Rate, propagation: Time) {
         let book = &mut self.links[link.index()];
-        let (old, new) = (u128::from(book.rate.0), u128::from(rate.0));
-        (book.rate, book.propagation) = (rate, propagation);
+        let before = std::mem::replace(&mut book.rate, rate);
+        let (old, new) = (u128::from(before.0), u128::from(rate.0));
+        book.propagation = propagation;
         let mut free = None;
         for entry in &mut book.on_it {
             if entry.departs > now {
                 let whole = rate.transmission_time(entry.bytes);
                 entry.departs = match free {
+                    // None of its bits has left: it takes what it takes alone.
+                    None if entry.departs - now >= before.transmission_time(entry.bytes) => {
+                        now + whole
+                    }
                     None => {
                         let left = u128::from((entry.departs - now).0);
                         now + Time(((left * old + new / 2) / new) as u64).min(whole)
