@@ -6,7 +6,6 @@ import type { ReplicationOptions } from './options.js';
 import { Server, type ServerOptions } from './server/server.js';
 import { Socket, type SocketConnectOptions, type SocketConstructorOptions } from './socket.js';
 
-export type * from 'node:net';
 export type { RepnetErrorCode } from './errors.js';
 export { RepnetError } from './errors.js';
 export { type CopyName, info, type SocketInfo } from './info.js';
@@ -73,6 +72,10 @@ for (const name of Object.getOwnPropertyNames(net)) {
       get: () => Reflect.get(net, name),
     });
 }
+
+// Adds nothing when it runs; declares what the installed types of net have beyond the above, `BoundSocket` of Node 26 for one.
+export * from 'node:net';
+
 // Whoever finds the mark of a compiled ES module looks for `import net from 'repnet'` under the name 'default', and without it takes the
 // whole for that, as of net.
 const { __esModule: _mark, ...whole } = Object.getOwnPropertyDescriptors(exports);

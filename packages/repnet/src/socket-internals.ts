@@ -86,7 +86,6 @@ export interface Inner extends net.Socket, Outer {
   /** Bytes of the protocol, not the application's, in the handle's counters: read, written. */
   [kSkew]: readonly [number, number] | undefined;
   resetAndClosing?: boolean;
-  server?: unknown;
   _server?: unknown;
   _peername?: object;
   _unrefTimer(): void;
@@ -114,6 +113,12 @@ export function prepare(socket: Inner, options: ReplicationOptions | undefined):
   socket[kRace] = undefined;
   socket[kBegun] = false;
   socket[kSkew] = noSkew;
+}
+
+/** Names the server that accepted a socket, as net does. net's types have had the field since Node 26. */
+export function setServer(socket: object, server: object): void {
+  const accepted = socket as { server: object; _server: object };
+  accepted.server = accepted._server = server;
 }
 
 /** net's own flag, read-only in its types. */

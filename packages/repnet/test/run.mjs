@@ -31,7 +31,7 @@ import { missing } from './lib/skips.mjs';
  * the browser, every state of the machine, memory, and Node's own suite, which starts the versions that it is about.
  */
 const ONCE =
-  /^playground|^repnet-proxy\/test\/package|\/(long\/|leak|package-types|readme|node-internals|machine-walk|node-suite)/;
+  /^playground|^repnet-proxy\/test\/package|\/(long\/|leak|package-types|bundled|readme|node-internals|machine-walk|node-suite)/;
 /** Repeated by `--long` only: what is about the paths of a network. */
 const NETWORKS = /\/(balancer|segment-loss|two-paths)\./;
 const LONG = /\/long\//;

@@ -106,18 +106,30 @@ export class HttpsAgent extends https.Agent {
 }
 
 /** As http.createServer, listening through repnet on both ports. */
+export function createServer(onRequest?: http.RequestListener): http.Server;
 export function createServer(
-  options: http.ServerOptions & ServerOptions = {},
+  options: http.ServerOptions & ServerOptions,
+  onRequest?: http.RequestListener,
+): http.Server;
+export function createServer(
+  options: (http.ServerOptions & ServerOptions) | http.RequestListener = {},
   onRequest?: http.RequestListener,
 ): http.Server {
+  if (typeof options === 'function') return createServer({}, options);
   return adopt(http.createServer(options, onRequest), transport(options));
 }
 
 /** As https.createServer, listening through repnet on both ports. */
+export function createHttpsServer(onRequest?: http.RequestListener): https.Server;
 export function createHttpsServer(
   options: https.ServerOptions & ServerOptions,
   onRequest?: http.RequestListener,
+): https.Server;
+export function createHttpsServer(
+  options: (https.ServerOptions & ServerOptions) | http.RequestListener = {},
+  onRequest?: http.RequestListener,
 ): https.Server {
+  if (typeof options === 'function') return createHttpsServer({}, options);
   return adopt(https.createServer(options, onRequest), transport(options));
 }
 

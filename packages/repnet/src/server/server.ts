@@ -10,7 +10,7 @@ import { acceptingFor } from '../net-internals.js';
 import { supported } from '../net-parts.js';
 import { asMode, checkServerOptions, defaults, isEnabled } from '../options.js';
 import { Socket, upgrade } from '../socket.js';
-import type { Inner } from '../socket-internals.js';
+import { type Inner, setServer } from '../socket-internals.js';
 import { bindPair } from './bind-pair.js';
 import { ReplicaListener } from './replica-listener.js';
 import { forgetHandle, watchHandle } from './server-handle.js';
@@ -157,8 +157,7 @@ function acceptOurs(
     if (peer?.address !== undefined) socket._peername = peer;
     if (server.keepAlive) connection.setKeepAlive(true, server.keepAliveInitialDelay);
     server._connections++;
-    socket.server = server;
-    socket._server = server;
+    setServer(socket, server);
     if (!passes) listener?.acceptPrimary(socket, peer?.address, peer?.port);
     // By the server's own method, which programs replace to see what it accepts.
     server.emit('connection', socket);
@@ -172,7 +171,7 @@ function standIn(server: Internals, listener: ReplicaListener | undefined): obje
     if (event === 'drop' && listener?.primaryDropped(args[0] as net.DropArgument) === false) return true;
     if (event !== 'connection') return server.emit(event, ...args);
     const socket = upgrade(args[0] as net.Socket);
-    socket.server = socket._server = server;
+    setServer(socket, server);
     return listener?.acceptPrimary(socket) === false || server.emit('connection', socket);
   };
   return Object.create(server, {
