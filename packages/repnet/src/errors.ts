@@ -39,6 +39,13 @@ export function systemError(code: string, syscall: string): NodeJS.ErrnoExceptio
   return Object.assign(new Error(`${syscall} ${code}`), { errno: errnoOf(code), code, syscall });
 }
 
+/** The error that net gives where it cannot listen. `errno`: the system's number. */
+export function listenError(errno: number, address: string, port: number): NodeJS.ErrnoException {
+  const [code, text] = getSystemErrorMap().get(errno) ?? ['UNKNOWN', 'unknown error'];
+  const error = new Error(`listen ${code}: ${text} ${address}:${port}`);
+  return Object.assign(error, { code, errno, syscall: 'listen', address, port });
+}
+
 /** The peer is gone: EPIPE is what the system says of a reset that comes after the peer's end. */
 export function isReset(error: NodeJS.ErrnoException | undefined): boolean {
   return error?.code === 'ECONNRESET' || error?.code === 'EPIPE';

@@ -250,3 +250,20 @@ const isToldByModule = String(net.connect).includes('.publish(');
 export function tellClientSocket(socket: object, by: 'module' | 'socket'): void {
   if (clientSocket.hasSubscribers && isToldByModule === (by === 'module')) clientSocket.publish({ socket });
 }
+
+/** Runs `connect`, which has net connect `socket`; net does not tell of that on the channel. */
+export function untold(socket: object, connect: () => void): void {
+  if (!clientSocket.hasSubscribers) return connect();
+  const before = Object.getOwnPropertyDescriptor(clientSocket, 'publish');
+  const { publish } = clientSocket;
+  // The application's sockets are told of, which its resolver may connect meanwhile.
+  clientSocket.publish = (message) => {
+    if ((message as { socket?: object }).socket !== socket) publish.call(clientSocket, message);
+  };
+  try {
+    connect();
+  } finally {
+    if (before === undefined) Reflect.deleteProperty(clientSocket, 'publish');
+    else Object.defineProperty(clientSocket, 'publish', before);
+  }
+}

@@ -58,6 +58,7 @@ const SOCKET = [
   '_writeGeneric',
 ];
 const SERVER = ['_listen2'];
+const MODULE = ['_createServerHandle'];
 const NATIVE = [
   'bind',
   'bind6',
@@ -84,6 +85,7 @@ const NEEDED_SYMBOLS = ['kSetNoDelay', 'kSetKeepAlive', 'kSetKeepAliveInitialDel
 export const PRIVATE_METHODS: readonly string[] = [
   ...SOCKET.map((name) => `Socket.${name}`),
   ...SERVER.map((name) => `Server.${name}`),
+  ...MODULE.map((name) => `net.${name}`),
   ...NATIVE.map((name) => `TCP.${name}`),
 ];
 export const PRIVATE_SYMBOLS: readonly string[] = ['owner_symbol', ...NEEDED_SYMBOLS];
@@ -152,6 +154,7 @@ function find(): Parts {
   const { get: getHandle, set: setHandle } = accessor;
   needMethods(net.Socket.prototype, SOCKET, 'Socket');
   needMethods(net.Server.prototype, SERVER, 'Server');
+  needMethods(net, MODULE, 'net');
 
   const onlooker = new Onlooker();
   const socket = new net.Socket({ handle: onlooker, manualStart: true } as net.SocketConstructorOpts);

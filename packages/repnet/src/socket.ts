@@ -6,12 +6,13 @@
 import { AsyncResource } from 'node:async_hooks';
 import * as net from 'node:net';
 import { Bridge, type BridgeTarget } from './bridge.js';
+import { asBuffer, type Chunk, gather } from './chunks.js';
 import { errnoOf, handoverRefused } from './errors.js';
 import { handleOfAll } from './flow/settings.js';
 import { begun, finished, isFlow } from './flow-events.js';
 import { onLeaving } from './handover.js';
 import { countAsInstances } from './instance.js';
-import { type Handle, nativeHandle, setNativeHandle } from './net-internals.js';
+import { type Handle, nativeHandle, setNativeHandle, tellClientSocket } from './net-internals.js';
 import { supported } from './net-parts.js';
 import { checkOptionNames, chooseMode, type ReplicationOptions, replicationOptions } from './options.js';
 import {
@@ -101,10 +102,6 @@ function native<T>(socket: Inner, work: () => T): T {
   }
 }
 
-function asBuffer(data: unknown, encoding: BufferEncoding | 'buffer'): Buffer {
-  return typeof data === 'string' ? Buffer.from(data, encoding as BufferEncoding) : (data as Buffer);
-}
-
 function handleOf(this: Inner): unknown {
   const attached = this[kAttachment];
   if (attached === undefined || attached.natively) return nativeHandle(this);
@@ -156,6 +153,7 @@ define('connect', function connect(this: Inner, ...args: unknown[]) {
   if (own !== undefined && own !== options) checkOptionNames(own);
   const target = this.connecting ? undefined : chooseTarget(this, args);
   if (target === undefined) return (base.connect as (...a: unknown[]) => net.Socket).apply(this, args);
+  tellClientSocket(this, 'socket');
   const listener = args.at(-1);
   if (typeof listener === 'function') this.once('connect', listener as () => void);
   // A `write` that the socket or its class has of its own is lost, as with net.
@@ -254,9 +252,7 @@ define(
     if (flow === undefined && attached.archive === undefined)
       return native(this, () => base._writeGeneric.call(this, writev, data, encoding, done));
     this._pendingData = null;
-    const bytes = writev
-      ? gather(data as { chunk: unknown; encoding: BufferEncoding }[])
-      : asBuffer(data, encoding);
+    const bytes = writev ? gather(data as Chunk[]) : asBuffer(data, encoding);
     if (flow !== undefined) return flow.write(bytes, done);
     attached.archive?.(bytes);
     const settled: Callback = (error) => done(error && attached.failed ? attached.failed(error) : error);
@@ -274,10 +270,6 @@ define('write', function write(this: Inner, chunk: unknown, encoding?: unknown, 
   }
   return (base.write as (...a: unknown[]) => boolean).apply(this, args);
 });
-
-function gather(chunks: { chunk: unknown; encoding: BufferEncoding }[]): Buffer {
-  return Buffer.concat(chunks.map(({ chunk, encoding }) => asBuffer(chunk, encoding)));
-}
 
 define('_final', function _final(this: Inner, done: Callback) {
   const attached = this[kAttachment];

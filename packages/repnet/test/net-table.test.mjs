@@ -1,6 +1,8 @@
 /**
- * Everything that Node documents of `net`, one row each (lib/net-rows.mjs): what an application can tell of it is observed
- * with Node's net and with repnet in every mode, and has to be the same.
+ * Everything that Node documents of `net`, row by row (lib/net-rows): each row observes one property, event, argument or
+ * overload by what an application can tell of it, with Node's net and with repnet in every mode, and sees the same. A row's
+ * name begins with the documented names that it is about. Rows are given `on`: the module (`on.api`), and servers and
+ * clients that are closed afterwards.
  */
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
@@ -9,7 +11,9 @@ import net from 'node:net';
 import { test } from 'node:test';
 import { forgetPeers } from '../dist/client/peers.js';
 import repnet from '../dist/index.js';
-import { CONSTRUCTOR, CONTEXTS, EVENTS, METHODS, MODULE, PROPERTIES, SERVER } from './lib/net-rows.mjs';
+import { CONTEXTS, EVENTS } from './lib/net-rows/events.mjs';
+import { MODULE, SERVER } from './lib/net-rows/module.mjs';
+import { CONSTRUCTOR, METHODS, PROPERTIES } from './lib/net-rows/socket.mjs';
 import { dial, HOST, path, serve } from './lib/observe.mjs';
 import { until } from './lib/support.mjs';
 

@@ -13,6 +13,7 @@ import {
   nativeHandle,
   setNativeHandle,
   takeHandle,
+  untold,
 } from '../net-internals.js';
 import { type Attempt, type AttemptOptions, type AttemptSink, isToItself } from './attempt.js';
 
@@ -44,7 +45,7 @@ export class NameAttempt extends net.Socket implements Attempt {
   }
 
   start(): void {
-    this.connect(this.#options);
+    untold(this, () => this.connect(this.#options));
   }
 
   get remote(): undefined {

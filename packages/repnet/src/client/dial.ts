@@ -1,7 +1,6 @@
 /** The client side: which way a replicated socket connects, by its mode and what is known of the server. */
 
 import * as budget from '../memory/budget.js';
-import { tellClientSocket } from '../net-internals.js';
 import { setDial } from '../socket.js';
 import type { DialTarget, Inner } from '../socket-internals.js';
 import { asAddress } from './address.js';
@@ -22,7 +21,6 @@ import {
 import { probe } from './probe.js';
 
 setDial((socket, target) => {
-  tellClientSocket(socket, 'socket');
   const { host } = target.net;
   chooseDelay(target);
   const known = recallKnown(host, target);

@@ -3,7 +3,7 @@ import { randomFillSync } from 'node:crypto';
 import net from 'node:net';
 import type { Copy } from '../flow/machine.js';
 import { begun } from '../flow-events.js';
-import { keepingState, noteConnect } from '../net-internals.js';
+import { keepingState, noteConnect, untold } from '../net-internals.js';
 import { type DialTarget, detachToConnect, type Inner, kRace, setConnecting } from '../socket-internals.js';
 import { counters } from '../stats.js';
 import { asAddress } from './address.js';
@@ -70,8 +70,8 @@ export function dialPlain(socket: Inner, target: DialTarget, again = false): voi
   socket[kRace] = undefined;
   setConnecting(socket, false);
   detachToConnect(socket);
-  const connect = () =>
-    (net.Socket.prototype.connect as (...a: unknown[]) => net.Socket).call(socket, target.net);
+  const { connect: netsOwn } = net.Socket.prototype as { connect(...args: unknown[]): unknown };
+  const connect = () => untold(socket, () => netsOwn.call(socket, target.net));
   if (again) keepingState(socket, connect);
   else connect();
 }

@@ -1,5 +1,6 @@
 /** Discovery: whether a server understands replication, found out beside the first flow to it. */
 import net from 'node:net';
+import { untold } from '../net-internals.js';
 import type { DialTarget } from '../socket-internals.js';
 import { counters } from '../stats.js';
 import { type Answer, decodeAnswer, encodeHello, HelloFlag, Kind } from '../wire.js';
@@ -21,7 +22,9 @@ export function probe(host: string, address: Address, target: DialTarget, first:
   if (probing.has(key)) return;
   probing.add(key);
   const asked = Date.now();
-  const connection = net.connect(legOptions(target, address, replicaPort));
+  const options = legOptions(target, address, replicaPort);
+  const connection = new net.Socket(options);
+  untold(connection, () => connection.connect(options));
   connection.unref();
   let seen = Buffer.alloc(0);
   const finish = (kind: Peer['kind'], { flags = 0, threshold = 0, life }: Partial<Answer> = {}) => {

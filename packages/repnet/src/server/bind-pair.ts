@@ -2,6 +2,10 @@
 import net from 'node:net';
 import { type CreateHandle, type Internals, kOptions, type TcpHandle } from './server-internals.js';
 
+/** Returns a handle that is bound, or an error number: net's own function, which programs replace. */
+export const createHandle: CreateHandle = (...args) =>
+  (net as unknown as { _createServerHandle: CreateHandle })._createServerHandle(...args);
+
 /** A free port whose successor (or the `replicaPort` asked for) is free too. */
 export function bindPair(
   server: Internals,
@@ -10,8 +14,6 @@ export function bindPair(
   flags: number | undefined,
   backlog: number,
 ): { first: TcpHandle; second: TcpHandle } | undefined {
-  const create = (net as unknown as { _createServerHandle?: CreateHandle })._createServerHandle;
-  if (create === undefined) return undefined;
   const bind = (port: number): TcpHandle | undefined => {
     const wildcards: [string, number][] = [
       ['::', 6],
@@ -20,7 +22,7 @@ export function bindPair(
     const where: [string, number][] =
       address === null || address === undefined ? wildcards : [[address, addressType ?? 4]];
     for (const [host, family] of where) {
-      const handle = create(host, port, family, undefined, flags);
+      const handle = createHandle(host, port, family, undefined, flags);
       if (typeof handle === 'number') continue;
       // Only listening tells for sure: a port in use by connections can be bound.
       if (handle.getsockname({}) === 0 && handle.listen(backlog || 511) === 0) return handle;

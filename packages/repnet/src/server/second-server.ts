@@ -1,7 +1,9 @@
 /** The server of a second port. */
 import * as net from 'node:net';
+import { listenError } from '../errors.js';
 import { samePort } from '../options.js';
-import type { Internals, TcpHandle } from './server-internals.js';
+import { createHandle } from './bind-pair.js';
+import type { TcpHandle } from './server-internals.js';
 
 /** Where the first port is bound. */
 export interface Bound {
@@ -39,6 +41,21 @@ export class SecondServer extends net.Server {
     return true;
   }
 
+  /**
+   * Listens as `listen` of net does, unless it was given a listening handle. Returns an error number, or 0.
+   * net would tell of a second server on the channels `tracing:net.server.listen`.
+   */
+  #bind({ address, family }: Bound, port: number, backlog: number, flags: number | undefined): number {
+    if (this._handle !== null) return 0;
+    const handle = createHandle(address, port, family === 'IPv6' ? 6 : 4, undefined, flags);
+    if (typeof handle === 'number') return handle;
+    // 511 is net's own.
+    const errno = handle.listen(backlog || 511);
+    if (errno === 0) this._handle = handle;
+    else handle.close();
+    return errno;
+  }
+
   #tell(): void {
     if (this._handle !== null) this.#listens(this._handle);
   }
@@ -74,8 +91,8 @@ export class SecondServer extends net.Server {
       this.listen({ port, host: bound.address, backlog });
       return true;
     }
-    const family = bound.family === 'IPv6' ? 6 : 4;
-    (this as unknown as Internals)._listen2(bound.address, port, family, backlog, undefined, flags);
+    const errno = this.#bind(bound, port, backlog, flags);
+    if (errno !== 0) process.nextTick(() => this.emit('error', listenError(errno, bound.address, port)));
     this.#tell();
     return this._handle !== null || !required;
   }

@@ -1,5 +1,6 @@
 /** What behaviours of a net are observed with: servers and clients that are closed afterwards, and what they show. */
 import { once } from 'node:events';
+import { isIP } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { until } from './support.mjs';
@@ -61,3 +62,21 @@ export const failure = async (emitter) => {
   const [{ code, syscall, address, name }] = await once(emitter, 'error');
   return { code, syscall, address, name };
 };
+export const quiet = (socket) => socket.on('error', () => {});
+export const code = (error) => error?.code ?? error?.name ?? error;
+/** A resolver that knows one name, of these addresses. */
+export const resolving =
+  (...addresses) =>
+  (_host, options, done) => {
+    const all = addresses.map((address) => ({ address, family: isIP(address) }));
+    process.nextTick(done, null, ...(options.all ? [all] : [all[0].address, all[0].family]));
+  };
+/** The documented properties of a socket. */
+export const snapshot = (socket, port) => ({
+  states: [socket.connecting, socket.pending, socket.destroyed, socket.readyState],
+  flows: [socket.readable, socket.writable, socket.readableFlowing, socket.isPaused()],
+  ends: [socket.readableEnded, socket.writableEnded, socket.writableFinished, socket.closed],
+  sizes: [socket.bufferSize, socket.writableLength, socket.bytesRead, socket.bytesWritten, socket.timeout],
+  local: [socket.localAddress, typeof socket.localPort, socket.localFamily, Object.keys(socket.address())],
+  remote: [socket.remoteAddress, socket.remotePort === port, socket.remoteFamily],
+});

@@ -1,13 +1,13 @@
 /**
  * Preloaded: takes one non-public part of net away from whoever looks for it, as a future version of Node may; net itself goes
- * on working. PART: 'Socket.name' and 'Server.name' (a method), 'TCP.name' (a method of the native handle), 'symbol name', or
+ * on working. PART: 'Socket.name', 'Server.name' and 'net.name' (a method), 'TCP.name' (a method of the native handle), 'symbol name', or
  * what a call of net's is to do otherwise.
  */
 const net = require('node:net');
 
 const { PART = '' } = process.env;
 const [kind, name] = PART.split(/[. ]/);
-const owners = { Socket: net.Socket.prototype, Server: net.Server.prototype };
+const owners = { Socket: net.Socket.prototype, Server: net.Server.prototype, net };
 
 function hide(hides) {
   const { get } = Reflect;
