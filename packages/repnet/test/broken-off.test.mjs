@@ -145,3 +145,24 @@ test('the receiver confirms once what the copy that was given up had carried, wh
   flow.legData(second, alone);
   assert.deepEqual(second.bytes(), controlRecord(Record.report, 10, 10));
 });
+
+// libuv takes a hangup behind data for an end: net and RepSYN tell one (docs/design.md, "Differences from net").
+test('RepFlow: a reset behind data that a paused socket reads later is a reset, after all the data', async (t) => {
+  const server = repnet.createServer().listen(0, '127.0.0.1');
+  t.after(() => server.close());
+  await once(server, 'listening');
+  const { port } = server.address();
+  const client = repnet.connect({ port, host: '127.0.0.1', replicate: 'flow', peer: 'repnet' });
+  client.pause();
+  const seen = watch(client);
+  client.pause();
+  const [stream] = await once(server, 'connection');
+  await until(() => repnet.info(client).paired && repnet.info(stream).paired);
+  await new Promise((resolve) => stream.write(Buffer.alloc(1_000), resolve));
+  stream.resetAndDestroy();
+  await once(stream, 'close');
+  assert.deepEqual(seen, { bytes: 0, events: [] });
+  client.resume();
+  await until(() => client.closed);
+  assert.deepEqual(seen, { bytes: 1_000, events: ['ECONNRESET', 'failed'] });
+});

@@ -3,13 +3,11 @@
  * one copy once they outgrow the threshold.
  */
 import assert from 'node:assert/strict';
-import { once } from 'node:events';
 import net from 'node:net';
 import { before, test } from 'node:test';
 import repnet from '../dist/index.js';
 import { controlRecord, Record } from '../dist/wire.js';
 import { request, serve } from './lib/exchange.mjs';
-import { movedClock } from './lib/moved-clock.mjs';
 import { startRelay } from './lib/relay.mjs';
 import { data, defaults, grown, hello, OWN_ADDRESS, ownPort, raw, until } from './lib/support.mjs';
 
@@ -156,6 +154,26 @@ for (const way of ['end', 'resetAndDestroy'])
     assert.deepEqual(seen, { text: 'half of a request', ended: true, errors: [], over: 1 });
   });
 
+for (const [what, bytes, way, errors] of [
+  ['FIN', 5, 'end', []],
+  ['RST beyond the threshold', 150_000, 'resetAndDestroy', ['ECONNRESET']],
+])
+  test(`${what} on the first connection before the second has come, from a host whose flows are paired: told at once`, async (t) => {
+    const { seen, port } = await patientServer(t);
+    const localAddress = '127.0.0.23';
+    const pair = { host: '127.0.0.1', localAddress, replicate: 'flow', peer: 'repnet' };
+    const paired = repnet.connect({ port, ...pair });
+    t.after(() => paired.destroy());
+    await until(() => repnet.info(paired)?.paired);
+    const plain = await raw(t, port, { localAddress });
+    plain.socket.write(Buffer.alloc(bytes, 'x'));
+    await until(() => seen.text.length === bytes, 'what it brings');
+    plain.socket[way]();
+    await until(() => seen.ended || seen.errors.length > 0, 'the end');
+    // What is held back comes by twice.
+    assert.deepEqual([seen.errors, seen.over], [errors, 1]);
+  });
+
 /** A request by both connections, the end of which the first has told by FIN, and the second not within `pairTimeout`. */
 async function wordMissing(t) {
   const { seen, sockets, port } = await patientServer(t);
@@ -191,38 +209,6 @@ for (const [what, bytes] of [
     await until(() => seen.errors.length > 0, 'an error');
     assert.deepEqual([seen.text, seen.errors], ['request', ['ERR_REPNET_TRUNCATED']]);
   });
-
-test('from a host that pairs, the end of a stream beyond the threshold is not held back for a second connection', async (t) => {
-  const { waitTimeout } = defaults;
-  defaults.waitTimeout = 60_000;
-  t.after(() => Object.assign(defaults, { waitTimeout }));
-  const server = repnet.createServer();
-  await new Promise((resolve) => server.listen(0, '127.0.0.1', resolve));
-  t.after(() => server.close());
-  const { port } = server.address();
-  const received = async (connect, bytes) => {
-    const accepted = once(server, 'connection');
-    const socket = connect({ host: '127.0.0.1', port, localAddress: '127.0.0.23' });
-    socket.end(Buffer.alloc(bytes));
-    const [stream] = await accepted;
-    let length = 0;
-    let ended = false;
-    stream.on('data', (chunk) => (length += chunk.length)).on('end', () => (ended = true));
-    await until(
-      () => ended,
-      'the end of the stream',
-      () => length,
-    );
-    return length;
-  };
-  const { flowsPaired } = repnet.stats();
-  await received((to) => repnet.connect({ ...to, replicate: 'flow', peer: 'repnet' }), 1_000);
-  assert.equal(repnet.stats().flowsPaired, flowsPaired + 1);
-  // A timer that holds the end back would never run out.
-  const clock = movedClock();
-  t.after(() => clock.stop());
-  assert.equal(await received(net.connect, 300_000), 300_000);
-});
 
 /** On whichever copy carries the elephant: the other is not doubled so far. */
 const farOn = (kind) => [0, 1].map((copy) => ({ copy, direction: 'down', kind, at: 1_000_000 }));

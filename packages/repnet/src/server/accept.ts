@@ -106,9 +106,12 @@ export class Accepted implements Attachment {
   holds(error: Error | null): boolean {
     if (this.flow !== undefined || this.#over || this.entry?.state !== 'waiting') return false;
     if (this.#told || this.#held !== undefined) return false;
+    const broken = isBroken(nativeHandle(this.socket) as Handle);
     // The application may destroy a connection that is whole with the error of another.
-    if (error !== null && !isBroken(nativeHandle(this.socket) as Handle)) return false;
-    if (!pairsUsually(this.socket.remoteAddress) && !this.#secondComes(this.socket)) return false;
+    if (error !== null && !broken) return false;
+    // An orderly end comes after all bytes. The system tells a reset that follows data as an end, too.
+    const expected = broken && pairsUsually(this.socket.remoteAddress);
+    if (!expected && !this.#secondComes(this.socket)) return false;
     // Of an elephant a second connection would not bring the rest.
     if (this.socket.bytesRead > this.#replication.threshold) return false;
     this.#held = error;
