@@ -292,7 +292,7 @@ export async function clientMain(argv: readonly string[]): Promise<number> {
     direction: plan.workload.direction,
     keepAlive: line.has('keep-alive'),
     timeout: line.parsed('timeout', parseTimeout)!,
-    maxInFlight: plan.loop === 'open' ? maxInFlight : Infinity,
+    maxInFlight,
     precise: line.has('precise'),
     onRow,
   });

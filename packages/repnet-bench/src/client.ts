@@ -63,7 +63,7 @@ export class BenchClient {
       workers.map(async (groups) => {
         for (const flows of groups) {
           if (stop.aborted) return;
-          await Promise.all(flows.map((flow) => this.#run(flow)));
+          await Promise.all(flows.map((flow) => this.#run(flow, Number.POSITIVE_INFINITY)));
         }
       }),
     );
@@ -73,12 +73,13 @@ export class BenchClient {
   /** Start every group at its time, whatever became of the ones before, until `stop`; resolves when the last flow has ended. */
   async openLoop(groups: Iterable<PlannedFlow[]>, stop: AbortSignal): Promise<void> {
     this.#origin = process.hrtime.bigint();
+    const { maxInFlight } = this.#options;
     const running = new Set<Promise<void>>();
     for (const flows of groups) {
       await this.#until(flows[0]!.at!, stop);
       if (stop.aborted) break;
       for (const flow of flows) {
-        const run: Promise<void> = this.#run(flow).then(() => void running.delete(run));
+        const run: Promise<void> = this.#run(flow, maxInFlight).then(() => void running.delete(run));
         running.add(run);
       }
     }
@@ -103,8 +104,8 @@ export class BenchClient {
       await new Promise((resolve) => setImmediate(resolve));
   }
 
-  async #run(flow: PlannedFlow): Promise<void> {
-    const { dialer, direction, keepAlive, timeout, maxInFlight, onRow } = this.#options;
+  async #run(flow: PlannedFlow, mostInFlight: number): Promise<void> {
+    const { dialer, direction, keepAlive, timeout, onRow } = this.#options;
     const replicated = dialer.replicates(flow.bytes);
     const shared = {
       flow: flow.id,
@@ -116,7 +117,7 @@ export class BenchClient {
       scheduled: flow.at,
     };
     const start = this.#now();
-    if (this.#inFlight >= maxInFlight) {
+    if (this.#inFlight >= mostInFlight) {
       onRow({
         ...shared,
         start,

@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { parseBytes, parseDelay, parseDuration, parseTimeout } from 'repnet-cli/units';
+import { parseThreshold } from '../dist/dial.js';
 
 for (const [text, bytes] of [
   ['64.1KB', 64_100],
@@ -30,4 +31,10 @@ test('a time that is longer than timers go is refused', () => {
 test('a timeout of 0 is refused', () => {
   assert.equal(parseTimeout('1ms', '--x'), 1);
   assert.throws(() => parseTimeout('0s', '--x'), { code: 'ERR_QUANTITY', message: /^--x: .*more than 0/ });
+});
+
+test('a threshold is no longer than a hello can say, the header of a flow included', () => {
+  assert.equal(parseThreshold('4294967263B', '--threshold'), 4_294_967_263);
+  for (const text of ['4294967264B', '4294967295B', '4GiB'])
+    assert.throws(() => parseThreshold(text, '--threshold'), { code: 'ERR_QUANTITY', message: /4294967263/ });
 });

@@ -1,6 +1,5 @@
 /** RepSYN: how the client tells a server of this library, which must not get two connections for a flow, from an unmodified one. */
 import assert from 'node:assert/strict';
-import { once } from 'node:events';
 import net from 'node:net';
 import { beforeEach, test } from 'node:test';
 import { forgetPeers } from '../dist/client/peers.js';
@@ -31,17 +30,6 @@ async function flow(t, port, options = {}) {
   t.after(() => socket.destroy());
   assert.equal(await echo(socket, 'x'), 'x');
   return socket;
-}
-
-/** A port below those that the system gives to clients, and its successor, both free: a server can be replaced by another there. */
-async function freePair() {
-  for (;;) {
-    const port = 20_000 + 2 * Math.floor(Math.random() * 5_000);
-    const servers = [port, port + 1].map((each) => net.createServer().listen(each, HOST));
-    const listening = await Promise.allSettled(servers.map((server) => once(server, 'listening')));
-    await Promise.all(servers.map((server) => new Promise((resolve) => server.close(resolve))));
-    if (listening.every(({ status }) => status === 'fulfilled')) return port;
-  }
 }
 
 /** A flow whose question is answered, or refused. */
@@ -104,7 +92,7 @@ test('an unknown RepNet server: never two connections for one flow', async (t) =
 test('a RepNet server that closes or starts, and so refuses one question: never two connections for one flow', async (t) => {
   const time = clock(t);
   // To the client it looks like this one: its first port accepts, and its second refuses.
-  const closing = await countingServer(t, net, await freePair());
+  const closing = await countingServer(t, net);
   await asking(t, closing.port);
   await closing.close();
   const server = await countingServer(t, repnet, closing.port);
@@ -147,7 +135,7 @@ for (const [how, close] of [
 
 test('an unmodified server that was away is unknown when it is back', async (t) => {
   const time = clock(t);
-  const away = await countingServer(t, net, await freePair());
+  const away = await countingServer(t, net);
   await known(t, time, away.port);
   await away.close();
   await assert.rejects(flow(t, away.port), { code: 'ECONNREFUSED' });
@@ -160,7 +148,7 @@ test('an unmodified server that was away is unknown when it is back', async (t) 
 });
 
 test('one that is replaced by a RepNet server between two flows: the first of these is two to it, the others are one', async (t) => {
-  const replaced = await countingServer(t, net, await freePair());
+  const replaced = await countingServer(t, net);
   const time = clock(t);
   await known(t, time, replaced.port);
   time.pass(ASK_AGAIN);
@@ -221,3 +209,14 @@ test("peer: 'repnet', and the second port is refused, as by a firewall: plain fl
     assert.equal(server.accepted, i);
   }
 });
+
+for (const replicate of ['flow', 'syn', false])
+  test(`a flow whose second port refuses is counted once, replicate ${replicate}`, async (t) => {
+    const server = await countingServer(t, net);
+    repnet.resetStats();
+    const socket = repnet.connect({ port: server.port, host: HOST, replicate, peer: 'repnet' });
+    t.after(() => socket.destroy());
+    assert.equal(await echo(socket, 'hello'), 'hello');
+    const { flowsFlow, flowsSyn, flowsPlain } = repnet.stats();
+    assert.equal(flowsFlow + flowsSyn + flowsPlain, 1);
+  });

@@ -9,6 +9,7 @@ import net from 'node:net';
 import { test } from 'node:test';
 import repnet from '../dist/index.js';
 import { dial, echo, echoing, failure, HOST, path, record, serve, thrown } from './lib/observe.mjs';
+import { refusingPort } from './lib/refusing-port.mjs';
 import { settle, ticks } from './lib/support.mjs';
 
 /** name: what is observed. */
@@ -100,12 +101,8 @@ const BEHAVIOURS = {
     process.versions.node > '24' && thrown(() => api.connect({ port: 1, host: [HOST] })),
   ],
   'nobody listens': async (on) => {
-    const { server, port } = await serve(on, {});
-    const closed = once(server, 'close');
-    server.close();
-    await closed;
     const log = [];
-    const socket = dial(on, port, HOST);
+    const socket = dial(on, refusingPort({ after: (undo) => on.cleanUp.push(undo) }), HOST);
     record(socket, ['connect', 'error', 'end', 'close'], log);
     const seen = await failure(socket);
     await settle();

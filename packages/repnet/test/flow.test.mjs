@@ -9,11 +9,13 @@ import { forgetPeers } from '../dist/client/peers.js';
 import { nextPort } from '../dist/client/ports.js';
 import { Flow } from '../dist/flow/flow.js';
 import { Leg } from '../dist/flow/leg.js';
+import { PRIMARY, REPLICA } from '../dist/flow/machine.js';
 import repnet from '../dist/index.js';
+import { controlRecord, Record } from '../dist/wire.js';
 import './lib/far-away.mjs';
-import { memoryLeg } from './lib/memory-leg.mjs';
+import { memoryLeg, newFlow } from './lib/memory-leg.mjs';
 import { movedClock } from './lib/moved-clock.mjs';
-import { defaults, echo, echoServer, messageOf, settle, until } from './lib/support.mjs';
+import { data, defaults, echo, echoServer, messageOf, settle, until } from './lib/support.mjs';
 
 before(() => {
   Object.assign(defaults, { waitTimeout: 300, pairTimeout: 500 });
@@ -289,4 +291,20 @@ test('in a cluster a POST of 300 KB arrives whole, whichever worker its second c
       request.end(body);
     });
   assert.deepEqual(await Promise.all(Array.from({ length: 50 }, post)), Array(50).fill('300000'));
+});
+
+test('a late duplicate and control records are no activity, and do not restart the idle timer', () => {
+  const flow = newFlow(1_000);
+  let touched = 0;
+  flow.outer.touch = () => touched++;
+  const [first, second] = [memoryLeg(PRIMARY), memoryLeg(REPLICA)];
+  flow.open(first);
+  flow.open(second);
+  flow.legData(first, Buffer.from('request'));
+  assert.equal(touched, 1);
+  flow.legData(second, data(0, 'request'));
+  flow.legData(second, controlRecord(Record.report, 0));
+  assert.equal(touched, 1);
+  flow.legData(second, data(0, 'request, and more'));
+  assert.equal(touched, 2);
 });

@@ -1,26 +1,17 @@
 /** No connection to itself: from a port to the same port of this host, where nobody listens. */
 import assert from 'node:assert/strict';
-import { once } from 'node:events';
 import net from 'node:net';
 import { beforeEach, test } from 'node:test';
 import { forgetPeers } from '../dist/client/peers.js';
 import { nextPort } from '../dist/client/ports.js';
 import repnet from '../dist/index.js';
 import { newHandle } from '../dist/net-internals.js';
+import { refusingPort } from './lib/refusing-port.mjs';
 
 const HOST = '127.0.0.1';
 const native = Object.getPrototypeOf(newHandle());
 
 beforeEach(forgetPeers);
-
-/** A port where nobody listens, and whose successor is free, too. */
-async function deadPort() {
-  const server = repnet.createServer().listen(0, HOST);
-  await once(server, 'listening');
-  const { port } = server.address();
-  await new Promise((resolve) => server.close(resolve));
-  return port;
-}
 
 /** The source ports in the order in which they are taken, from the next on. */
 function sequence() {
@@ -54,7 +45,7 @@ test('a source port of a flow is none of the ports that it goes to', async (t) =
 });
 
 test("a flow from a port of the application's own that is the second port has no second connection", async (t) => {
-  const port = await deadPort();
+  const port = refusingPort(t);
   const options = { port, host: HOST, localPort: port + 1 };
   const expected = await refusal(net.connect(options));
   const socket = repnet.connect({ ...options, replicate: 'flow', peer: 'repnet' });
@@ -69,7 +60,7 @@ for (const [host, options] of [
 ])
   for (const peer of ['repnet', 'plain'])
     test(`RepSYN to ${host}, where nobody listens, taken for ${peer}: refused, as nobody but itself is there`, async (t) => {
-      const port = await deadPort();
+      const port = refusingPort(t);
       const error = await new Promise((resolve) =>
         net.connect({ port, host, ...options }).on('error', resolve),
       );

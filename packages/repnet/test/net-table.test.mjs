@@ -15,6 +15,7 @@ import { CONTEXTS, EVENTS } from './lib/net-rows/events.mjs';
 import { MODULE, SERVER } from './lib/net-rows/module.mjs';
 import { CONSTRUCTOR, METHODS, PROPERTIES } from './lib/net-rows/socket.mjs';
 import { dial, HOST, path, serve } from './lib/observe.mjs';
+import { refusingPort } from './lib/refusing-port.mjs';
 import { until } from './lib/support.mjs';
 
 const ROWS = { ...MODULE, ...SERVER, ...CONSTRUCTOR, ...PROPERTIES, ...METHODS, ...EVENTS, ...CONTEXTS };
@@ -72,11 +73,7 @@ function observer(api, joins, cleanUp) {
     return { ...served, client, accepted };
   };
   /** A port of which nobody listens, nor on its successor. */
-  on.unused = async () => {
-    const { server, port } = await serve({ api: repnet, cleanUp: [] });
-    await new Promise((resolve) => server.close(resolve));
-    return port;
-  };
+  on.unused = () => refusingPort({ after: (undo) => cleanUp.push(undo) });
   return on;
 }
 

@@ -53,6 +53,12 @@ for (const [name, server, options, expected] of [
   });
 }
 
+test('a socket names the server that the application made, not the one in front of it', async (t) => {
+  const server = adopt(http.createServer());
+  const { accepted } = await accept(t, server);
+  assert.deepEqual([accepted.server === server, accepted._server === server], [true, true]);
+});
+
 test('what an adopted server was made with holds: highWaterMark', async (t) => {
   const { accepted } = await accept(t, adopt(http.createServer({ highWaterMark: 1_234 })));
   assert.deepEqual([accepted.readableHighWaterMark, accepted.writableHighWaterMark], [1_234, 1_234]);

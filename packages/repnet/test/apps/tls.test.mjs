@@ -8,6 +8,7 @@ import { Socket } from 'repnet';
 import { HttpsAgent } from 'repnet/http';
 import * as tls from 'repnet/tls';
 import { forgetPeers } from '../../dist/client/peers.js';
+import { refusingPort } from '../lib/refusing-port.mjs';
 import { certificate } from './support/certificate.mjs';
 import { collect, listen, MODES } from './support/servers.mjs';
 
@@ -122,6 +123,64 @@ for (const replicate of MODES) {
     assert.equal(error.name, 'AbortError');
   });
 }
+
+/** The events of a client up to 'close', with what that is told. */
+async function eventsOf(socket) {
+  const events = [];
+  for (const event of ['connect', 'ready', 'secureConnect', 'end'])
+    socket.on(event, () => events.push(event));
+  socket.on('error', ({ code }) => events.push(code));
+  await new Promise((resolve) => socket.resume().on('close', (failed) => resolve(events.push(failed))));
+  return events;
+}
+
+for (const replicate of MODES) {
+  test(`replicate ${replicate}: the events of a connection and of a refused one are those of tls`, async (t) => {
+    const served = tls.createServer(certificate(), (socket) => socket.end('bye'));
+    const port = await listen(t, served);
+    const seen = [];
+    for (const [api, options] of [
+      [nodeTls, {}],
+      [tls, { replicate, peer: 'repnet' }],
+    ]) {
+      const dial = (to) =>
+        api.connect({
+          host: '127.0.0.1',
+          port: to,
+          ca: certificate().cert,
+          servername: 'localhost',
+          ...options,
+        });
+      seen.push([await eventsOf(dial(port)), await eventsOf(dial(refusingPort(t)))]);
+    }
+    assert.deepEqual(seen[0], [
+      ['connect', 'ready', 'secureConnect', 'end', false],
+      ['ECONNREFUSED', true],
+    ]);
+    assert.deepEqual(seen[1], seen[0]);
+  });
+}
+
+test('connect takes what tls.connect takes: a port, a host, options and a listener, in every overload', async (t) => {
+  const port = await listen(
+    t,
+    tls.createServer(certificate(), (socket) => socket.end('bye')),
+  );
+  const options = { ca: certificate().cert, servername: 'localhost' };
+  const host = 'localhost';
+  for (const args of [
+    [port, options],
+    [port, host, options],
+    [{ ...options, port, host }],
+    [String(port), options],
+  ]) {
+    const called = new Promise((resolve) => {
+      t.after(() => socket.destroy());
+      const socket = tls.connect(...args, () => resolve(socket));
+    });
+    assert.equal(String(await collect(await called)), 'bye', String(args));
+  }
+});
 
 test('a server made with a listener alone speaks TLS', async (t) => {
   const server = tls.createServer((socket) => socket.end('hello'));

@@ -5,6 +5,7 @@ import repnet from '../../dist/index.js';
 import { newHandle } from '../../dist/net-internals.js';
 import { dataHeader, encodeHello, HelloFlag, Kind } from '../../dist/wire.js';
 import { echoing } from './observe.mjs';
+import { refusingPort } from './refusing-port.mjs';
 
 export const { defaults } = repnet;
 
@@ -24,8 +25,12 @@ export async function echoServer(t, options = {}, host = '127.0.0.1') {
   return { server, sockets, port: server.address().port };
 }
 
-/** A server of `api` (net or repnet), by default of echoes: `accepted` counts its connections, `sockets` are the open ones. */
-export async function countingServer(t, api, port = 0, serve = echoing) {
+/**
+ * A server of `api` (net or repnet), by default of echoes: `accepted` counts its connections, `sockets` are the open ones. Nobody
+ * listens on the successor of a port that it chooses, unless it is repnet's.
+ */
+export async function countingServer(t, api, chosen = 0, serve = echoing) {
+  const port = chosen === 0 && api === net ? refusingPort(t) : chosen;
   const seen = { accepted: 0, sockets: new Set() };
   const server = api.createServer((socket) => {
     seen.accepted++;

@@ -47,7 +47,7 @@ export const EVENTS = {
       return log;
     },
   "socket 'error' and 'close' of a connection that is refused: fields, message, arguments": async (on) => {
-    const port = await on.unused();
+    const port = on.unused();
     const seen = [];
     for (const [host, options] of [
       [HOST, {}],
@@ -81,7 +81,7 @@ export const EVENTS = {
   "socket 'lookup', socket 'connectionAttempt', socket 'connectionAttemptFailed', socket 'connectionAttemptTimeout': arguments":
     async (on) => {
       const { port } = await on.serve({}, quiet);
-      const closedPort = await on.unused();
+      const closedPort = on.unused();
       const seen = [];
       for (const [options, outcome] of [
         [{ port, host: HOST }, 'connect'],

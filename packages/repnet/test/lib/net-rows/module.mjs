@@ -254,8 +254,9 @@ export const SERVER = {
     const { server, port } = await on.serve({}, undefined);
     server.on('connection', function (...args) {
       const [socket] = args;
-      told.push([this === server, args.length, socket.server === server, socket instanceof on.api.Socket]);
+      told.push([this === server, args.length, socket.server === server, socket._server === server]);
       told.push([
+        socket instanceof on.api.Socket,
         socket.connecting,
         socket.pending,
         socket.readyState,
