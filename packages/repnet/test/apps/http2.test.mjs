@@ -7,6 +7,7 @@ import { test } from 'node:test';
 import repnet from 'repnet';
 import { adopt } from 'repnet/http';
 import tls from 'repnet/tls';
+import { until } from '../lib/support.mjs';
 import { certificate } from './support/certificate.mjs';
 import { collect, listen, MODES } from './support/servers.mjs';
 
@@ -54,7 +55,7 @@ function open(t, port, secure, replicate) {
 
 /**
  * The answer's body. It is read from the start: Node 26.10 takes a stream for broken off whose peer has closed it, though all of the
- * body is there, when an iteration begins later than that (over plain net, too).
+ * body is there, when an iteration begins later than that (below).
  */
 async function fetchText(session, path, body) {
   const request = session.request({ ':path': path, ':method': body === undefined ? 'GET' : 'POST' });
@@ -144,4 +145,24 @@ test('an ordinary client is served, and an ordinary server reached', async (t) =
     t.after(() => session.destroy());
     assert.equal(await fetchText(session, '/b'), 'GET /b ');
   }
+});
+
+/** The body of a stream that its peer has closed before it is read, or the error in its place. */
+async function readLate(t, server, connect) {
+  const port = await listen(t, server);
+  const session = http2.connect(`http://127.0.0.1:${port}`, { createConnection: () => connect(port) });
+  t.after(() => session.destroy());
+  const request = session.request({ ':path': '/' });
+  await until(() => request.closed, 'the stream is closed');
+  return collect(request).then(String, ({ code }) => code);
+}
+
+test('a body that is read when its stream is closed is what it is over net: an error with Node 26.10', async (t) => {
+  const answering = () => http2.createServer((_, response) => response.end('body'));
+  const expected = await readLate(t, answering(), (port) => net.connect(port, '127.0.0.1'));
+  for (const replicate of MODES) {
+    const connect = (port) => repnet.connect({ port, host: '127.0.0.1', replicate, peer: 'repnet' });
+    assert.equal(await readLate(t, adopt(answering()), connect), expected, `replicate ${replicate}`);
+  }
+  if (process.versions.node === '26.10.0') assert.equal(expected, 'ERR_STREAM_PREMATURE_CLOSE');
 });
