@@ -27,11 +27,20 @@ import { skipLines, skipRecords, slowestLines } from './lib/run-report.mjs';
 import { missing } from './lib/skips.mjs';
 
 /**
- * Not repeated on the other versions: what takes minutes, what is about the compiler, npm, the syntax of the source or a page of
- * the browser, every state of the machine, memory, and Node's own suite, which starts the versions that it is about.
+ * Not repeated on the other versions: what takes minutes, what is about the compiler, bundlers, npm, the syntax of the source or a
+ * page of the browser, what goes over connections of memory, processes of the programs, which use the public interface alone, the
+ * short form of the soak (whose long form is of every version), memory, and Node's own suite, which starts the versions that
+ * it is about.
  */
-const ONCE =
-  /^playground|^repnet-proxy\/test\/package|\/(long\/|leak|package-types|bundled|readme|node-internals|machine-walk|node-suite)/;
+const ONCE = new RegExp(
+  [
+    '^(playground|repnet-bench)/',
+    '^repnet-proxy/test/(package|proxy|replication)\\.',
+    '/long/',
+    '/(bounds-fuzz|machine|machine-walk-\\w+|quantiles|single-fault|threat-model|tidy-map)\\.',
+    '/(bundled|examples|leak|node-internals|node-suite|package-types|readme|soak)\\.',
+  ].join('|'),
+);
 /** Repeated by `--long` only: what is about the paths of a network. */
 const NETWORKS = /\/(balancer|segment-loss|two-paths)\./;
 const LONG = /\/long\//;

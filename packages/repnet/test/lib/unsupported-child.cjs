@@ -1,10 +1,22 @@
-// Uses everything that repnet offers, and tells what came of it as one line of JSON.
-const warnings = [];
-process.on('warning', ({ code, name }) => warnings.push(`${name} ${code}`));
+// For each part of net that it is told of, as JSON: loads repnet without it, uses everything that is offered, and prints what came of
+// it as a line of JSON.
 const { once } = require('node:events');
 const net = require('node:net');
-const repnet = require('../../dist/index.js');
-const http = require('../../dist/adapters/http.js');
+const { takeAway } = require('./without-part.cjs');
+
+// Every copy that is loaded listens.
+process.setMaxListeners(0);
+let warnings = [];
+process.on('warning', ({ code, name }) => warnings.push(`${name} ${code}`));
+let repnet;
+let http;
+
+/** As the first program to load it. */
+function load() {
+  for (const name of Object.keys(require.cache)) if (name.includes('/dist/')) delete require.cache[name];
+  repnet = require('../../dist/index.js');
+  http = require('../../dist/adapters/http.js');
+}
 
 const HOST = '127.0.0.1';
 
@@ -32,7 +44,7 @@ function bad(connect) {
   }
 }
 
-(async () => {
+async function use() {
   const server = repnet.createServer((socket) => socket.pipe(socket));
   const port = await listen(server);
   const seen = { supported: repnet.supported, replica: server.replicaAddress() };
@@ -48,6 +60,17 @@ function bad(connect) {
   seen.stats = [repnet.stats().flowsPlain, repnet.stats().flowsFlow, repnet.stats().flowsSyn];
   agent.destroy();
   for (const each of [server, web]) await new Promise((resolve) => each.close(resolve));
-  console.log(JSON.stringify({ ...seen, warnings }));
+  return seen;
+}
+
+(async () => {
+  for (const part of JSON.parse(process.argv[2])) {
+    warnings = [];
+    const giveBack = takeAway(part);
+    load();
+    const seen = await use();
+    giveBack();
+    console.log(JSON.stringify({ ...seen, warnings }));
+  }
   process.exit();
 })();
