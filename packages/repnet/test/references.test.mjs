@@ -5,9 +5,9 @@
  */
 import assert from 'node:assert/strict';
 import { fork } from 'node:child_process';
-import { once } from 'node:events';
+import { EventEmitter, once } from 'node:events';
 import net from 'node:net';
-import { describe, test } from 'node:test';
+import { after, describe, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import repnet from '../dist/index.js';
 import { encodeAnswer } from '../dist/wire.js';
@@ -28,22 +28,33 @@ const MODES = [
 /** A socket that is closed may connect again. */
 const AGAIN = ['destroy', 'closed', 'connect', 'connected'];
 
-/** Starts it; `outcome` is what it prints. */
-function start(t, role, options, steps, port) {
-  const args = [role, JSON.stringify({ defaults: PATIENT, ...options }), JSON.stringify(steps), String(port)];
-  const child = fork(PROGRAM, args, { stdio: ['ignore', 'pipe', 'inherit', 'ipc'] });
-  t.after(() => child.kill('SIGKILL'));
-  let output = '';
-  child.stdout.setEncoding('utf8').on('data', (text) => (output += text));
-  // Not its 'close', which may never come where the channel was given up before it was connected.
-  return { child, outcome: once(child.stdout, 'end').then(() => output.trim()) };
+/** One process does it all, one case after the other. */
+const child = fork(PROGRAM);
+after(() => child.kill());
+let free = Promise.resolve();
+
+/** Has the process do the steps; `hear` is its next message that has `name`, `outcome` what comes of it. */
+async function start(role, options, steps, port) {
+  const before = free;
+  let done;
+  free = new Promise((resolve) => {
+    done = resolve;
+  });
+  await before;
+  const messages = new EventEmitter();
+  const tell = (message) => messages.emit(Object.keys(message)[0], Object.values(message)[0]);
+  const die = () => messages.emit('error', new Error('the process has ended'));
+  child.on('message', tell).once('exit', die);
+  const hear = (name) => once(messages, name).then(([value]) => value);
+  const outcome = hear('outcome').finally(() => {
+    child.off('message', tell).off('exit', die);
+    done();
+  });
+  child.send({ role, options: { defaults: PATIENT, ...options }, steps, port });
+  return { hear, outcome };
 }
 
-const outcome = (t, ...rest) => {
-  const { child, outcome } = start(t, ...rest);
-  child.disconnect();
-  return outcome;
-};
+const outcome = async (...args) => (await start(...args)).outcome;
 
 describe('references', { concurrency: 4 }, () => {
   for (const [mode, main, options] of MODES) {
@@ -68,7 +79,7 @@ describe('references', { concurrency: 4 }, () => {
     ].slice(0, main ? undefined : 3))
       test(`client, ${mode}, ${what}: the process ${expected}`, async (t) => {
         const { port } = await echoServer(t);
-        assert.equal(await outcome(t, 'client', options, steps, port), expected);
+        assert.equal(await outcome('client', options, steps, port), expected);
       });
   }
 
@@ -81,14 +92,14 @@ describe('references', { concurrency: 4 }, () => {
       test(`client, ${mode}, hedged, ${steps.join(', ')}: the process ${expected}`, async (t) => {
         const { port } = await echoServer(t);
         const options = { replicate: mode, peer: 'repnet', copyDelay: 20 };
-        assert.equal(await outcome(t, 'client', options, steps, port), expected);
+        assert.equal(await outcome('client', options, steps, port), expected);
       });
 
   test('client, hedged, a delay that has not passed: it does not keep the process', async (t) => {
     const { port } = await echoServer(t);
     const options = { replicate: 'flow', peer: 'repnet', copyDelay: LONG };
-    assert.equal(await outcome(t, 'client', options, ['connect', 'connected', 'unref'], port), 'exits');
-    assert.equal(await outcome(t, 'client', options, ['connect', 'connected', 'destroy'], port), 'exits');
+    assert.equal(await outcome('client', options, ['connect', 'connected', 'unref'], port), 'exits');
+    assert.equal(await outcome('client', options, ['connect', 'connected', 'destroy'], port), 'exits');
   });
 
   for (const [expected, what, steps, pairTimeout] of [
@@ -100,7 +111,7 @@ describe('references', { concurrency: 4 }, () => {
     test(`client, hedged, a server that ends without a byte, of which the second connection may know better: ${what}`, async (t) => {
       const { port } = await countingServer(t, net, 0, (socket) => socket.end());
       const waits = { defaults: { pairTimeout }, replicate: 'flow', peer: 'repnet', copyDelay: LONG };
-      assert.equal(await outcome(t, 'client', waits, steps, port), expected);
+      assert.equal(await outcome('client', waits, steps, port), expected);
     });
 
   test('client, closed, a second connection that is not read: it does not keep the process that the first has done with', async (t) => {
@@ -121,7 +132,7 @@ describe('references', { concurrency: 4 }, () => {
       stays: [100, 100],
     };
     const steps = ['connect', 'connected', 'paired', 'sendMuch'];
-    assert.equal(await outcome(t, 'client', options, steps, port), 'exits');
+    assert.equal(await outcome('client', options, steps, port), 'exits');
   });
 
   test('client, a server that is silent on its second port: the wait for it does not keep the process', async (t) => {
@@ -133,7 +144,7 @@ describe('references', { concurrency: 4 }, () => {
     t.after(() => silent.close());
     const options = { replicate: 'flow', replicaPort: silent.address().port };
     const steps = ['connect', 'connected', 'exchange', 'unref'];
-    assert.equal(await outcome(t, 'client', options, steps, port), 'exits');
+    assert.equal(await outcome('client', options, steps, port), 'exits');
   });
 
   for (const replicate of [false, 'flow']) {
@@ -144,8 +155,8 @@ describe('references', { concurrency: 4 }, () => {
       ['stays', 'unref() and then ref()', ['unref', 'listen', 'ref']],
       ['exits', 'a server that was closed', ['listen', 'close']],
     ])
-      test(`server, replicate ${replicate}, ${what}: the process ${expected}`, async (t) => {
-        assert.equal(await outcome(t, 'server', { replicate }, steps), expected);
+      test(`server, replicate ${replicate}, ${what}: the process ${expected}`, async () => {
+        assert.equal(await outcome('server', { replicate }, steps), expected);
       });
 
     for (const [expected, what, steps] of [
@@ -155,8 +166,13 @@ describe('references', { concurrency: 4 }, () => {
     ])
       test(`server, unreferenced, replicate ${replicate}, ${what}: the process ${expected}`, async (t) => {
         const options = { replicate };
-        const { child, outcome } = start(t, 'server', options, ['listen', 'accept', 'disconnect', ...steps]);
-        const [port] = await once(child, 'message');
+        const { hear, outcome } = await start('server', options, [
+          'listen',
+          'accept',
+          'disconnect',
+          ...steps,
+        ]);
+        const port = await hear('port');
         const client = repnet.connect({ host: '127.0.0.1', port, peer: 'repnet', ...options });
         t.after(() => client.destroy());
         client.on('error', () => {});
@@ -165,11 +181,11 @@ describe('references', { concurrency: 4 }, () => {
       });
   }
 
-  test("server, unreferenced, a plain client from a host that pairs: the process ends when 'end' has been told", async (t) => {
+  test("server, unreferenced, a plain client from a host that pairs: the process ends when 'end' has been told", async () => {
     const steps = ['listen', 'pass', 'endOfNext', 'disconnect'];
-    const { child, outcome } = start(t, 'server', {}, steps);
-    const [port] = await once(child, 'message');
-    const passed = once(child, 'message');
+    const { hear, outcome } = await start('server', {}, steps);
+    const port = await hear('port');
+    const passed = hear('passed');
     const client = repnet.connect({ host: '127.0.0.1', port, replicate: 'flow', peer: 'repnet' });
     await echo(client, 'x');
     await until(() => repnet.info(client).paired);
@@ -183,13 +199,13 @@ describe('references', { concurrency: 4 }, () => {
   });
 
   test('server, unreferenced: connections to the second port that say nothing, or wait, do not keep the process', async (t) => {
-    const { child, outcome } = start(t, 'server', {}, ['listen', 'silence', 'disconnect', 'unref']);
-    const [port] = await once(child, 'message');
+    const { hear, outcome } = await start('server', {}, ['listen', 'silence', 'disconnect', 'unref']);
+    const port = await hear('port');
     await raw(t, port + 1);
     // A server that has just begun lets no flow start with its second connection: this one waits.
     const waiting = await raw(t, port + 1);
     await new Promise((resolve) => waiting.socket.write(hello(waiting, port), resolve));
-    child.send('go on');
+    child.send({});
     assert.equal(await outcome, 'exits');
   });
 });

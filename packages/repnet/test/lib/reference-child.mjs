@@ -1,35 +1,52 @@
-// reference-child.mjs ROLE OPTIONS STEPS [PORT]: does STEPS to a socket or server and then nothing more. Prints 'exits' if the
-// process ends because nothing keeps it, 'stays' if it is still there after a while.
+// For each message { role, options, steps, port }: does the steps to a socket or server and then nothing more. Answers
+// { outcome: 'exits' } if nothing keeps the process then, { outcome: 'stays' } if it is still there after a while.
 import { once } from 'node:events';
+import { forgetPeers } from '../../dist/client/peers.js';
 import repnet from '../../dist/index.js';
 import { ticks, until } from './support.mjs';
 
 /**
- * So many ticks of so many milliseconds, unless OPTIONS say otherwise (`stays`): of a process that stands still one passes, and what is
- * over is closed by the next.
+ * So many ticks of so many milliseconds, unless the options say otherwise (`stays`): of a process that stands still one passes, and what
+ * is over is closed by the next.
  */
 const STAYS = [10, 25];
-const STAYED = 42;
-const [role, optionsText, stepsText, port] = process.argv.slice(2);
-const { defaults: settings, stays = STAYS, ...options } = JSON.parse(optionsText);
-const steps = JSON.parse(stepsText);
-Object.assign(repnet.defaults, settings);
-process.once('exit', (code) =>
-  // One that ends before all its steps are done has an exit code that the event does not tell.
-  console.log({ 0: 'exits', [STAYED]: 'stays' }[process.exitCode ?? code] ?? 'fails'),
-);
+const defaults = { ...repnet.defaults };
 
-async function run(target, actions) {
-  for (const step of steps) await (actions[step] ?? (() => target[step]()))();
-  // Nothing that keeps the process: it fires if something else does.
-  let [ticks, milliseconds] = stays;
-  setInterval(() => --ticks === 0 && process.exit(STAYED), milliseconds).unref();
+/** Called when nothing keeps the process: it would end, but for what is begun then. */
+let ends;
+process.on('beforeExit', () => ends());
+
+/** What comes of the process when `steps` are done. */
+function outcome(steps, [count, milliseconds]) {
+  return new Promise((resolve) => {
+    let timer;
+    const tell = (what) => {
+      clearInterval(timer);
+      process.channel.ref();
+      resolve(what);
+    };
+    ends = () => tell('ends before all its steps are done');
+    steps.then(
+      () => {
+        ends = () => tell('exits');
+        // Keeps no process: it fires if something else does.
+        let left = count;
+        timer = setInterval(() => --left === 0 && tell('stays'), milliseconds).unref();
+      },
+      (error) => tell(error.stack),
+    );
+  });
 }
 
-if (role === 'client') {
+async function run(target, actions, steps) {
+  for (const step of steps) await (actions[step] ?? (() => target[step]()))();
+}
+
+function client(options, port, steps, undo) {
   const socket = new repnet.Socket();
-  await run(socket, {
-    connect: () => void socket.connect({ host: '127.0.0.1', port: Number(port), ...options }),
+  undo.push(() => socket.destroy());
+  const actions = {
+    connect: () => void socket.connect({ host: '127.0.0.1', port, ...options }),
     connected: () => once(socket, 'connect'),
     exchange: async () => {
       socket.write('x');
@@ -42,40 +59,58 @@ if (role === 'client') {
     ended: () => once(socket.resume(), 'end'),
     // The second connection has had time to come, or the hedge to be made.
     wait: () => ticks(5, 20),
-  });
-} else {
-  const server = repnet.createServer(options);
+  };
+  return run(socket, actions, steps);
+}
+
+function server(options, steps, undo) {
+  const listening = repnet.createServer(options);
   let accepted;
-  server.on('connection', (socket) => {
+  undo.push(() => listening.close());
+  listening.on('connection', (socket) => {
+    undo.push(() => socket.destroy());
     accepted = socket.on('error', () => {});
     socket.on('data', (chunk) => socket.write(chunk));
   });
-  await run(server, {
+  const actions = {
     listen: async () => {
-      server.listen(0, '127.0.0.1');
-      await once(server, 'listening');
-      // Whoever is not interested has hung up.
-      process.send?.(server.address().port, () => {});
+      listening.listen(0, '127.0.0.1');
+      await once(listening, 'listening');
+      process.send({ port: listening.address().port });
     },
     accept: async () => {
-      await once(server, 'connection');
+      await once(listening, 'connection');
       await ticks(5, 20);
     },
     /** A flow has come and gone, and the parent is told. */
     pass: async () => {
-      await once(server, 'connection');
+      await once(listening, 'connection');
       await once(accepted, 'close');
-      process.send('passed');
+      process.send({ passed: true });
     },
     /** The next connection is all there is. */
     endOfNext: async () => {
-      await once(server, 'connection');
-      server.unref();
+      await once(listening, 'connection');
+      listening.unref();
       await once(accepted, 'end');
     },
     unrefAccepted: () => accepted.unref(),
     refAccepted: () => accepted.ref(),
     silence: () => once(process, 'message'),
-    disconnect: () => process.disconnect(),
-  });
+    disconnect: () => process.channel.unref(),
+  };
+  return run(listening, actions, steps);
 }
+
+process.on('message', async ({ role, options: all, steps, port }) => {
+  if (role === undefined) return;
+  const { defaults: settings, stays = STAYS, ...options } = all;
+  forgetPeers();
+  Object.assign(repnet.defaults, defaults, settings);
+  const undo = [];
+  if (!steps.includes('disconnect')) process.channel.unref();
+  const doing = role === 'client' ? client(options, port, steps, undo) : server(options, steps, undo);
+  const what = await outcome(doing, stays);
+  for (const each of undo) each();
+  process.send({ outcome: what });
+});
