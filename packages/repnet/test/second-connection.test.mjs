@@ -124,13 +124,14 @@ async function start(t, { api = repnet, relayOptions = {}, shared = false } = {}
 }
 
 /** What net shows of each shape, without a second connection. */
-async function expected(t, shapes) {
-  const { all } = await start(t, { api: net });
-  return all(shapes, {});
-}
+let expected;
+before(async () => {
+  const { all } = await start({ after: (f) => cleanups.push(f) }, { api: net });
+  expected = await all(SHAPES, {});
+});
 
-test('net, by which the others are judged, completes each', async (t) => {
-  for (const [i, { client, server }] of (await expected(t, SHAPES)).seen.entries()) {
+test('net, by which the others are judged, completes each', async () => {
+  for (const [i, { client, server }] of expected.seen.entries()) {
     const { requestLength, replyLength } = SHAPES[i];
     const whole = { connections: 1, whole: true, ends: 1, errors: [], closes: 1 };
     assert.deepEqual(client, { ...whole, bytes: replyLength });
@@ -193,21 +194,19 @@ for (const [who, { relayOptions }] of Object.entries(REFUSERS))
   for (const mode of [...MODES, ...RACES].filter((each) => inTime(each, relayOptions)))
     test(`the second connection is refused, ${named(mode)}: ${who}`, async (t) => {
       const { all, plan } = await refusedBy(t, who, mode);
-      const should = await expected(t, SHAPES);
       const before = repnet.stats().flowsSyn;
-      assert.deepEqual(await all(SHAPES, mode, plan), should);
+      assert.deepEqual(await all(SHAPES, mode, plan), expected);
       if (!races(mode)) return;
       // By now the server has been asked, if it is.
-      assert.deepEqual(await all(SHAPES, mode, plan), should);
+      assert.deepEqual(await all(SHAPES, mode, plan), expected);
       assert.equal(repnet.stats().flowsSyn > before, mode.peer === 'repnet', 'raced');
     });
 
 for (const mode of RACES)
   test(`nobody refuses, ${named(mode)}`, async (t) => {
     const { all } = await start(t, { relayOptions: relayFor(mode) });
-    const should = await expected(t, SHAPES);
     const before = repnet.stats().flowsSyn;
-    do assert.deepEqual(await all(SHAPES, mode), should);
+    do assert.deepEqual(await all(SHAPES, mode), expected);
     while (repnet.stats().flowsSyn === before);
   });
 
@@ -218,12 +217,11 @@ for (const kind of ['stall', 'rst', 'cut', 'fin'])
     ['down', [0, 1, ANSWER - 1]],
   ])
     test(`the question before a race fails, by ${kind}, ${direction}, before all of the answer is there`, async (t) => {
-      const should = await expected(t, SHAPES);
       for (const at of places) {
         const { all } = await start(t, { relayOptions: relayFor(RACES[1]) });
         const fault = { copy: 1, direction, kind, at };
         for (const flows of ['first', 'next'])
-          assert.deepEqual(await all(SHAPES, RACES[1], [fault]), should, `${flows}, ${at}`);
+          assert.deepEqual(await all(SHAPES, RACES[1], [fault]), expected, `${flows}, ${at}`);
       }
     });
 
@@ -235,15 +233,13 @@ const failing = MODES.filter((_, n) => (n + generation) % share === 0);
 for (const mode of failing)
   for (const kind of ['stall', 'rst', 'cut', 'fin'])
     for (const direction of ['up', 'down'])
-      test(`the second connection fails, ${named(mode)}, by ${kind}, ${direction}, about the preamble and the threshold`, async (t) => {
-        const should = await expected(t, SHAPES);
+      test(`the second connection fails, ${named(mode)}, by ${kind}, ${direction}, about the preamble and the threshold`, async () => {
         const { all } = grown;
         for (const fault of FAULTS.filter((f) => f.kind === kind && f.direction === direction))
-          assert.deepEqual(await all(SHAPES, mode, [fault]), should, JSON.stringify(fault));
+          assert.deepEqual(await all(SHAPES, mode, [fault]), expected, JSON.stringify(fault));
       });
 
-test(`the second connection falls silent, while the server is busy for long`, async (t) => {
-  const should = await expected(t, SHAPES);
+test(`the second connection falls silent, while the server is busy for long`, async () => {
   const { all } = grown;
   for (const [direction, at] of [
     ['up', HELLO],
@@ -253,12 +249,12 @@ test(`the second connection falls silent, while the server is busy for long`, as
     ['down', ANSWER + RECORD + THRESHOLD],
   ]) {
     const silence = { copy: 1, direction, kind: 'stall', at };
-    assert.deepEqual(await all(SHAPES, MODES[0], [busy, silence]), should, JSON.stringify(silence));
+    assert.deepEqual(await all(SHAPES, MODES[0], [busy, silence]), expected, JSON.stringify(silence));
   }
 });
 
 for (const who of Object.keys(REFUSERS))
   test(`the second connection is refused, while the server is busy for long: ${who}`, async (t) => {
     const { all, plan } = await refusedBy(t, who, MODES[0]);
-    assert.deepEqual(await all(SHAPES, MODES[0], [busy, ...plan]), await expected(t, SHAPES));
+    assert.deepEqual(await all(SHAPES, MODES[0], [busy, ...plan]), expected);
   });
