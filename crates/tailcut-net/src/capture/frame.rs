@@ -195,14 +195,22 @@ fn lay_out(options: &TcpOptions<'_>, elements: &mut [TcpOptionElement; 12]) -> u
     if let Some(size) = options.maximum_segment {
         push(4, MaximumSegmentSize(size));
     }
-    if options.sack_permitted {
-        push(1, Noop);
-        push(1, Noop);
-        push(2, SelectiveAcknowledgementPermitted);
+    match options.sack_permitted {
+        true => {
+            // Beside a timestamp it needs no padding of its own, as in Linux.
+            if options.timestamps.is_none() {
+                push(1, Noop);
+                push(1, Noop);
+            }
+            push(2, SelectiveAcknowledgementPermitted);
+        }
+        false if options.timestamps.is_some() => {
+            push(1, Noop);
+            push(1, Noop);
+        }
+        false => {}
     }
     if let Some((value, echo)) = options.timestamps {
-        push(1, Noop);
-        push(1, Noop);
         push(10, Timestamp(value, echo));
     }
     if let Some(shift) = options.window_scale {

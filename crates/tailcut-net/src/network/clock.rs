@@ -42,6 +42,8 @@ pub(super) struct Clock {
     /// The time of the event before.
     before: Time,
     agenda: Agenda,
+    /// Samples that are expected.
+    samples: usize,
     /// Ports come first; as many arrivals as there are.
     ports: u32,
     /// Ports that may fall idle: all or none.
@@ -86,7 +88,7 @@ impl Clock {
         agenda.grow_to(connections as usize);
         let opened = vec![0; graph.each_host().len()];
         let now = Time::ZERO;
-        Clock { now, before: now, agenda, ports, idle, frames, pulls, opened }
+        Clock { now, before: now, agenda, samples: 0, ports, idle, frames, pulls, opened }
     }
 
     /// Makes room for a connection that a host opens.
@@ -159,14 +161,21 @@ impl Clock {
         (time <= end).then(|| self.due(entity))
     }
 
-    /// Whether nothing is expected.
-    pub fn is_over(&self) -> bool {
-        self.agenda.is_empty()
+    /// Expects a sample, of which none of its kind is pending. It does not keep a run going.
+    pub fn expect_sample(&mut self, due: Due, at: Time) {
+        self.samples += 1;
+        self.expect(due, at);
     }
 
-    /// The event that was taken last has not happened: the run ended with the one before.
-    pub fn take_back(&mut self) {
-        self.now = self.before;
+    /// Whether a sample that was just taken from the agenda is to be made. Where nothing but samples is expected the run has ended
+    /// with the event before: the time goes back to it.
+    pub fn is_sample_due(&mut self) -> bool {
+        self.samples -= 1;
+        let due = self.agenda.len() > self.samples;
+        if !due {
+            self.now = self.before;
+        }
+        due
     }
 
     /// Expects an event of which none is pending.
@@ -296,7 +305,24 @@ mod tests {
         clock.put_off(kept, Some(Time(9)));
         clock.put_off(lost, None);
         assert_eq!((clock.next(Time::NEVER), clock.now()), (Some(kept), Time(9)));
-        assert!(clock.is_over());
+        assert!(clock.agenda.is_empty());
+    }
+
+    #[test]
+    fn samples_alone_do_not_keep_a_run_going() {
+        let mut clock = clock(Seldom::default());
+        clock.expect(Due::Arrival(PortId(3)), Time(5));
+        clock.expect_sample(Due::Sample, Time(4));
+        clock.expect_sample(Due::Instant, Time(6));
+        assert_eq!(clock.next(Time::NEVER), Some(Due::Sample));
+        assert!(clock.is_sample_due());
+        clock.expect_sample(Due::Sample, Time(8));
+        assert_eq!(clock.next(Time::NEVER), Some(Due::Arrival(PortId(3))));
+        for sample in [Due::Instant, Due::Sample] {
+            assert_eq!(clock.next(Time::NEVER), Some(sample));
+            assert!(!clock.is_sample_due());
+            assert_eq!(clock.now(), Time(5));
+        }
     }
 
     #[test]

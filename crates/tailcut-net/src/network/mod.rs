@@ -164,11 +164,11 @@ impl<'a, O: Observer> Network<'a, O> {
             network.clock.expect(Due::Incident, at);
         }
         if let Some(interval) = network.tally.interval() {
-            network.clock.expect(Due::Sample, interval);
+            network.clock.expect_sample(Due::Sample, interval);
         }
         if let Some(first) = network.tally.first_instant().filter(|first| *first <= scenario.end())
         {
-            network.clock.expect(Due::Instant, first);
+            network.clock.expect_sample(Due::Instant, first);
         }
         Ok(network)
     }
@@ -204,8 +204,6 @@ impl<'a, O: Observer> Network<'a, O> {
                 Due::Flows => self.start_flows(),
                 Due::Window => self.close_window(),
                 Due::Sample => self.sample(),
-                // A sample does not keep a run going.
-                Due::Instant if self.clock.is_over() => self.clock.take_back(),
                 Due::Instant => self.sample_ports(end),
                 Due::Incident => self.incident().map_err(FabricError::from)?,
             }
@@ -251,19 +249,25 @@ impl<'a, O: Observer> Network<'a, O> {
     /// All ports are sampled.
     #[cold]
     fn sample_ports(&mut self, end: Time) {
+        if !self.clock.is_sample_due() {
+            return;
+        }
         let next = self.tally.sample_ports(self.clock.now(), &mut self.fabric);
         if let Some(at) = next.filter(|at| *at <= end) {
-            self.clock.expect(Due::Instant, at);
+            self.clock.expect_sample(Due::Instant, at);
         }
     }
 
     /// Series are sampled: links, and flows by their first connection or its latest piece.
     #[cold]
     fn sample(&mut self) {
+        if !self.clock.is_sample_due() {
+            return;
+        }
         let seen = self.flows.samples(&self.hosts);
         self.tally.sample(self.clock.now(), &mut self.fabric, seen);
-        if let Some(interval) = self.tally.interval().filter(|_| !self.is_over()) {
-            self.clock.expect(Due::Sample, self.clock.now() + interval);
+        if let Some(interval) = self.tally.interval() {
+            self.clock.expect_sample(Due::Sample, self.clock.now() + interval);
         }
     }
 

@@ -421,6 +421,7 @@ proptest! {
         prop_assert_eq!(&plain.flows, &observed.flows);
         prop_assert_eq!(&plain.jobs, &observed.jobs);
         prop_assert_eq!(&plain.tiers, &observed.tiers);
+        prop_assert_eq!(plain.counters.end, observed.counters.end);
         crate::run::attribution::check(&observed, &attribution);
     }
 

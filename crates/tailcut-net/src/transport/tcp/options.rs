@@ -8,12 +8,13 @@ use crate::transport::Segment;
 
 /// IPv4 and TCP headers without options.
 const HEADERS: u64 = 40;
-/// Timestamp option, padded (RFC 7323).
+/// Timestamp option (RFC 7323), and padded.
+const TIMESTAMP_OPTION: u64 = 10;
 const TIMESTAMPS: u64 = 12;
-/// Window scale option, padded (RFC 7323).
-const WINDOW_SCALE: u64 = 4;
-/// SACK-permitted option, padded (RFC 2018).
-const SACK_PERMITTED: u64 = 4;
+/// Window scale option (RFC 7323).
+const WINDOW_SCALE: u64 = 3;
+/// SACK-permitted option (RFC 2018).
+const SACK_PERMITTED: u64 = 2;
 /// Maximum segment size option (RFC 9293).
 const MSS_OPTION: u64 = 4;
 
@@ -29,9 +30,16 @@ impl WireSizes {
     pub fn new(tcp: &TcpSpec, framing: Bytes) -> WireSizes {
         let timestamps = if tcp.timestamps { TIMESTAMPS } else { 0 };
         let overhead = HEADERS + framing.0 + timestamps;
-        let sack = if tcp.recovery == Recovery::SackPrr { SACK_PERMITTED } else { 0 };
-        let mss = if tcp.mss_option { MSS_OPTION } else { 0 };
-        WireSizes { overhead, syn: overhead + WINDOW_SCALE + sack + mss }
+        let options = [
+            (true, WINDOW_SCALE),
+            (tcp.mss_option, MSS_OPTION),
+            (tcp.recovery == Recovery::SackPrr, SACK_PERMITTED),
+            (tcp.timestamps, TIMESTAMP_OPTION),
+        ];
+        let options: u64 = options.iter().filter(|(has, _)| *has).map(|(_, bytes)| bytes).sum();
+        // The options of a SYN are padded together.
+        let syn = HEADERS + framing.0 + options.next_multiple_of(4);
+        WireSizes { overhead, syn }
     }
 
     /// A data segment.
@@ -93,6 +101,19 @@ pub(crate) fn stamp(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// As captured on a Linux host: 60 bytes of IP datagram with every option, 52 without timestamps.
+    #[test]
+    fn a_syn_has_the_length_that_a_capture_shows() {
+        let syn = |timestamps, recovery| {
+            let spec = TcpSpec { timestamps, recovery, ..TcpSpec::default() };
+            WireSizes::new(&spec, Bytes(0)).syn()
+        };
+        assert_eq!(syn(true, Recovery::SackPrr), 60);
+        assert_eq!(syn(false, Recovery::SackPrr), 52);
+        assert_eq!(syn(true, Recovery::Newreno), 60);
+        assert_eq!(syn(false, Recovery::Newreno), 48);
+    }
 
     const MS: Time = Time::from_ms(1);
     const US: Time = Time::from_us(1);
