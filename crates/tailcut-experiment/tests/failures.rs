@@ -74,8 +74,8 @@ fn means<K: Ord>(
         all.entry(setting(run)).or_default().push(measure(&outcome(run)));
     }
     let mean = |measured: Vec<[f64; 2]>| {
-        assert_eq!(measured.len(), 2, "one of each seed");
-        [0, 1].map(|at| (measured[0][at] + measured[1][at]) / 2.0)
+        assert!(measured.len() >= 2, "one of each seed");
+        [0, 1].map(|at| measured.iter().map(|one| one[at]).sum::<f64>() / measured.len() as f64)
     };
     all.into_iter().map(|(setting, measured)| (setting, mean(measured))).collect()
 }
@@ -83,7 +83,8 @@ fn means<K: Ord>(
 /// Figure 6. The paper: F2 has 17 % of the shared links with unlimited buffers, 35 % with 50 packets.
 #[test]
 fn larger_buffers_let_queues_of_one_flow_grow_further_apart() {
-    let runs = plan("rps/fig6.toml", &[("seeds", "2")]);
+    // Shares of one seed differ by 0.02 from the next.
+    let runs = plan("rps/fig6.toml", &[("seeds", "4")]);
     let packets = |run: &RunPlan| -> u32 {
         let limit = run.point["queue.limit"].as_str().expect("it is swept");
         limit.trim_end_matches("packets").parse().expect("it is in packets")
