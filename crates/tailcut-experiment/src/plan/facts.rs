@@ -45,13 +45,13 @@ pub struct Facts {
     pub estimated_seconds: f64,
     /// Memory that the run adds to its process at its peak.
     pub estimated_memory_bytes: u64,
-    /// What identifies the flows: equal where hosts, sizes and times are.
+    /// Fingerprint of the flows: equal where hosts, sizes and times are.
     #[serde(default)]
     pub demand: u64,
     /// Whether anything else depends on the seed.
     #[serde(default = "yes")]
     pub draws: bool,
-    /// What the configuration decides without a word, in sentences.
+    /// Sentences on what the configuration decides without a word.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
     /// When routing learns of what fails, in words.

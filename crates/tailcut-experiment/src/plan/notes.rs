@@ -1,4 +1,4 @@
-//! What an experiment decides without a word, said before it runs.
+//! Notes on what an experiment decides without a word, told before it runs.
 
 use tailcut_engine::{Rate, Time};
 use tailcut_net::faults::Incident;

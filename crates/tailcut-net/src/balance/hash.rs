@@ -8,7 +8,7 @@ use crate::topology::SwitchId;
 
 const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
 
-/// Where the salts of switches come from.
+/// Source of the switches' salts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Salting {
@@ -56,7 +56,7 @@ pub const fn hash(key: u64, salt: u64) -> u32 {
     (mix(key.wrapping_add(salt)) >> 32) as u32
 }
 
-/// Which of `choices` equal regions of the hash's range a hash is in (hash-threshold, RFC 2992).
+/// Returns which of `choices` equal regions of the hash's range a hash is in (hash-threshold, RFC 2992).
 #[inline]
 pub const fn region(hash: u32, choices: u32) -> u32 {
     ((hash as u64 * choices as u64) >> 32) as u32
@@ -73,7 +73,7 @@ pub const fn remainder(hash: u32, choices: u32) -> u32 {
     }
 }
 
-/// Which of `choices` equal-cost ports the flow `key` takes at a switch with this `salt`, by the region of its hash.
+/// Returns which of `choices` equal-cost ports the flow `key` takes at a switch with this `salt`, by the region of its hash.
 #[inline]
 pub const fn pick(key: u64, salt: u64, choices: u32) -> u32 {
     region(hash(key, salt), choices)

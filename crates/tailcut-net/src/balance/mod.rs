@@ -141,7 +141,7 @@ pub(crate) struct EdgeOnly {
 pub(crate) trait Pick {
     /// Which of the ports at `fork` the packet takes, counted from 0. It may be marked or rewritten.
     fn pick(&mut self, fork: Fork<'_>, packet: &mut Packet) -> u32;
-    /// Which of these ports every packet with this key takes at a switch, where it goes by nothing else: that is when
+    /// Returns which of these ports every packet with this key takes at a switch, where it goes by nothing else: that is when
     /// its strategy keeps paths.
     fn foretell(&self, _switch: SwitchId, _ports: &[PortId], _key: FlowKey) -> Option<u32> {
         None

@@ -117,7 +117,7 @@ impl Fabric {
         !self.scheduled.is_empty()
     }
 
-    /// What became of packets without data that had no room, under names; nothing where no queue keeps them apart.
+    /// Fates of packets without data that had no room, under names; nothing where no queue keeps them apart.
     pub(crate) fn headers(&self) -> Vec<(&'static str, u64)> {
         let sum = |a: Headers, b: Headers| Headers {
             returned: a.returned + b.returned,

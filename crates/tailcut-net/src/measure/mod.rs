@@ -210,7 +210,7 @@ hooks! {
     packet_rides(now: Time, ticket: Ticket, link: PortId, on: &Port, begins: Time, departs: Time);
     /// A packet waits before `link`, in a queue that decides the order at departure.
     packet_waits(now: Time, ticket: Ticket, link: PortId, on: &Port);
-    /// It leaves that queue, to be the last on the link if that is not full or down, or to go back by another one.
+    /// A packet leaves that queue, to be the last on the link if that is not full or down, or to go back by another one.
     packet_leaves(now: Time, ticket: Ticket, link: PortId, on: &Port);
     /// A packet has reached its host, where it may cause what follows.
     packet_delivered(now: Time, ticket: Ticket, packet: &Packet);

@@ -142,7 +142,7 @@ pub(crate) trait Schedule {
     fn visit(&self, see: &mut dyn FnMut(&Packet));
     /// Packets dropped so far.
     fn drops(&self) -> u64;
-    /// What became of packets without data that had no room, where they are apart from those with data.
+    /// Fates of packets without data that had no room, where they are apart from those with data.
     fn headers(&self) -> Option<Headers>;
     /// Most packets ever waiting.
     fn longest(&self) -> u32;

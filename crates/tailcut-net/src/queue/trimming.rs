@@ -112,7 +112,7 @@ impl Queueing for Trimming {
 }
 
 impl Trimming {
-    /// What may wait without data at a port: within the interface of a host as much as with data.
+    /// Room for packets without data at a port: within the interface of a host as much as with data.
     fn headers_at(&self, at: &At) -> Limit {
         match (self.header_limit, at.limit) {
             (_, limit) if at.host => limit,

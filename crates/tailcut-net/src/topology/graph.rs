@@ -52,7 +52,7 @@ pub struct Graph {
     pub links: Vec<Link>,
     /// Optional display name per node (hosts, then switches); empty when unnamed.
     pub names: Vec<String>,
-    /// What the file of the graph says that no one reads, by attribute.
+    /// Attributes of the graph's file that no one reads.
     pub ignored: Vec<String>,
 }
 

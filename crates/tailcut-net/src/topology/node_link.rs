@@ -86,7 +86,7 @@ const OF_NODES: [&str; 2] = ["id", "kind"];
 const OF_EDGES: [&str; 9] =
     ["source", "target", "key", "rate", "propagation", "queue_limit", "threshold", "loss", "tier"];
 
-/// What other programs call a setting of a link, in lower case and without signs between words, by what it is called here.
+/// Settings of a link, each with its names in other programs, in lower case and without signs between words.
 const CALLED_ELSEWHERE: [(&str, &[&str]); 5] = [
     ("rate", &["bandwidth", "bw", "capacity", "cap", "datarate", "linkrate", "linkspeed", "speed"]),
     (

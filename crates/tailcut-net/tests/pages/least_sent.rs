@@ -7,7 +7,7 @@ use super::{Fork, Layout, Pick, Strategy};
 use crate::packet::Packet;
 use crate::topology::SwitchId;
 
-/// It has no parameters.
+/// The balancer has no parameters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct LeastSent {}

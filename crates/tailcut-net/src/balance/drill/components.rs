@@ -92,7 +92,7 @@ impl Components {
         Some(&self.places[start as usize..here[place].places as usize])
     }
 
-    /// Which of the parts at a switch a flow is hashed to; none where there is none.
+    /// Returns the part at a switch that a flow is hashed to; none where there is none.
     #[inline]
     fn choose(&self, parts: &[Part], switch: SwitchId, key: FlowKey) -> Option<usize> {
         let hash = hash::hash(key.0, self.salts.of(switch));

@@ -1,7 +1,8 @@
 //! Equal-cost multipath by hashing the five-tuple (RFC 2991, RFC 2992), salted per switch.
 //!
-//! A hash chooses a port in one of three ways ([`Spread`]), which differ in what a failure moves. Of the flows that did not use
-//! the failed port, modulo-N moves (n - 2)/(n - 1), hash-threshold a third at four ports and one end, and resilient hashing none.
+//! A hash chooses a port in one of three ways ([`Spread`]). They differ in what a failure moves of the flows that did not use the
+//! failed port: modulo-N moves (n - 2)/(n - 1) of them, resilient hashing none. Hash-threshold moves a third where the last of four
+//! ports fails, and a ninth where the second does.
 
 mod resilient;
 mod shares;
@@ -48,7 +49,7 @@ pub enum Weights {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Ecmp {
-    /// Where the salts of switches come from.
+    /// Source of the switches' salts.
     pub salt: Salting,
     /// How a hash chooses one of the ports.
     pub spread: Spread,
@@ -167,7 +168,7 @@ impl Pick for Hashing {
 }
 
 impl Hashing {
-    /// Which of the ports a hash chooses, where there are no buckets.
+    /// Returns the place of the port that a hash chooses, where there are no buckets.
     fn place(&self, hash: u32, ports: &[PortId]) -> u32 {
         let total = self.shares.total(ports);
         let at = match self.spread {

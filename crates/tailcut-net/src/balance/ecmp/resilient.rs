@@ -97,7 +97,7 @@ impl Resilient {
         }
     }
 
-    /// What [`Resilient::pick`] would say of a packet that comes while the bucket is in use.
+    /// Returns what [`Resilient::pick`] would say of a packet that comes while the bucket is in use.
     pub fn look(
         &self,
         switch: SwitchId,

@@ -1,4 +1,4 @@
-//! What a failure moves, in closed form, and shares by rate.
+//! Tests of what a failure moves, in closed form, and of shares by rate.
 
 use tailcut_engine::Rate;
 

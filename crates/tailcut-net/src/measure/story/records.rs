@@ -128,7 +128,7 @@ pub enum How {
     Received,
     /// It found a queue full, or made way for a better one.
     Dropped,
-    /// It found a queue full even for its header, which went back to its sender (NDP).
+    /// Found a queue full even for its header, which went back to its sender (NDP).
     Returned,
     /// The link was down.
     DeadLink,

@@ -94,7 +94,7 @@ impl NdpSpec {
     }
 }
 
-/// What the slowest link sends within a timeout: the headers and packets of several full queues.
+/// Bytes that the slowest link may have to send within a timeout: the headers and packets of several full queues.
 const QUEUED: u64 = 625_000;
 
 impl Ends for NdpSpec {
