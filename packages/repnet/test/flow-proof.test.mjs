@@ -131,6 +131,23 @@ test('a process that has taken over both ports hears nothing on the second befor
   assert.equal(again.accepted, accepted + 1);
 });
 
+test('a server whose first connections are always the slower ones is known after the first flow', async (t) => {
+  const a = await countingServer(t, repnet, 0, answering('A'));
+  await grownUp(t, a);
+  forgetPeers();
+  const { accepted } = a;
+  const syns = await lostSyns(t, (port) => port === a.port);
+  const socket = repnet.connect({ host: '127.0.0.1', port: a.port, replicate: 'flow' });
+  t.after(() => socket.destroy());
+  await until(() => a.accepted > accepted, 'the flow has begun by its second connection');
+  await settle();
+  syns.arrive();
+  await until(
+    () => recallPeer(peerKey('127.0.0.1', a.port, a.port + 1))?.lives.length === 1,
+    'it tells its life',
+  );
+});
+
 const target = { net: { host: 'h', port: 7 }, replication: { replicaPort: 8 } };
 const KEY = peerKey('h', 7, 8);
 const AT = '10.0.0.1';

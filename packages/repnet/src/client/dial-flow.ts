@@ -20,7 +20,7 @@ import {
 } from '../socket-internals.js';
 import { channels, counters, notePeerVersion } from '../stats.js';
 import { ANSWER_BYTES, type Answer, decodeAnswer } from '../wire.js';
-import type { Address } from './address.js';
+import { type Address, asAddress } from './address.js';
 import type { Attempt, AttemptOptions, AttemptSink } from './attempt.js';
 import { Destination } from './destination.js';
 import {
@@ -39,6 +39,7 @@ import { LateFirst } from './late-first.js';
 import { LateSecond } from './late-second.js';
 import type { Peer } from './peers.js';
 import { nextPort } from './ports.js';
+import { probe } from './probe.js';
 import {
   isProved,
   noteAnswer,
@@ -77,6 +78,8 @@ export class FlowDial implements Attachment, AttemptSink, FlowClient {
   readonly #hedge: Hedge | undefined;
   /** The server has answered this flow's hello. */
   #understood = false;
+  /** It has taken the second connection and has proved nothing by that. */
+  #unproved = false;
 
   constructor(socket: Inner, target: DialTarget, known: Peer | undefined) {
     this.#socket = socket;
@@ -258,6 +261,8 @@ export class FlowDial implements Attachment, AttemptSink, FlowClient {
       const destination = this.#destination;
       const chosen = destination.address === undefined;
       if (chosen) destination.chosen(leg.remoteAddress);
+      // Before the flow, which has this connection alone now, may give it away.
+      if (this.#unproved) this.#askBeside(leg);
       flow.open(leg);
       this.#settle();
       if (this.#socket.connecting) connected(this.#socket, this.#target, this.#startTime);
@@ -298,6 +303,8 @@ export class FlowDial implements Attachment, AttemptSink, FlowClient {
     const { flow } = this;
     const answer = this.#proved(leg, bytes);
     if (answer === undefined) {
+      const first = flow.legs[PRIMARY];
+      if (this.#unproved && first !== undefined) this.#askBeside(first);
       leg.destroy();
       return false;
     }
@@ -325,8 +332,24 @@ export class FlowDial implements Attachment, AttemptSink, FlowClient {
     this.flow.peerKnown = true;
     this.flow.peerThreshold = answer.threshold;
     const vouched = this.#target.replication.peer === 'repnet';
-    const proves = answer.refusal === 0 && isProved(this.#target, leg.remoteAddress ?? '', answer, vouched);
+    const taken = answer.refusal === 0;
+    const proves = taken && isProved(this.#target, leg.remoteAddress ?? '', answer, vouched);
+    this.#unproved = taken && !proves;
     return proves ? answer : undefined;
+  }
+
+  /**
+   * Asks the server for its life beside the first connection, for the flows after this one: where
+   * that is always the slower one, no answer ever says that it has it. The server has it once the
+   * last packet of the handshake is there, which takes less than the handshake took here.
+   */
+  #askBeside({ remoteAddress, localAddress, localPort }: Leg): void {
+    this.#unproved = false;
+    const address = asAddress(remoteAddress);
+    if (address === undefined || !budget.takeConnection()) return;
+    const { host } = this.#target.net;
+    const ask = () => probe(host, address, this.#target, { localAddress, localPort });
+    setTimeout(ask, performance.now() - this.#startTime).unref();
   }
 
   attemptFailed(attempt: Attempt, error: ConnectionError | undefined): void {

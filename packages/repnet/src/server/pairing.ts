@@ -71,9 +71,10 @@ export class Pairing {
     this.#waiting.miss();
   }
 
-  /** The flow under this key has begun with a first connection to this process. */
+  /** The flow under this key has its first connection in this process. */
   hasFirst(key: string): boolean {
-    return this.#waiting.get(key)?.first === 'primary';
+    const known = this.#waiting.get(key);
+    return known?.first === 'primary' || known?.state === 'paired';
   }
 
   /** Every wait is over. */

@@ -32,7 +32,9 @@ function kernelRows(ports) {
 
 // Not in the processes that tests start, which inherit this import: they have their own say on SIGTERM.
 if (directory !== undefined && /\.test\.(mjs|cjs|js)$/.test(file))
-  process.once('SIGTERM', () => {
+  process.on('SIGTERM', (signal) => {
+    // A test may emit the event without a signal, for what it tests.
+    if (signal === undefined) return;
     const handles = process.report.getReport().libuv;
     const ports = new Set(
       handles

@@ -193,6 +193,7 @@ fn faults(checked: &mut Checked, scenario: &Scenario) {
             );
             checked.done("faults.active", "without it nothing fails");
             checked.done("faults.reconvergence", "after it switches have the simulator's routes");
+            checked.done("faults.known_at_start", "what is down then is left out from the start");
         }
     }
 }
