@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import net from 'node:net';
 import { beforeEach, test } from 'node:test';
-import { forgetPeers } from '../dist/client/peers.js';
+import { forgetPeers, peerKey, recallPeer } from '../dist/client/peers.js';
 import repnet from '../dist/index.js';
 import './lib/far-away.mjs';
 import { countingServer, defaults, echo, settle, until } from './lib/support.mjs';
@@ -156,6 +156,10 @@ test('one that is replaced by a RepNet server between two flows: the first of th
   const server = await countingServer(t, repnet, replaced.port);
   await flow(t, server.port);
   await until(() => server.accepted === 2, 'two connections');
+  await until(
+    () => recallPeer(peerKey(HOST, server.port, server.port + 1))?.kind === 'repnet',
+    'it is known',
+  );
   await settle();
   for (let i = 3; i <= 7; i++) {
     await flow(t, server.port);

@@ -334,7 +334,9 @@ export class FlowDial implements Attachment, AttemptSink, FlowClient {
     const vouched = this.#target.replication.peer === 'repnet';
     const taken = answer.refusal === 0;
     const proves = taken && isProved(this.#target, leg.remoteAddress ?? '', answer, vouched);
-    this.#unproved = taken && !proves;
+    // One that tells no life, or is another's, would prove no more if it was asked.
+    const mayProve = answer.life !== undefined && answer.port === this.#target.net.port;
+    this.#unproved = taken && !proves && mayProve;
     return proves ? answer : undefined;
   }
 
