@@ -372,7 +372,7 @@ def test_no_flow_is_sent_alone_after_a_run_while_others_go_on_sending(tmp_path: 
     ids=["the last host's link", "the switch"],
 )
 def test_flows_alone_after_a_run_arrive_whatever_it_has_left_broken(tmp_path: Path, incident: str) -> None:
-    """They go from the first host to the last, which nothing repairs."""
+    """Lone flows go from the first host to the last, which nothing repairs."""
     done = carried(star(tmp_path, "0,1,1000,1000", drain="1s", incidents=f'[{{ {incident}, at = "100ms" }}]'))
     assert len(done["facts"]["after"]["late_ns"]) == 5
     assert None not in done["facts"]["after"]["late_ns"]

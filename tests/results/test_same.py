@@ -146,7 +146,7 @@ flows = [{ src = 0, dst = 1, bytes = "50KB" }, { src = 1, dst = 0, bytes = "5KB"
 
 
 def given(topology: str, seeds: str = "3") -> list[str]:
-    """What is foreseen of a trace under two schemes."""
+    """Sentences on seeds that are foreseen of a trace under two schemes."""
     schemes = '[schemes.Fixed]\nbalance = { kind = "ecmp", salt = "fixed" }\n[schemes.Drawn]\n'
     text = f'title = "a trace"\nseeds = {seeds}\n[topology]\n{topology}\n{GIVEN}\n{schemes}'
     return [said for said in foreseen(text) if said.startswith("Seeds")]

@@ -23,7 +23,7 @@ PLAN = made_up.plan(schemes=["TCP"], sweep=[], seeds=[1])
 (RUN,) = PLAN["runs"]
 TABLE = tables.encode("flows", made_up.flows([100, 200]), RUN)
 UNIQUE = re.compile(r"\.[0-9a-f]{32}(?=\.tmp)")
-"""What tells drafts of one run by one process apart."""
+"""Numbers that tell drafts of one run by one process apart."""
 STEPS = {"open", "os.mkdir", "os.rename", "os.remove", "os.rmdir", "os.utime", "os.scandir"}
 
 _process = threading.local()

@@ -135,7 +135,7 @@ impl Config {
         self.scheme.queue.check_room(&self.around(None, None))
     }
 
-    /// What surrounds the queues, at a link that holds `link_limit` and marks beyond `threshold` if it says so itself.
+    /// Surroundings of the queues, at a link that holds `link_limit` and marks beyond `threshold` if it says so itself.
     fn around(&self, link_limit: Option<Limit>, threshold: Option<Amount>) -> Around {
         let tcp = self.scheme.transport.segments();
         Around {

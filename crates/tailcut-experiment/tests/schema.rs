@@ -1,4 +1,4 @@
-//! What components and errors say of themselves.
+//! Tests of what components and errors say of themselves.
 
 #[test]
 fn every_parameter_is_documented() {

@@ -101,7 +101,7 @@ impl Flags {
         let of_these = Flags::DATA.0 | Flags::TO_SENDER.0 | Flags::CONGESTION_EXPERIENCED.0;
         self.0 & of_these == Flags::CONGESTION_EXPERIENCED.0
     }
-    /// Those of a header that goes back to the sender of its packet: no acknowledgement is marked.
+    /// Flags of a header that goes back to the sender of its packet: no acknowledgement is marked.
     #[inline]
     pub const fn is_returned(self) -> bool {
         let of_these = Flags::DATA.0 | Flags::TO_SENDER.0 | Flags::CONGESTION_EXPERIENCED.0;

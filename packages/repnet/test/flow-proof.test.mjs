@@ -3,7 +3,6 @@
  * the process that is known. Whoever else has that port hears a hello at most, and the flow is what it is with net.
  */
 import assert from 'node:assert/strict';
-import { once } from 'node:events';
 import net from 'node:net';
 import { afterEach, test } from 'node:test';
 import { forgetPeers, noteLife, peerKey, recallPeer, rememberPeer } from '../dist/client/peers.js';
@@ -19,32 +18,12 @@ import {
   Refusal,
 } from '../dist/wire.js';
 import { lostSyns } from './lib/lost-syns.mjs';
+import { answering, dial as flowOf } from './lib/secret-flow.mjs';
 import { countingServer, hello, raw, settle, until } from './lib/support.mjs';
 
 afterEach(forgetPeers);
 
-const SECRET = 'for A only';
-const answering =
-  (name, heard = []) =>
-  (socket) =>
-    socket.on('data', (chunk) => {
-      heard.push(chunk);
-      socket.write(name);
-    });
-
-/** What a flow comes to: an answer, or the code of its error. */
-async function dial(t, port, options = {}) {
-  const socket = (options.api ?? repnet).connect({ host: '127.0.0.1', port, replicate: 'flow', ...options });
-  t.after(() => socket.destroy());
-  socket.on('connect', () => socket.write(SECRET));
-  const [said] = await Promise.race([
-    once(socket, 'data').then(([data]) => [String(data)]),
-    new Promise((resolve) => socket.once('error', ({ code }) => resolve([code]))),
-  ]);
-  await settle();
-  socket.destroy();
-  return said;
-}
+const dial = (t, port, options = {}) => flowOf(t, port, { replicate: 'flow', ...options });
 
 /** A server that is known, with its life: it has joined a flow. */
 async function knownServer(t) {

@@ -11,31 +11,12 @@ import repnet from '../dist/index.js';
 import { ANSWER_BYTES, decodeAnswer, HELLO_BYTES, HelloFlag, Kind, Refusal } from '../dist/wire.js';
 import { lostSyns } from './lib/lost-syns.mjs';
 import { echoing } from './lib/observe.mjs';
+import { answering, dial as flowOf, SECRET } from './lib/secret-flow.mjs';
 import { countingServer, hello, raw, settle, until } from './lib/support.mjs';
 
 afterEach(forgetPeers);
 
-const SECRET = 'for A only';
-const answering =
-  (name, heard = []) =>
-  (socket) =>
-    socket.on('data', (chunk) => {
-      heard.push(String(chunk));
-      socket.write(name);
-    });
-
-/** What a flow comes to: an answer, or the code of its error. */
-async function dial(t, port, options = {}) {
-  const socket = (options.api ?? repnet).connect({ host: '127.0.0.1', port, replicate: 'syn', ...options });
-  t.after(() => socket.destroy());
-  socket.on('connect', () => socket.write(SECRET));
-  const [said] = await Promise.race([
-    once(socket, 'data').then(([data]) => [String(data)]),
-    new Promise((resolve) => socket.once('error', ({ code }) => resolve([code]))),
-  ]);
-  socket.destroy();
-  return said;
-}
+const dial = (t, port, options = {}) => flowOf(t, port, { replicate: 'syn', ...options });
 
 /** A server whose life the client has learnt, beside a flow of each kind. */
 async function knownServer(t) {
@@ -118,7 +99,7 @@ for (const [what, [first, second]] of Object.entries(AFTER))
       const plain = await dial(t, a.port, { api: net });
       assert.equal(await dial(t, a.port, { peer }), plain);
       await settle();
-      assert.equal(heard.join('').includes(SECRET), false);
+      assert.equal(Buffer.concat(heard).includes(SECRET), false);
     });
 
 for (const [what, second] of [
@@ -136,10 +117,10 @@ for (const [what, second] of [
     const said = dial(t, a.port);
     await until(() => syns.lost.length > 0, 'the SYN is lost');
     await settle();
-    assert.equal(heard.join('').includes(SECRET), false);
+    assert.equal(Buffer.concat(heard).includes(SECRET), false);
     syns.arrive();
     assert.equal(await said, 'A');
-    assert.equal(heard.join('').includes(SECRET), false);
+    assert.equal(Buffer.concat(heard).includes(SECRET), false);
   });
 
 test('a process that has taken over both ports is not taken for the one that was known', async (t) => {

@@ -67,7 +67,7 @@ def _work(plan: Plan, jobs: int) -> Table:
 
 
 def _hosts(runs: Iterable[PlannedRun]) -> list[str]:
-    """Whose defaults hosts have, and the timeouts that decide the tail, in a line for each that there is."""
+    """Lines on the hosts: whose defaults they have, and the timeouts that decide the tail."""
     found: dict[str, list[str]] = {}
     for run in runs:
         transport = flatten(run["config"]["scheme"]["transport"])

@@ -76,12 +76,12 @@ fn first_timeout(config: &Config, round_trip: Time) -> Option<String> {
         return None;
     }
     let first = transport.segments().initial_rto;
-    let consequence = match () {
-        () if first <= round_trip => "every SYN on that path is sent again though none is lost",
-        () if first < Time(3 * round_trip.0) => {
-            "a SYN that waits in queues is sent again though it is not lost"
-        }
-        () => return None,
+    if first >= Time(3 * round_trip.0) {
+        return None;
+    }
+    let consequence = match first <= round_trip {
+        true => "every SYN on that path is sent again though none is lost",
+        false => "a SYN that waits in queues is sent again though it is not lost",
     };
     Some(format!(
         "The first timeout, {first}, is less than three round trips of the longest path, {}: {consequence}. transport.initial_rto sets it.",

@@ -139,7 +139,7 @@ impl Strategy for ByTier {
     }
 
     fn has_equal_shares(&self) -> bool {
-        self.strategies().any(BalanceSpec::has_equal_shares)
+        self.strategies().all(BalanceSpec::has_equal_shares)
     }
 
     /// No strategy is mixed with itself.

@@ -113,7 +113,7 @@ pub(crate) trait Strategy {
     fn draws(&self) -> bool {
         true
     }
-    /// True when a switch gives its ports equal shares whatever their rates are, and could do otherwise.
+    /// True when every switch gives its ports equal shares whatever their rates are, and could do otherwise.
     fn has_equal_shares(&self) -> bool {
         false
     }
@@ -234,7 +234,7 @@ macro_rules! strategies {
                 match self { $(BalanceSpec::$name(spec) => Strategy::draws(spec),)* }
             }
 
-            /// True when a switch gives its ports equal shares whatever their rates are, and could do otherwise.
+            /// True when every switch gives its ports equal shares whatever their rates are, and could do otherwise.
             pub fn has_equal_shares(&self) -> bool {
                 match self { $(BalanceSpec::$name(spec) => Strategy::has_equal_shares(spec),)* }
             }

@@ -80,7 +80,7 @@ mod ways;
 use tailcut_engine::Time;
 
 use crate::balance::audit::Audit;
-use crate::balance::{Balancer, Fork, Pick};
+use crate::balance::{Balancer, Fork, Pick, Stamp};
 use crate::packet::{Flags, Packet};
 use crate::port::{self, Port};
 use crate::switch::pools::Pools;
@@ -291,7 +291,8 @@ impl Fabric {
         let switch = near.switch(self.hosts).expect("the interfaces of hosts send nothing back");
         let egress = self.egress(now, switch, ingress, header);
         if self.stamped {
-            self.pass_unstamped(now, switch, ingress, egress, header);
+            // Its way begins here.
+            self.pass(now, switch, ingress, egress, header, Stamp::default());
         }
         egress
     }

@@ -121,19 +121,8 @@ impl Fabric {
         self.pass(now, switch, ingress, egress, packet, stamp);
     }
 
-    /// A packet whose way begins at a switch leaves it.
-    pub(super) fn pass_unstamped(
-        &mut self,
-        now: Time,
-        switch: SwitchId,
-        ingress: PortId,
-        egress: PortId,
-        packet: &Packet,
-    ) {
-        self.pass(now, switch, ingress, egress, packet, Stamp::default());
-    }
-
-    fn pass(
+    /// A packet with this stamp passes a switch.
+    pub(super) fn pass(
         &mut self,
         now: Time,
         switch: SwitchId,

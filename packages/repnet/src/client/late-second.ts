@@ -2,7 +2,7 @@
  * The second connection of a flow that its application has closed before the server had answered
  * on it. When the server has proved itself it is sent what the application had written, as far as
  * that was kept, and where the stream ends, should the first connection fail under the last bytes.
- * What it brings is dropped: nobody reads it any more.
+ * Bytes from the server are dropped: nobody reads them any more.
  */
 import { Buffer } from 'node:buffer';
 import type { Leg, LegSink } from '../flow/leg.js';

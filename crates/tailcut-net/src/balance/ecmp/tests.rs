@@ -105,8 +105,8 @@ fn every_way_gives_each_port_an_equal_share() {
     }
 }
 
-/// Of n ports without the one at place p, that before the regions of a port at place i < p end i/(n(n - 1)) of the range later
-/// or, behind it, begin (n - 1 - i)/(n(n - 1)) earlier (RFC 2992, section 2).
+/// Without the port at place p of n, the region of a port before it begins i/(n(n - 1)) of the range later, and that of a port
+/// behind it ends (n - 1 - i)/(n(n - 1)) earlier, i being the port's place (RFC 2992, section 2).
 #[test]
 fn hash_threshold_moves_what_its_regions_say() {
     for paths in 2..=8_u32 {

@@ -109,7 +109,7 @@ impl NdpReceiver {
         seq < self.reassembly.next() || self.reassembly.holds(seq)
     }
 
-    /// So many packets that were sent have gone back to the sender: they are under way no more.
+    /// Notes that so many packets have gone back to the sender: they are under way no more.
     fn note_returned(&mut self, returned: u32) {
         for _ in self.returned..returned {
             self.want();
