@@ -13,6 +13,7 @@ import tailcut
 from support import experiments
 from support.clusters import blind, local, tables
 from tailcut.api import Silent
+from tailcut.backends import farm
 from tailcut.cluster import connect
 from tailcut.errors import ClusterError, RunError
 
@@ -93,8 +94,9 @@ def test_a_worker_that_cannot_give_the_same_is_refused_before_any_run(
 
 @pytest.mark.parametrize("code", [OTHER_VERSION, NO_PACKAGE], ids=["another version", "no package"])
 def test_a_worker_that_comes_later_and_cannot_give_the_same_is_given_nothing(
-    cluster: Cluster, tmp_path: Path, code: str
+    cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: str
 ) -> None:
+    monkeypatch.setattr(farm, "WATCH_SECONDS", 0)  # otherwise the runs may end before the head looks
     experiment = tailcut.load(experiments.tiny(tmp_path, MORE_LOADS), seeds=1)
     cluster.start_worker()
 
