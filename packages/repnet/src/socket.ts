@@ -7,7 +7,7 @@ import { AsyncResource } from 'node:async_hooks';
 import * as net from 'node:net';
 import { Bridge, type BridgeTarget } from './bridge.js';
 import { asBuffer, type Chunk, gather } from './chunks.js';
-import { errnoOf, handoverRefused } from './errors.js';
+import { errnoOf, handoverRefused, systemError } from './errors.js';
 import { handleOfAll } from './flow/settings.js';
 import { begun, finished, isFlow } from './flow-events.js';
 import { onLeaving } from './handover.js';
@@ -316,10 +316,15 @@ define('touch', function touch(this: Inner) {
 function bridgeTo(socket: Inner): BridgeTarget {
   return {
     write: (parts, done) => {
+      // tls goes on writing what its handshake has left to say when the application has destroyed the socket in a callback.
+      if (socket.destroyed) return done(systemError('EPIPE', 'write'));
       const chunks = parts.map((chunk) => ({ chunk, encoding: 'buffer' }));
       socket._writeGeneric(true, chunks, 'utf8', done);
     },
-    end: (done) => socket._final(done),
+    end: (done) => {
+      if (socket.destroyed) done(systemError('EPIPE', 'shutdown'));
+      else socket._final(done);
+    },
     close: (done) => {
       if (done !== undefined) socket.once('close', done);
       socket.destroy();

@@ -9,6 +9,7 @@ import { HttpsAgent } from 'repnet/http';
 import * as tls from 'repnet/tls';
 import { forgetPeers } from '../../dist/client/peers.js';
 import { refusingPort } from '../lib/refusing-port.mjs';
+import { settle, until } from '../lib/support.mjs';
 import { certificate } from './support/certificate.mjs';
 import { collect, listen, MODES } from './support/servers.mjs';
 
@@ -53,6 +54,33 @@ for (const replicate of MODES) {
     const [error] = await once(socket, 'error');
     assert.equal(error.code, 'DEPTH_ZERO_SELF_SIGNED_CERT');
   });
+
+  // The client's last word of the handshake waits for its callback, in which the certificate is refused.
+  for (const maxVersion of ['TLSv1.2', 'TLSv1.3'])
+    for (const [whose, of] of [
+      ['a plain server', nodeTls],
+      ['a server of this library', tls],
+    ])
+      test(`replicate ${replicate}: what ${whose} hears when its certificate is refused, ${maxVersion}`, async (t) => {
+        const serve = async (api) => {
+          const heard = [];
+          const server = api.createServer({ ...certificate(), maxVersion }, (socket) => {
+            heard.push('secure');
+            socket.on('error', ({ code }) => heard.push(code)).on('close', () => heard.push('close'));
+          });
+          server.on('tlsClientError', ({ code }) => heard.push(`tlsClientError ${code}`));
+          return { heard, port: await listen(t, server) };
+        };
+        const plain = await serve(nodeTls);
+        await once(nodeTls.connect({ host: 'localhost', port: plain.port }), 'error');
+        await until(() => plain.heard.length > 0);
+        const { heard, port } = await serve(of);
+        const peer = of === tls ? 'repnet' : 'auto';
+        await once(tls.connect({ host: 'localhost', port, replicate, peer }), 'error');
+        await until(() => heard.length > 0);
+        await settle();
+        assert.deepEqual(heard, plain.heard);
+      });
 
   test(`replicate ${replicate}: a certificate for another name is refused`, async (t) => {
     const port = await listen(
