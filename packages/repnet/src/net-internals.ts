@@ -1,4 +1,4 @@
-import { channel } from 'node:diagnostics_channel';
+import { type Channel, channel } from 'node:diagnostics_channel';
 import * as net from 'node:net';
 import { askConnectFailure, askReadFailure, measureConnect } from './net-errors.js';
 import { parts, supported } from './net-parts.js';
@@ -253,17 +253,30 @@ export function tellClientSocket(socket: object, by: 'module' | 'socket'): void 
 
 /** Runs `connect`, which has net connect `socket`; net does not tell of that on the channel. */
 export function untold(socket: object, connect: () => void): void {
-  if (!clientSocket.hasSubscribers) return connect();
-  const before = Object.getOwnPropertyDescriptor(clientSocket, 'publish');
-  const { publish } = clientSocket;
-  // The application's sockets are told of, which its resolver may connect meanwhile.
-  clientSocket.publish = (message) => {
-    if ((message as { socket?: object }).socket !== socket) publish.call(clientSocket, message);
+  silence(clientSocket, 'socket', socket, connect);
+}
+
+/** Channel on which net tells that a server is to listen: not in Node 20. */
+const serverListens = channel('tracing:net.server.listen:asyncStart');
+
+/** Runs `listen`, which has net begin to listen with `server`; net does not tell of that on the channel. */
+export function untoldServer(server: object, listen: () => void): void {
+  silence(serverListens, 'server', server, listen);
+}
+
+/** Runs `work`; `on` has no message meanwhile whose property `of` is `subject`. */
+function silence(on: Channel, of: string, subject: object, work: () => void): void {
+  if (!on.hasSubscribers) return work();
+  const before = Object.getOwnPropertyDescriptor(on, 'publish');
+  const { publish } = on;
+  // The application's own are told of, which its resolver may use meanwhile.
+  on.publish = (message) => {
+    if (Reflect.get(message as object, of) !== subject) publish.call(on, message);
   };
   try {
-    connect();
+    work();
   } finally {
-    if (before === undefined) Reflect.deleteProperty(clientSocket, 'publish');
-    else Object.defineProperty(clientSocket, 'publish', before);
+    if (before === undefined) Reflect.deleteProperty(on, 'publish');
+    else Object.defineProperty(on, 'publish', before);
   }
 }

@@ -1,6 +1,7 @@
 /** The server of a second port. */
 import * as net from 'node:net';
 import { listenError } from '../errors.js';
+import { untoldServer } from '../net-internals.js';
 import { samePort } from '../options.js';
 import { createHandle } from './bind-pair.js';
 import type { TcpHandle } from './server-internals.js';
@@ -22,11 +23,12 @@ export interface ListenBeside {
 }
 
 /**
- * It tells nobody but `listens` that it listens: in a worker of a cluster the primary would be told, too, and take the port for
- * one of the application's.
+ * Tells nobody but `listens` that it listens. net would tell its channels and, in a worker of a cluster, the primary, which would take
+ * the port for one of the application's.
  */
 export class SecondServer extends net.Server {
   declare _handle: TcpHandle | null;
+  declare _unref: boolean;
   readonly #listens: (handle: TcpHandle) => void;
 
   constructor(listens: (handle: TcpHandle) => void) {
@@ -34,22 +36,26 @@ export class SecondServer extends net.Server {
     this.#listens = listens;
   }
 
-  // biome-ignore lint/suspicious/noExplicitAny: the signature of EventEmitter
-  override emit(event: string | symbol, ...args: any[]): boolean {
-    if (event !== 'listening') return (super.emit as (...a: unknown[]) => boolean)(event, ...args);
+  /** Called by net in a worker of a cluster, with the handle that the primary has given. */
+  _listen2(address: string, port: number, _addressType: number, backlog: number): void {
+    const handle = this._handle as TcpHandle;
+    // 511 is net's own.
+    const errno = handle.listen(backlog || 511);
+    if (errno !== 0) {
+      this._handle = null;
+      handle.close();
+      process.nextTick(() => this.emit('error', listenError(errno, address, port)));
+      return;
+    }
+    if (this._unref) this.unref();
     this.#tell();
-    return true;
   }
 
-  /**
-   * Listens as `listen` of net does, unless it was given a listening handle. Returns an error number, or 0.
-   * net would tell of a second server on the channels `tracing:net.server.listen`.
-   */
+  /** Listens as `listen` of net does, unless it was given a listening handle. Returns an error number, or 0. */
   #bind({ address, family }: Bound, port: number, backlog: number, flags: number | undefined): number {
     if (this._handle !== null) return 0;
     const handle = createHandle(address, port, family === 'IPv6' ? 6 : 4, undefined, flags);
     if (typeof handle === 'number') return handle;
-    // 511 is net's own.
     const errno = handle.listen(backlog || 511);
     if (errno === 0) this._handle = handle;
     else handle.close();
@@ -88,7 +94,7 @@ export class SecondServer extends net.Server {
       return true;
     }
     if (viaPrimary) {
-      this.listen({ port, host: bound.address, backlog });
+      untoldServer(this, () => this.listen({ port, host: bound.address, backlog }));
       return true;
     }
     const errno = this.#bind(bound, port, backlog, flags);
