@@ -71,7 +71,7 @@ const AFTER = {
 for (const replicate of ['flow', 'syn'])
   for (const peer of ['auto', 'repnet'])
     for (const [what, happens] of Object.entries(AFTER))
-      test(`${replicate}, peer: '${peer}': the process that a known server has forked ${what}: as with net`, async (t) => {
+      test(`a process that a known server has forked ${what}: as with net (${replicate}, peer: '${peer}')`, async (t) => {
         const ask = await start(t);
         const port = await ask('listen', { api: 'repnet', port: 0, text: 'A' });
         await ask('fork');
@@ -86,7 +86,7 @@ for (const replicate of ['flow', 'syn'])
       });
 
 for (const replicate of ['flow', 'syn'])
-  test(`${replicate}: a process that a client forks, which knows the server, has flows of its own`, async (t) => {
+  test(`a process that a client forks, which knows the server, has flows of its own (${replicate})`, async (t) => {
     const server = await countingServer(t, repnet);
     const options = { port: server.port, host: '127.0.0.1', replicate, peer: 'auto' };
     const socket = repnet.connect(options);

@@ -25,8 +25,8 @@ if (cluster.isPrimary) {
   const api = name === 'net' ? net : require('../../dist/index.js');
   const told = {};
   for (const name of ['asyncStart', 'asyncEnd', 'error'])
-    subscribe(`tracing:net.server.listen:${name}`, ({ server: { constructor } }) => {
-      told[name] = [...(told[name] ?? []), constructor.name];
+    subscribe(`tracing:net.server.listen:${name}`, ({ server }) => {
+      told[name] = [...(told[name] ?? []), server.constructor.name];
     });
   (async () => {
     const server = api.createServer((socket) => socket.on('error', () => {}).end('hello'));
