@@ -98,7 +98,6 @@ export class FlowDial implements Attachment, AttemptSink, FlowClient {
     const flow = new Flow(this.#socket, this.#target.replication);
     flow.peerKnown = this.#known !== undefined;
     flow.joined = false;
-    flow.tx.taken = false;
     if (this.#known !== undefined && this.#known.threshold > 0) flow.peerThreshold = this.#known.threshold;
     flow.client = this;
     return flow;
@@ -310,7 +309,6 @@ export class FlowDial implements Attachment, AttemptSink, FlowClient {
     }
     flow.joined = true;
     notePeerVersion(answer.version);
-    flow.sender.taken();
     if (flow.tx.copies[REPLICA] === 'pending') {
       flow.open(leg);
       this.#settle();

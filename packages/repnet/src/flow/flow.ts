@@ -1,17 +1,16 @@
 /**
  * One replicated flow: joins the two connections of a flow to the one socket that the application sees. What is sent and what
- * received is up to sender.ts and receiver.ts; this file is about the connections: which there are, what becomes of the flow
- * when one is lost, and how they are closed.
+ * received is up to sender.ts and receiver.ts; this file is about the connections: which there are, and what becomes of the
+ * flow when one is lost. How they are closed is up to closing.ts.
  */
 import { isReset, RepnetError } from '../errors.js';
-import { Archive } from '../memory/archive.js';
+import type { Archive } from '../memory/archive.js';
 import type { Handle } from '../net-internals.js';
 import { channels, counters } from '../stats.js';
-import { Record as Control, controlRecord } from '../wire.js';
 import type { Callback } from './callbacks.js';
+import { Closing } from './closing.js';
 import type { Leg, LegSink } from './leg.js';
-import { endLinger, type Linger, startLinger } from './linger.js';
-import { COPIES, type Copy, PRIMARY, REPLICA, type ReceiveMachine, type SendMachine } from './machine.js';
+import { type Copy, PRIMARY, REPLICA, type ReceiveMachine, type SendMachine } from './machine.js';
 import { Receiver } from './receiver.js';
 import { Sender } from './sender.js';
 
@@ -98,24 +97,11 @@ export class Flow implements LegSink {
   broken = false;
   /** Where it is among those that are open; -1: it is not. */
   #place: number;
-  /** Closed, and the peer is not told how: what it has sent is still being looked for. */
-  #looking = false;
-  #parted: ((reset: boolean) => void) | undefined;
+  #closing: Closing | undefined;
   /** What the last connection that failed failed of. */
   lastError: NodeJS.ErrnoException | undefined;
-  #linger: Linger | undefined;
-  /** Closed, and what the second connection does not take the first has. */
-  #stuck: NodeJS.Timeout | undefined;
   /** The peer has joined the two connections: it will not take the first, by itself, for the flow. */
   joined = true;
-  /** Closed; the first connection is still to come, and carries all that was written if the second fails. */
-  #firstHasRest = false;
-  /** Bytes of a closed flow for its second connection, should the server answer on it yet. */
-  #forSecond: Archive | undefined;
-  /** Closed after its application was told that all is sent: what a connection has not taken yet goes on it. */
-  #owesRest = false;
-  /** The first connection, which brings nothing of a closed flow, and the peer may not know so yet. */
-  #empty: Leg | undefined;
 
   constructor(outer: Outer, options: FlowOptions, start: FlowStart = {}) {
     this.outer = outer;
@@ -187,7 +173,7 @@ export class Flow implements LegSink {
     }
     this.legs[PRIMARY] = undefined;
     first.abort();
-    this.#settled();
+    this.#closing?.settled();
   }
 
   #lose(copy: Copy, closed = false): void {
@@ -212,7 +198,7 @@ export class Flow implements LegSink {
     this.legs[leg.copy] = undefined;
     if (this.client?.copyLost(leg, error)) return;
     if (error !== undefined) this.lastError = error;
-    if (this.closed) return this.#settled(true);
+    if (this.closed) return this.#closing?.settled(true);
     counters.copiesFailed++;
     if (channels.failover.hasSubscribers)
       channels.failover.publish({
@@ -263,7 +249,7 @@ export class Flow implements LegSink {
       this.legs[copy] = undefined;
       leg.close();
       if (this.client?.copyLost(leg, undefined)) return;
-      if (this.closed) return this.#settled(!this.rx.done[copy]);
+      if (this.closed) return this.#closing?.settled(!this.rx.done[copy]);
       // Both streams are declared on it: it has done its part, whatever the first copy still brings.
       if (this.rx.done[copy] && this.tx.total >= 0) return this.receiver.checkEnd();
       if (!this.rx.done[copy]) counters.copiesFailed++;
@@ -273,11 +259,6 @@ export class Flow implements LegSink {
     if (!this.closed) return this.receiver.fin();
     this.rx.fin();
     this.peerDone(leg);
-  }
-
-  /** The flow is closed, and `leg` has brought the peer's stream to its end. */
-  peerDone(leg: Leg | undefined): void {
-    if (!this.#looking) this.letGo(leg);
   }
 
   // ------------------------------------------------------------------ closing
@@ -305,195 +286,27 @@ export class Flow implements LegSink {
   close(reset: boolean, parted?: (reset: boolean) => void): void {
     if (this.closed) return;
     this.closed = true;
-    this.#owesRest = this.sender.isSent;
+    this.#closing = new Closing(this, (told) => {
+      this.#told();
+      parted?.(told);
+    });
     // Whatever would reach the peer as an orderly end would make what is lost look complete.
-    reset ||= this.broken;
-    this.#parted = parted;
-    this.receiver.close();
-    for (const copy of COPIES) if (reset || !this.#misleads(copy)) this.client?.copyAbandoned(copy);
-    const looks = !reset && this.outer.destroyed && this.#mayLeaveUnread;
-    if (!reset && this.client !== undefined && this.tx.archived && this.#misleads(PRIMARY)) {
-      this.#firstHasRest = true;
-      this.client.keepForFirst(this.sender.takeArchive() ?? new Archive());
-    } else if (!reset && this.tx.archived && this.#awaitsAnswer) this.#forSecond = this.sender.takeArchive();
-    this.sender.close();
-    if (looks) this.#look();
-    else this.#part(reset);
+    this.#closing.begin(reset || this.broken);
   }
 
   exit(): void {
-    if (this.#looking) this.#part(false);
-    else this.close(false);
+    if (this.#closing === undefined) this.close(false);
+    else this.#closing.hurry();
   }
 
-  /**
-   * The application has neither ended its stream nor been told of the peer's end, nor has it written anything since it read last, which
-   * the peer is to have.
-   */
-  get #mayLeaveUnread(): boolean {
-    const connected = this.legs.some((leg) => leg !== undefined);
-    return connected && !this.receiver.ended && this.tx.total < 0 && this.sender.turned;
+  /** Whether the process is about to exit. */
+  get exiting(): boolean {
+    return exiting;
   }
 
-  /**
-   * Where net closes a connection with bytes unread the system resets it. Whether there are any only reading tells: what the system
-   * has by now is read in the next turn of the event loop.
-   */
-  #look(): void {
-    this.#looking = true;
-    for (const leg of this.legs) leg?.resumeReading();
-    const told = () => this.#part(this.receiver.leftUnread);
-    if (this.receiver.leftUnread) told();
-    else setImmediate(() => setImmediate(() => this.#looking && told()));
-  }
-
-  /**
-   * The peer is told. A copy on which its end has not been read yet is drained first: closing it would send RST and take bytes of ours
-   * with it that the peer may need.
-   */
-  #part(reset: boolean): void {
-    this.#looking = false;
-    this.#told();
-    this.#parted?.(reset);
-    this.#parted = undefined;
-    const orderly = this.receiver.ended && this.tx.total >= 0;
-    const spare = this.#firstHasAll;
-    if (orderly && !reset) this.#tellOfFirst();
-    for (const copy of COPIES) {
-      const leg = this.legs[copy];
-      if (leg === undefined) continue;
-      if (!reset && this.#isEmpty(copy)) {
-        leg.sink = undefined;
-        this.#empty = leg.unref();
-        this.legs[copy] = undefined;
-      } else if (this.tx.copies[copy] === 'pending') {
-        // Whoever has not answered may be a service of another kind, to which the end of a process is no reset.
-        if (exiting && !reset) leg.close();
-        else if (reset || !this.#awaitsAnswer) leg.abort();
-        else {
-          this.client?.keepSecond(leg, this.#forSecond, this.tx.offset);
-          this.#forSecond = undefined;
-        }
-        this.legs[copy] = undefined;
-      } else if (reset) {
-        // A reset right behind the word would make the peer's next write fail before it has read that.
-        if (copy === REPLICA) {
-          this.sender.post(leg, [controlRecord(Control.reset, 0)], undefined);
-          this.letGo(leg);
-        } else {
-          this.legs[copy] = undefined;
-          leg.abort();
-        }
-      } else if (!orderly) {
-        if (copy === REPLICA && this.tx.total < 0)
-          this.sender.post(leg, [controlRecord(Control.end, this.tx.offset)], undefined);
-        this.letGo(leg);
-      } else {
-        if (this.rx.done[copy]) this.letGo(leg);
-        else if (copy === PRIMARY && this.tx.copies[PRIMARY] !== 'open') {
-          // It could not carry our end, so the peer will not end it either.
-          this.legs[copy] = undefined;
-          leg.abort();
-        } else {
-          leg.unref();
-          leg.resumeReading();
-        }
-      }
-    }
-    this.#forSecond?.drop();
-    if (this.legs[PRIMARY] === undefined && this.legs[REPLICA] === undefined)
-      return this.#settled(this.tx.copies[REPLICA] === 'gone');
-    // As the kernel does for a plain connection, what the peer has not taken yet is kept for it; it may be slow to read.
-    const carrying = !reset && COPIES.some((copy) => this.legs[copy] && this.tx.copies[copy] === 'open');
-    const over = () => {
-      for (const copy of COPIES) {
-        const leg = this.legs[copy];
-        this.legs[copy] = undefined;
-        // One that carries our end is not reset: what the peer has not read yet would be lost.
-        const carriesEnd = !reset && (this.options.loser === 'fin' || this.tx.copies[copy] === 'open');
-        if (carriesEnd) leg?.close();
-        else leg?.abort();
-      }
-      this.#settled();
-    };
-    this.#linger = startLinger(over, this.options.pairTimeout, carrying);
-    const { [REPLICA]: second } = this.legs;
-    if (spare && second !== undefined && second.backlog > 0) this.#endStuck(second);
-  }
-
-  /** Client: the first connection carries the flow, and the second is established and has had no answer yet. */
-  get #awaitsAnswer(): boolean {
-    const [first, second] = this.tx.copies;
-    return (
-      this.client !== undefined &&
-      first === 'open' &&
-      second === 'pending' &&
-      this.legs[REPLICA]?.unheard === true
-    );
-  }
-
-  /** The system has all of ours by the first connection, as it would with net. */
-  get #firstHasAll(): boolean {
-    const { [PRIMARY]: first } = this.legs;
-    return first?.backlog === 0 && this.tx.copies[PRIMARY] === 'open' && this.tx.hasAll(PRIMARY);
-  }
-
-  /** What the system does not take of a connection keeps the process: `second` has a while, and as long as it moves. */
-  #endStuck(second: Leg, before = Number.POSITIVE_INFINITY): void {
-    this.#stuck = setTimeout(() => {
-      const { unsent } = second;
-      if (unsent === 0 || this.legs[REPLICA] !== second) return;
-      if (unsent < before) return this.#endStuck(second, unsent);
-      second.close();
-      this.legs[REPLICA] = undefined;
-      this.#settled();
-    }, this.options.pairTimeout).unref();
-  }
-
-  /**
-   * Server: the flow is over in both directions, and its first connection has not come. Its client may take that for established, and
-   * go on sending on it.
-   */
-  #tellOfFirst(): void {
-    const second = this.legs[REPLICA];
-    if (this.receives === 'request' && second !== undefined && this.tx.copies[PRIMARY] === 'pending')
-      this.sender.post(second, [controlRecord(Control.alone, this.tx.offset)], undefined);
-  }
-
-  /**
-   * The peer's stream has been read to its end on this copy, and ours is written. On the second connection the peer may still
-   * send word of what it receives; closing on that unread would be a reset and take our last bytes with it, so it is ended
-   * and read until the peer ends it too.
-   */
-  letGo(leg: Leg | undefined): void {
-    if (leg === undefined || leg.ending) return;
-    if (leg.copy === REPLICA) {
-      leg.ending = true;
-      leg.unref();
-      leg.resumeReading();
-      leg.finish(() => {});
-      return;
-    }
-    // Closed earlier, it would bring an orderly end before our last bytes, and the rest would look complete.
-    leg.ending = true;
-    if (this.#owesRest) leg.whenFinished(() => this.#closeFirst(leg));
-    else this.#closeFirst(leg);
-  }
-
-  #closeFirst(leg: Leg): void {
-    if (this.legs[PRIMARY] !== leg) return;
-    this.legs[PRIMARY] = undefined;
-    leg.close();
-    this.#settled();
-  }
-
-  /**
-   * A plain connection that may be established without our knowing: ended before the other has brought our bytes, it would
-   * be taken for the end of a stream without any. Where the other is lost it is all that can bring them.
-   */
-  #misleads(copy: Copy): boolean {
-    if (copy !== PRIMARY || this.tx.copies[PRIMARY] !== 'pending') return false;
-    return this.legs[REPLICA] !== undefined || (this.joined && this.tx.archived);
+  /** The flow is closed, and `leg` has brought the peer's stream to its end. */
+  peerDone(leg: Leg | undefined): void {
+    this.#closing?.peerDone(leg);
   }
 
   /**
@@ -513,29 +326,5 @@ export class Flow implements LegSink {
     this.sender.close();
     legs[PRIMARY] = undefined;
     return leg.release();
-  }
-
-  /** All that was written is on the second connection: the end of the first would be that of a stream without any of it. */
-  #isEmpty(copy: Copy): boolean {
-    return (
-      copy === PRIMARY &&
-      !this.joined &&
-      this.tx.copies[PRIMARY] === 'gone' &&
-      this.tx.copies[REPLICA] === 'open'
-    );
-  }
-
-  /** `failed`: the last connection may not have brought everything. */
-  #settled(failed = false): void {
-    if (this.legs[PRIMARY] !== undefined || this.legs[REPLICA] !== undefined) return;
-    if (!failed || !this.#firstHasRest) this.client?.copyAbandoned(PRIMARY);
-    if (this.joined) this.#empty?.close();
-    else this.#empty?.abort();
-    this.#empty = undefined;
-    clearTimeout(this.#stuck);
-    if (this.#linger !== undefined) {
-      endLinger(this.#linger);
-      this.#linger = undefined;
-    }
   }
 }

@@ -46,8 +46,6 @@ export class SendMachine {
   verdict: 'keeps up' | 'trails' | undefined;
   /** Every byte since offset 0 is still archived for the copy that is pending. */
   archived = true;
-  /** The peer has taken the second copy: what it has been sent counts. Client side: when it has answered the hello. */
-  taken = true;
   /** The first copy may still come; false while it is pending: the peer has given it up. */
   expectsFirst = true;
   readonly #threshold: number;

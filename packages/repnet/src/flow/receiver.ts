@@ -155,10 +155,12 @@ export class Receiver implements RecordSink {
 
   /**
    * Enough of the second copy is held that lies beyond a hole which only the first can fill: it is read on when that has. What the
-   * sender doubles in messages to come is for it to decide, so its bytes wait in the kernel rather than break the flow.
+   * sender doubles in messages to come is for it to decide, so its bytes wait in the kernel rather than break the flow. Kept is what the
+   * peer may double, but not whatever it says it may.
    */
   get #isCrowded(): boolean {
-    return this.rx.earlyBytes > this.#earlyLimit;
+    const own = this.#host.options.threshold;
+    return this.rx.earlyBytes > 2 * Math.max(own, Math.min(this.#host.peerThreshold, 2 * own));
   }
 
   /** @throws RepnetError ERR_REPNET_PROTOCOL, and nothing else. */
@@ -201,12 +203,6 @@ export class Receiver implements RecordSink {
   /** A plain FIN was taken for the end before the second copy had said what it knows better. */
   #notTheEnd(total: number, delivered = this.rx.delivered): void {
     this.#host.fail(truncated(delivered, total));
-  }
-
-  /** Bytes ahead of the stream that are kept: what the peer may double, but not whatever it says it may. */
-  get #earlyLimit(): number {
-    const own = this.#host.options.threshold;
-    return 2 * Math.max(own, Math.min(this.#host.peerThreshold, 2 * own));
   }
 
   #tellToStop(): void {

@@ -9,6 +9,7 @@ import * as budget from '../memory/budget.js';
 import { counters } from '../stats.js';
 import { Record as Control, controlRecord } from '../wire.js';
 import { type Callback, FirstOf, InContext, onceBoth } from './callbacks.js';
+import { Doubt } from './doubt.js';
 import type { FlowOptions, Outer } from './flow.js';
 import type { Leg } from './leg.js';
 import { COPIES, type Copy, other, PRIMARY, REPLICA, SendMachine } from './machine.js';
@@ -56,15 +57,7 @@ export class Sender {
   #saidAlone = false;
   /** The last copy was lost, and not because the peer wanted no more of the flow. */
   #brokenOff = false;
-  /**
-   * The first connection was lost with bytes that the second was not sent, and the peer has not confirmed that it has them: everything
-   * below this offset. -1: there are none.
-   */
-  #doubtful = -1;
-  /** The end of the stream, whose success waits for that. */
-  #doubtedEnd: { done: Callback; timer: NodeJS.Timeout } | undefined;
-  /** What the system has taken for a second copy that the peer has not taken: that does not count yet. */
-  #unconfirmed: Callback[] | undefined;
+  readonly #doubt = new Doubt();
   /** The write under way that is archived: a copy that is sent the archive carries it, too. */
   #archivedWrite: FirstOf | undefined;
 
@@ -104,7 +97,7 @@ export class Sender {
       if (tx.copies[other(copy)] === 'gone' && !replay && tx.offset > 0) parts.push(this.#alone());
       if (tx.total >= 0) parts.push(controlRecord(Control.end, tx.total));
     }
-    if (parts.length > 0) this.post(leg, parts, replay ? this.#replays(copy) : undefined);
+    if (parts.length > 0) this.post(leg, parts, replay ? this.#replays() : undefined);
     if (carries) {
       if (!framed && tx.total >= 0) leg.finish(() => {});
       this.release();
@@ -112,39 +105,13 @@ export class Sender {
     return replay;
   }
 
-  /** The archive is sent on `copy`, and with it a write that may still be under way on the other. */
-  #replays(copy: Copy): Callback | undefined {
+  /** The archive is sent on another copy, and with it a write that may still be under way. */
+  #replays(): Callback | undefined {
     const write = this.#archivedWrite;
     this.#archivedWrite = undefined;
     if (write?.pending !== true) return undefined;
     write.begun(2);
-    return this.#confirmed(copy, write.callback);
-  }
-
-  /** The peer has taken the second copy. */
-  taken(): void {
-    this.tx.taken = true;
-    const unconfirmed = this.#unconfirmed;
-    this.#unconfirmed = undefined;
-    if (unconfirmed !== undefined) for (const done of unconfirmed) done();
-  }
-
-  /** Calls back when what is sent on `copy` counts. */
-  #confirmed(copy: Copy, done: Callback): Callback {
-    if (copy === PRIMARY || this.tx.taken) return done;
-    return (error) => {
-      if (error || this.tx.taken) done(error);
-      else {
-        this.#unconfirmed ??= [];
-        this.#unconfirmed.push(done);
-      }
-    };
-  }
-
-  #unconfirmable(): void {
-    const unconfirmed = this.#unconfirmed;
-    this.#unconfirmed = undefined;
-    if (unconfirmed !== undefined) for (const done of unconfirmed) done(this.#broken());
+    return write.callback;
   }
 
   /** The peer knows that the first copy will not come. */
@@ -158,13 +125,12 @@ export class Sender {
   lose(copy: Copy, closed: boolean): void {
     const { tx } = this;
     if (copy === PRIMARY && tx.copies[REPLICA] === 'open' && !tx.hasAll(REPLICA) && !closed)
-      this.#doubtful = tx.offset;
+      this.#doubt.arise(tx.offset);
     tx.lose(copy);
     this.#brokenOff = this.tx.state === 'ENDED' && !closed;
     const rest = this.#host.legs[other(copy)];
     const mayTell = rest?.copy === REPLICA && this.tx.copies[REPLICA] === 'open';
     if (mayTell && !this.#saidAlone) this.post(rest, [this.#alone()], undefined);
-    if (copy === REPLICA) this.#unconfirmable();
   }
 
   /** Said once, whoever asks how often: what is sent from then on is on the other copy anyway. */
@@ -190,28 +156,8 @@ export class Sender {
     // Of a first copy that is dead, a report at half of a threshold would say that it keeps up.
     const slack = Math.min(VERDICT_SLACK, this.#host.options.threshold / 3);
     this.tx.report(offset, plain, slack);
-    if (offset >= this.#doubtful) this.#confirm();
+    this.#doubt.received(offset);
     if (this.tx.verdict !== undefined) this.release();
-  }
-
-  /** Nothing is lost with the first connection. */
-  #confirm(): void {
-    this.#doubtful = -1;
-    const end = this.#doubtedEnd;
-    if (end === undefined) return;
-    this.#doubtedEnd = undefined;
-    clearTimeout(end.timer);
-    end.done();
-  }
-
-  /**
-   * The end of the stream has left. Where bytes may be lost with the first connection it has succeeded when the peer says that it has
-   * them, or (a peer of an earlier version does not) is silent for `pairTimeout`; a peer that misses them resets the flow.
-   */
-  #ended(done: Callback): void {
-    if (this.#doubtful < 0) return done();
-    const timer = setTimeout(() => this.#confirm(), this.#host.options.pairTimeout);
-    this.#doubtedEnd = { done, timer };
   }
 
   /** The first copy has ended, which we did not mean. */
@@ -309,7 +255,7 @@ export class Sender {
     }
     if (route.copies === 0) return done(this.#broken());
     const copy = route.copies === 1 ? PRIMARY : REPLICA;
-    if (!tx.archived) return this.#sendOn(copy, offset, bytes, this.#confirmed(copy, done));
+    if (!tx.archived) return this.#sendOn(copy, offset, bytes, done);
     // What is archived is not lost with the copy that failed under it.
     const first = new FirstOf(done);
     this.#archivedWrite = first;
@@ -345,7 +291,7 @@ export class Sender {
   get #firstIsStuck(): boolean {
     const primary = this.#host.legs[PRIMARY]?.backlog ?? 0;
     const replica = this.#host.legs[REPLICA]?.backlog ?? 0;
-    return this.tx.taken && primary - replica > this.#backlogLimit;
+    return primary - replica > this.#backlogLimit;
   }
 
   /** The application waits for the first connection, as with net; one that takes nothing for `pairTimeout` is given up for the second. */
@@ -370,9 +316,7 @@ export class Sender {
     }
     const primary = this.#host.legs[PRIMARY];
     const replica = this.#host.legs[REPLICA];
-    // Who has not taken the second copy has no verdict to give.
-    const askable =
-      tx.taken && primary !== undefined && replica !== undefined && this.#host.options.threshold > 0;
+    const askable = primary !== undefined && replica !== undefined && this.#host.options.threshold > 0;
     if (tx.verdict === undefined && askable) {
       if (!this.#waited) return false;
       this.#waited = false;
@@ -417,7 +361,7 @@ export class Sender {
     const records = copyRecords(offset, bytes);
     // Should the first connection fail under its write, the record that says so follows these bytes on the second.
     if (replica === undefined) first.callback(this.#broken());
-    else this.post(replica, records, this.#confirmed(REPLICA, first.callback));
+    else this.post(replica, records, first.callback);
     if (primary === undefined) first.callback(this.#broken());
     else this.#transmit(primary, payloads(records), first.callback);
     first.begun(2);
@@ -504,18 +448,15 @@ export class Sender {
         done(error);
       } else done(null);
     };
-    const first = new FirstOf((error) => (error ? over(error) : this.#ended(over)));
+    const { pairTimeout } = this.#host.options;
+    const first = new FirstOf((error) => (error ? over(error) : this.#doubt.whenSettled(over, pairTimeout)));
     let sent = 0;
     for (const copy of COPIES) {
       const leg = this.#host.legs[copy];
       if (leg === undefined || this.tx.copies[copy] === 'pending') continue;
       const open = this.tx.copies[copy] === 'open';
       if (copy === REPLICA)
-        this.post(
-          leg,
-          [controlRecord(Control.end, this.tx.total)],
-          open ? this.#confirmed(copy, first.callback) : undefined,
-        );
+        this.post(leg, [controlRecord(Control.end, this.tx.total)], open ? first.callback : undefined);
       else if (open) leg.finish(first.callback);
       if (open) sent++;
     }
@@ -536,10 +477,6 @@ export class Sender {
     this.#archive?.drop();
     this.#archive = undefined;
     held?.done(systemError('EPIPE', 'write'));
-    const end = this.#doubtedEnd;
-    this.#doubtedEnd = undefined;
-    clearTimeout(end?.timer);
-    end?.done();
-    this.#unconfirmable();
+    this.#doubt.close();
   }
 }

@@ -145,7 +145,6 @@ export class FlowPair {
     const [client] = this.ends;
     client.flow = new Flow(client, this.options);
     Object.assign(client.flow, { joined: false, client: this });
-    client.flow.tx.taken = false;
     this.#dial(PRIMARY, 0);
     this.#dial(REPLICA, delay);
     this.#due = time.now + delay + PAIR_TIMEOUT;
@@ -197,7 +196,6 @@ export class FlowPair {
       return false;
     }
     flow.joined = true;
-    flow.sender.taken();
     if (flow.tx.copies[REPLICA] === 'pending') {
       flow.open(leg);
       if (client.connecting) client.connected();
