@@ -12,6 +12,7 @@
 #   make soak    the long forms of tests, with other random cases each time
 #   make explore property tests of Rust and Python, 100 random experiments and 750 random flows of repnet, others each time: a minute, a part of make test
 #   make fuzz    2,000 random experiments, others each time
+#   make claims  the papers' claims as stated, at the papers' scale: what is missing of them, one to two hours on two cores
 #   make bench   speed and memory, never part of the tests
 #   make dist    what people install, in dist/: a wheel, the source distribution and the npm tarball
 #   make lint    formatters, linters and type checkers
@@ -199,6 +200,13 @@ setup-lab: packages/repnet-bench/dist/main.js
 .PHONY: test-repnet
 test-repnet: setup-repnet
 	cd packages && npm test
+
+# What came out goes into experiments/papers/scorecard.json, which the next build takes along.
+.PHONY: claims
+claims: release
+	$(BIN)/tailcut claims run --on model
+	$(BIN)/tailcut claims run $(CLAIMS)
+	$(BIN)/tailcut claims page results/claims.html
 
 .PHONY: bench
 bench: release setup

@@ -10,7 +10,8 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-from tailcut import _core, shipped
+from tailcut import _core, claims, shipped
+from tailcut.claims import Scorecard, Verdict, words
 from tailcut.terminal import components
 
 REPNET = Path(__file__).parents[1] / "packages/repnet"
@@ -83,6 +84,30 @@ def what_comes_along() -> str:
     return text
 
 
+def what_is_claimed() -> str:
+    """Every claim of the papers with what came out, from the scorecard."""
+    card, papers = Scorecard.shipped(), [*claims.load().values()]
+    totals = card.totals(papers)
+    text = (
+        "# The papers' claims\n\n"
+        "Made from the scorecard that is checked in, by one rule: [how](../guide/claims.md).\n"
+        f"{totals.total()} claims as stated: "
+        + ", ".join(f"{totals[verdict]} {verdict.value}" for verdict in Verdict if totals[verdict])
+        + ".\n"
+    )
+    if card.stale:
+        text += f"\nOf an older version of results are {len(card.stale)} rows; they are marked.\n"
+    for paper in papers:
+        text += f"\n## {paper.title}\n\n{paper.source}.\n\n| claim | the paper | ours | verdict |\n|---|---|---|---|\n"
+        for claim in paper.claims:
+            row = card.main(claim)
+            verdict = card.verdict(claim).value + (f" ({words.STALE})" if row is not None and row.stale else "")
+            ours = "" if row is None else words.numbers(claim, row)
+            said = f"{claim.says} ({claim.where})"
+            text += f"| {said} | {words.target(claim)} | {ours} | {verdict} |\n"
+    return text
+
+
 def repnet_page(name: str) -> Callable[[], str]:
     """A page of the package repnet, which also stands on its own beside its code."""
 
@@ -103,6 +128,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "reference/commands": commands,
     "reference/components": what_can_be_named,
     "reference/shipped": what_comes_along,
+    "reference/claims": what_is_claimed,
     **{f"repnet/{name}": repnet_page(name) for name in ["index", *PAGES_OF_REPNET]},
 }
 """What makes each page, by its name."""

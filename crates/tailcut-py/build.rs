@@ -22,13 +22,34 @@ fn main() -> io::Result<()> {
     let mut files = vec![];
     collect(&root, &mut files)?;
     files.sort();
-    let entries = files.iter().map(|file| {
-        let name = file.strip_prefix(&root).unwrap_or(file).with_extension("");
-        let name = name.iter().map(|part| part.to_string_lossy()).collect::<Vec<_>>().join("/");
-        format!("    ({name:?}, include_str!({file:?})),\n")
-    });
-    let table: String = entries.collect();
-    fs::write(out.join("experiments.rs"), format!("&[\n{table}]\n"))
+    let (claims, experiments): (Vec<_>, Vec<_>) =
+        files.iter().partition(|file| file.file_name().is_some_and(|name| name == CLAIMS));
+    fs::write(
+        out.join("experiments.rs"),
+        table(&experiments, |file| {
+            let name = file.strip_prefix(&root).unwrap_or(file).with_extension("");
+            name.iter().map(|part| part.to_string_lossy()).collect::<Vec<_>>().join("/")
+        }),
+    )?;
+    fs::write(
+        out.join("claims.rs"),
+        table(&claims, |file| {
+            let paper = file.parent().and_then(Path::file_name);
+            paper.map_or_else(String::new, |name| name.to_string_lossy().into_owned())
+        }),
+    )?;
+    let scorecard = root.join("papers/scorecard.json");
+    fs::write(out.join("scorecard.rs"), format!("include_str!({scorecard:?})\n"))
+}
+
+/// The claims of a paper lie beside its experiments, and are none.
+const CLAIMS: &str = "claims.toml";
+
+/// The text of each file by its name, as Rust.
+fn table(files: &[&PathBuf], name: impl Fn(&Path) -> String) -> String {
+    let entries =
+        files.iter().map(|file| format!("    ({:?}, include_str!({file:?})),\n", name(file)));
+    format!("&[\n{}]\n", entries.collect::<String>())
 }
 
 fn collect(directory: &Path, files: &mut Vec<PathBuf>) -> io::Result<()> {

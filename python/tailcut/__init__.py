@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from tailcut.backends import Capture
     from tailcut.errors import (
         BackendError,
+        ClaimsError,
         ClusterError,
         ExperimentError,
         ExplainError,
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
 __all__ = [
     "BackendError",
     "Capture",
+    "ClaimsError",
     "ClusterError",
     "Experiment",
     "ExperimentError",
@@ -58,6 +60,7 @@ _HOMES = {
     "backends": ("Capture",),
     "errors": (
         "BackendError",
+        "ClaimsError",
         "ClusterError",
         "ExperimentError",
         "ExplainError",

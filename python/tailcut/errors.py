@@ -8,6 +8,7 @@ from tailcut import _core
 
 __all__ = [
     "BackendError",
+    "ClaimsError",
     "ClusterError",
     "ExperimentError",
     "ExplainError",
@@ -95,6 +96,12 @@ class ClusterError(TailcutError):
 
 class ReportError(TailcutError):
     """A report cannot be written from a directory."""
+
+
+class ClaimsError(TailcutError):
+    """Claims cannot be read, or what is asked of them cannot be had."""
+
+    exit_code = 2
 
 
 class ExplainError(TailcutError):

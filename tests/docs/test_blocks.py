@@ -8,6 +8,7 @@ import pytest
 
 import tailcut
 from support import pages
+from tailcut import claims
 
 ROOT = Path(__file__).parents[2]
 LOOKED_UP = [ROOT / "README.md", *pages.written(ROOT / "docs/components"), *pages.written(ROOT / "docs/reference")]
@@ -19,13 +20,14 @@ AROUND = {
 }
 
 
-def blocks(language: str) -> pytest.MarkDecorator:
-    """The blocks in a language, as the cases of a test."""
+def blocks(language: str, *, of_claims: bool = False) -> pytest.MarkDecorator:
+    """The blocks in a language, as the cases of a test; those of claims files only, or those of everything else."""
     fenced = re.compile(rf"^```{language}\n(.*?)^```$", re.MULTILINE | re.DOTALL)
     cases = [
         pytest.param(text, id=f"{page.relative_to(ROOT)}-{number}")
         for page in LOOKED_UP
         for number, text in enumerate(fenced.findall(page.read_text("utf-8")), 1)
+        if of_claims == text.startswith("[[claims]]")
     ]
     return pytest.mark.parametrize("text", cases)
 
@@ -38,6 +40,12 @@ def test_a_part_of_an_experiment_is_one_that_experiments_take(
     (tmp_path / "hosts.csv").write_text("10.0.0.1,h0\n10.0.0.2,h1\n", "utf-8")
     monkeypatch.chdir(tmp_path)
     assert tailcut.loads(AROUND | tomllib.loads(text)).plan["runs"]
+
+
+@blocks("toml", of_claims=True)
+def test_a_claim_is_one_that_claims_files_take(text: str) -> None:
+    readings = '[readings."ns-3.10"]\nsays = "another"\n'
+    assert claims.document.read("repflow", f'title = "a paper"\nsource = "somebody"\n{readings}{text}').claims
 
 
 @blocks("python")

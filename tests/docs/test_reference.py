@@ -9,6 +9,7 @@ import polars as pl
 import pytest
 
 import tailcut
+from support import experiments
 from tailcut import _core
 from tailcut.report import figures
 from tailcut.report.study import Study
@@ -185,7 +186,7 @@ def test_the_reference_of_the_papers_names_every_experiment_and_figures_that_the
         listed |= {f"{paper}/{name}" for name in names}
     there = {
         f"{path.parent.name}/{path.stem}"
-        for path in (ROOT / "experiments/papers").glob("*/*.toml")
+        for path in experiments.shipped("papers", "*/*.toml")
         if not path.stem.endswith("-small")
     }
     assert listed == there

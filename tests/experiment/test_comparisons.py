@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 import tailcut
+from support import experiments
 from tailcut import _core
 from tailcut.report.figures import Data, draw
 from tailcut.report.study import Study
@@ -61,7 +62,7 @@ def known(*groups: str) -> set[str]:
 
 def everywhere() -> list[Any]:
     """The configurations of all experiments, those of the papers included, with their defaults."""
-    files = sorted((ROOT / "experiments").rglob("*.toml"))
+    files = experiments.shipped()
     return [run["config"] for file in files for run in tailcut.load(file, seeds=1).plan["runs"]]
 
 

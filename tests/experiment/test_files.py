@@ -8,11 +8,12 @@ from typing import Any
 import jsonschema
 import pytest
 
+from support import experiments
 from tailcut import _core
 from tailcut.traces import schema
 
 ROOT = Path(__file__).parents[2]
-EXPERIMENTS = sorted((ROOT / "experiments").rglob("*.toml"))
+EXPERIMENTS = experiments.shipped()
 SCHEMA = json.loads((ROOT / "schema" / "experiment.schema.json").read_text())
 VALIDATOR = jsonschema.Draft202012Validator(SCHEMA)
 

@@ -9,6 +9,7 @@ import polars as pl
 import pytest
 
 import tailcut
+from support import experiments
 from tailcut import _core
 from tailcut.report import tables
 from tailcut.report.figures import Data, draw
@@ -60,7 +61,7 @@ LOADS = {
 
 
 def names() -> list[str]:
-    found = (path.relative_to(PAPERS).with_suffix("").as_posix() for path in sorted(PAPERS.rglob("*.toml")))
+    found = (path.relative_to(PAPERS).with_suffix("").as_posix() for path in experiments.shipped("papers"))
     return [name for name in found if name not in MODEL_ONLY and name not in TOYS]
 
 
@@ -145,7 +146,7 @@ def connections(transport: dict[str, Any]) -> list[dict[str, Any]]:
     )
 
 
-@pytest.mark.parametrize("path", sorted(PAPERS.rglob("*.toml")), ids=lambda path: f"{path.parent.name}/{path.stem}")
+@pytest.mark.parametrize("path", experiments.shipped("papers"), ids=lambda path: f"{path.parent.name}/{path.stem}")
 def test_whoever_names_a_transport_says_how_it_recovers_losses(path: Path) -> None:
     """The hosts of the papers are what they were, whatever the simulator's default is."""
     file = tomllib.loads(path.read_text("utf-8"))

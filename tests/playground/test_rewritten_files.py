@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from support import playground
+from support import experiments, playground
 from support.skipping import missing
 from tailcut import _core
 
-EXPERIMENTS = sorted((playground.ROOT / "experiments").rglob("*.toml"))
+EXPERIMENTS = experiments.shipped()
 
 
 def first_point(plan: dict[str, Any]) -> dict[str, Any]:

@@ -2,6 +2,14 @@
 
 from pathlib import Path
 
+ROOT = Path(__file__).parents[2] / "experiments"
+
+
+def shipped(folder: str = "", pattern: str = "**/*.toml") -> list[Path]:
+    """The files of experiments that come with Tailcut; the papers' claims lie among them and are none."""
+    return sorted(path for path in (ROOT / folder).glob(pattern) if path.name != "claims.toml")
+
+
 TINY = """
 title = "RepFlow against TCP over four paths"
 seeds = 2

@@ -407,6 +407,24 @@ type Named = (&'static str, &'static str);
 /// Experiments by name: the files of `experiments/` as they were when this was built.
 const EXPERIMENTS: &[Named] = include!(concat!(env!("OUT_DIR"), "/experiments.rs"));
 
+/// Claims by paper: the files `claims.toml` as they were when this was built.
+const CLAIMS: &[Named] = include!(concat!(env!("OUT_DIR"), "/claims.rs"));
+
+/// What came out of the claims, as JSON.
+const SCORECARD: &str = include!(concat!(env!("OUT_DIR"), "/scorecard.rs"));
+
+/// Returns the claims of each paper: its name and the text of its `claims.toml`.
+#[pyfunction]
+fn claims() -> Vec<Named> {
+    CLAIMS.to_vec()
+}
+
+/// Returns the text of `scorecard.json`.
+#[pyfunction]
+fn scorecard() -> &'static str {
+    SCORECARD
+}
+
 /// What comes with Tailcut: experiments (name, text) and workloads (name, text).
 #[pyfunction]
 fn shipped() -> (Vec<Named>, Vec<Named>) {
@@ -421,6 +439,8 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add("PROFILE", env!("TAILCUT_PROFILE"))?;
     m.add("COMPILER", env!("TAILCUT_RUSTC"))?;
     m.add("RESULTS", tailcut_experiment::RESULTS)?;
+    m.add_function(wrap_pyfunction!(claims, m)?)?;
+    m.add_function(wrap_pyfunction!(scorecard, m)?)?;
     m.add_function(wrap_pyfunction!(load, m)?)?;
     m.add_function(wrap_pyfunction!(loads, m)?)?;
     m.add_function(wrap_pyfunction!(run, m)?)?;

@@ -10,7 +10,7 @@ from typing import Annotated, NoReturn
 import typer
 
 import tailcut
-from tailcut.cli import experiment, explain, imports, results
+from tailcut.cli import claims, experiment, explain, imports, results
 from tailcut.cli.shell import Commands, err, out
 from tailcut.terminal.encoding import plain_where_needed
 
@@ -56,6 +56,7 @@ app.command(name="list")(experiment.list_)
 app.command()(experiment.schema)
 app.command()(experiment.new)
 app.command(name="import")(imports.import_)
+app.add_typer(claims.app, name="claims")
 
 
 def _terminated(_signal: int, _frame: FrameType | None) -> NoReturn:

@@ -137,7 +137,7 @@ def run(
     experiment = tailcut.load(file, _overrides(set_), seeds)
     directory = out_ or experiment.directory
     try:
-        with _executor(cluster) as executor, nullcontext(None) if quiet else display(err) as progress:
+        with executor_of(cluster) as executor, nullcontext(None) if quiet else display(err) as progress:
             result = tailcut.run(
                 experiment,
                 on=on,
@@ -274,8 +274,8 @@ def new(
 
 
 @contextlib.contextmanager
-def _executor(cluster: str | None) -> "Iterator[Client | None]":
-    """The cluster that is asked for, if one is."""
+def executor_of(cluster: str | None) -> "Iterator[Client | None]":
+    """Connects to the cluster that is asked for, if one is."""
     if cluster is None:
         yield None
         return

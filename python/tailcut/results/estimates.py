@@ -201,6 +201,11 @@ def _interval_of_change(base: Pool, ours: Pool, name: str, ratio: float) -> Inte
     return _around(ratio, left, moves)
 
 
+def of_logarithm(value: float, left: Values) -> Interval:
+    """The interval of a value above 0, given its logarithm without each seed in turn; needs two seeds."""
+    return _around(value, left, None)
+
+
 def _around(value: float, left: Values, moves: Values | None) -> Interval:
     """The interval of a value from its logarithm without each seed, and by how much each seed moves it."""
     half = student(len(left) - 1) * max(errors(left, moves))

@@ -1,0 +1,11 @@
+"""The papers' claims as data: what each says, how it is computed here, and the verdict of one rule.
+
+`tailcut.claims.document` reads ``claims.toml``, `metrics` computes a claim's numbers from runs, `verdict` judges them,
+`make` makes the runs that are missing, `scorecard` keeps what came out, and `page` shows it.
+"""
+
+from tailcut.claims.document import Claim, Paper, load
+from tailcut.claims.scorecard import Row, Scorecard
+from tailcut.claims.verdict import Verdict
+
+__all__ = ["Claim", "Paper", "Row", "Scorecard", "Verdict", "load"]

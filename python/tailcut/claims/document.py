@@ -1,0 +1,397 @@
+"""Claims as the files ``claims.toml`` state them, checked against the vocabulary."""
+
+import tomllib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any
+
+from tailcut import _core
+from tailcut.claims.verdict import Precision, Target
+from tailcut.errors import ClaimsError
+from tailcut.plan import Value, flatten
+
+STATED = "stated"
+"""The reading that every claim is shown under first: the experiment as the paper states it."""
+CLOCKS = ("receiver", "sender", "connect")
+STATISTICS = ("mean", "p50", "p99", "p99_9", "sd", "max", "share_at_most", "share_above", "share")
+WITH_LIMIT = ("share_at_most", "share_above")
+METRICS: Mapping[str, str] = MappingProxyType(
+    {
+        "fct": "completion times of flows, in ms",
+        "slowdown": "completion times of flows over the best possible",
+        "job_time": "completion times of jobs, in ms",
+        "throughput": "throughput of long flows while flows arrived, in Mbps",
+        "share_of_ideal": "throughput of long flows over their max-min fair share",
+        "series": "samples of a time series, in its own unit",
+        "duplicate_acks": "segments by how many duplicate ACKs they drew: their share above a limit",
+        "timeouts": "share of flows with a retransmission timeout",
+        "retransmitted": "data packets sent again over those sent first",
+        "data_packets": "data packets that were sent, copies and retransmissions included",
+        "drops": "packets that found a queue full over packets that crossed the tier's links",
+    }
+)
+"""Every metric and what it is; ``metrics.py`` computes them."""
+COMPARISONS: Mapping[str, str] = MappingProxyType(
+    {
+        "value": "the number of a scheme",
+        "change": "the number of a scheme over that of another, less 1: below zero is less",
+        "ratio": "the number of a scheme over that of another",
+        "excess": "the number of a scheme over that of another, less 1, judged as a value: what something costs",
+        "contrast": "the change at the first point less that at the last",
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Population:
+    """The flows, or jobs, that a claim speaks of.
+
+    Attributes:
+        size: ``all``, ``short``, ``long`` or the name of a size group.
+        ids: identifiers of flows; empty for any.
+        touching: hosts of which a flow must have one; empty for any.
+        avoiding: hosts of which a flow may have none.
+        pod_hosts: the hosts of a pod where only flows between pods count; 0 for all flows.
+        largest: leaves out what is longer, in bytes; 0 for no bound.
+        kind: the kind of jobs; empty for flows.
+        finished_by_ms: leaves out what has not finished by then; 0 for what the experiment says of unfinished flows.
+    """
+
+    size: str = "all"
+    ids: tuple[int, ...] = ()
+    touching: tuple[int, ...] = ()
+    avoiding: tuple[int, ...] = ()
+    pod_hosts: int = 0
+    largest: int = 0
+    kind: str = ""
+    finished_by_ms: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Measure:
+    """What a claim's number is of each cell of runs.
+
+    Attributes:
+        metric: a key of ``METRICS``.
+        statistic: one of ``STATISTICS``.
+        limit: of ``WITH_LIMIT``, in the metric's unit.
+        clock: when a flow's time ends, or ``connect`` to begin it when its first connection is established.
+        population: whose it is.
+        name: of the series, or of the tier for drops.
+        after_ms: of a series, the samples after that time only.
+    """
+
+    metric: str
+    statistic: str = "mean"
+    limit: float = 0.0
+    clock: str = "receiver"
+    population: Population = field(default_factory=Population)
+    name: str = ""
+    after_ms: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Compare:
+    """How a claim's number is made from those of schemes.
+
+    Attributes:
+        kind: a key of ``COMPARISONS``.
+        scheme: whose number it is.
+        against: the scheme that it is compared with; ``scheme`` itself where the points differ.
+        against_at: axes at which the other number is taken at another value.
+    """
+
+    kind: str
+    scheme: str
+    against: str
+    against_at: Mapping[str, Value]
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """A named set of settings under which claims are shown.
+
+    Attributes:
+        name: as in the claims.
+        says: what it assumes, and who says so.
+        overrides: by dotted key, what replaces the experiment's values.
+    """
+
+    name: str
+    says: str
+    overrides: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """One sentence of a paper, and how it is judged here.
+
+    Attributes:
+        id: the paper and a name, such as ``repflow/fig8-mean``.
+        says: the paper's sentence, in our words.
+        where: its section, figure or table.
+        experiment: what is run, as below ``experiments/``; None where nothing can be.
+        measure: the number; None without experiment.
+        compare: between whom.
+        at: by axis of the sweep, the values at which it must hold; axes that are left out hold at all of theirs.
+        most: whether it is enough that it holds at more than half of the points.
+        target: what the paper says the number is, by point where it says so.
+        readings: under which readings it is shown, ``stated`` first.
+        backends: which backends can answer.
+        because: why the verdict is what it is, or why it cannot be shown, in a sentence.
+        data: a file of the authors' own numbers, and what they give; empty without.
+        contradicts: the claim of the same paper that cannot be true beside this one.
+    """
+
+    id: str
+    says: str
+    where: str
+    experiment: str | None
+    measure: Measure | None
+    compare: Compare | None
+    at: Mapping[str, tuple[Value, ...]]
+    most: bool
+    target: tuple[Target, ...]
+    readings: tuple[str, ...]
+    backends: tuple[str, ...]
+    because: str
+    data: str
+    contradicts: str
+
+    @property
+    def paper(self) -> str:
+        """The paper's short name."""
+        return self.id.partition("/")[0]
+
+    @property
+    def small(self) -> str | None:
+        """The name of the small variant of its experiment, whether there is one or not."""
+        return None if self.experiment is None else f"{self.experiment}-small"
+
+
+@dataclass(frozen=True, slots=True)
+class Paper:
+    """A paper, or another source, with its claims.
+
+    Attributes:
+        name: short, as the folder of its experiments.
+        title: as people call it.
+        source: authors, title, where and when it appeared.
+        readings: by name.
+        claims: in the order of the paper.
+    """
+
+    name: str
+    title: str
+    source: str
+    readings: Mapping[str, Reading]
+    claims: tuple[Claim, ...]
+
+
+def load() -> dict[str, Paper]:
+    """Every paper that comes with Tailcut, by its name.
+
+    Raises:
+        ClaimsError: TC-K001: a file says what the vocabulary has no word for.
+    """
+    return {name: read(name, text) for name, text in _core.claims()}
+
+
+def read(name: str, text: str) -> Paper:
+    """A paper from its ``claims.toml``.
+
+    Args:
+        name: the paper's short name.
+        text: the file.
+
+    Raises:
+        ClaimsError: TC-K001: it says what the vocabulary has no word for; the message names the place.
+    """
+    try:
+        document = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise ClaimsError("TC-K001", f"claims of {name}: {error}", HINT) from None
+    table = _Table(document, name)
+    readings = {
+        key: Reading(key, inner.text("says"), MappingProxyType(flatten(inner.table("set").rest())))
+        for key, inner in table.tables("readings")
+    }
+    readings.setdefault(STATED, Reading(STATED, "The experiment as the paper states it.", MappingProxyType({})))
+    claims = tuple(_claim(name, one, readings) for one in table.list_of_tables("claims"))
+    paper = Paper(name, table.text("title"), table.text("source"), MappingProxyType(readings), claims)
+    table.done()
+    ids = [claim.id for claim in claims]
+    twice = {one for one in ids if ids.count(one) > 1}
+    missing = {claim.contradicts for claim in claims if claim.contradicts} - {*ids}
+    if twice or missing:
+        raise ClaimsError(
+            "TC-K001",
+            f"claims of {name}: {', '.join(sorted(twice or missing))} is there {'twice' if twice else 'not'}",
+            HINT,
+        )
+    return paper
+
+
+HINT = "docs/reference/claim-files.md lists the words that a claims.toml may have"
+
+
+class _Table:
+    """A table of a file, of which every key has to be asked for."""
+
+    def __init__(self, content: Mapping[str, Any], where: str) -> None:
+        self._left = dict(content)
+        self.where = where
+
+    def fail(self, why: str) -> ClaimsError:
+        return ClaimsError("TC-K001", f"claims of {self.where}: {why}", HINT)
+
+    def take(self, key: str, kinds: type | tuple[type, ...], default: Any = None) -> Any:
+        if key not in self._left:
+            if default is None:
+                raise self.fail(f"{key} is missing")
+            return default
+        found = self._left.pop(key)
+        if not isinstance(found, kinds) or (isinstance(found, bool) and bool not in _tuple(kinds)):
+            raise self.fail(f"{key} = {found!r} is of another type than it takes")
+        return found
+
+    def text(self, key: str, default: str | None = None) -> str:
+        return str(self.take(key, str, default))
+
+    def number(self, key: str, default: float | None = None) -> float:
+        return float(self.take(key, (int, float), default))
+
+    def word(self, key: str, known: Iterable[str], default: str | None = None) -> str:
+        found, known = self.text(key, default), [*known]
+        if found not in known:
+            raise self.fail(f"{key} = {found!r} is none of {', '.join(known)}")
+        return found
+
+    def whole(self, key: str) -> tuple[int, ...]:
+        return tuple(self.take(key, list, []))
+
+    def texts(self, key: str, default: Sequence[str]) -> tuple[str, ...]:
+        return tuple(self.take(key, list, [*default]))
+
+    def table(self, key: str) -> "_Table":
+        return _Table(self.take(key, dict, {}), f"{self.where}, {key}")
+
+    def tables(self, key: str) -> "Iterable[tuple[str, _Table]]":
+        for name, content in self.take(key, dict, {}).items():
+            yield name, _Table(content, f"{self.where}, {key}.{name}")
+
+    def list_of_tables(self, key: str) -> "Iterable[_Table]":
+        for place, content in enumerate(self.take(key, list)):
+            yield _Table(content, f"{self.where}, {content.get('id', f'{key}[{place}]')}")
+
+    def has(self, key: str) -> bool:
+        return key in self._left
+
+    def rest(self) -> dict[str, Any]:
+        left, self._left = self._left, {}
+        return left
+
+    def done(self) -> None:
+        if self._left:
+            raise self.fail(f"{', '.join(self._left)}: no such key")
+
+
+def _tuple(kinds: type | tuple[type, ...]) -> tuple[type, ...]:
+    return kinds if isinstance(kinds, tuple) else (kinds,)
+
+
+def _claim(paper: str, table: _Table, readings: Mapping[str, Reading]) -> Claim:
+    name = table.text("id")
+    says, where, because = table.text("says"), table.text("where"), table.text("because", "")
+    contradicts = table.text("contradicts", "")
+    experiment = measure = compare = None
+    at: dict[str, tuple[Value, ...]] = {}
+    targets: tuple[Target, ...] = ()
+    asked: tuple[str, ...] = (STATED,)
+    backends: tuple[str, ...] = ()
+    most = False
+    if table.has("experiment"):
+        experiment = f"papers/{paper}/{table.text('experiment')}"
+        measure = _measure(table.table("measure"))
+        compare = _compare(table.table("compare"))
+        at = {key: tuple(values) for key, values in table.table("at").rest().items()}
+        most = table.word("points", ("all", "most"), "all") == "most"
+        targets = _targets(table.table("paper"), compare.kind)
+        asked = table.texts("readings", (STATED,))
+        backends = table.texts("backends", ("sim",))
+        unknown = [one for one in asked if one not in readings]
+        if unknown or asked[0] != STATED:
+            raise table.fail(f"readings begin with {STATED!r} and are named above; not so {', '.join(asked)}")
+    elif not because:
+        raise table.fail("a claim without experiment says why it cannot be shown (because)")
+    data = table.text("data", "")
+    table.done()
+    return Claim(
+        f"{paper}/{name}", says, where, experiment, measure, compare, MappingProxyType(at), most, targets, asked,
+        backends, because, data, contradicts and f"{paper}/{contradicts}",
+    )  # fmt: skip
+
+
+def _measure(table: _Table) -> Measure:
+    metric = table.word("metric", METRICS)
+    flows = table.table("flows")
+    population = Population(
+        flows.text("size", "all"),
+        flows.whole("ids"),
+        flows.whole("touching"),
+        flows.whole("avoiding"),
+        int(flows.number("pod_hosts", 0)),
+        int(flows.number("largest", 0)),
+        flows.text("kind", ""),
+        flows.number("finished_by_ms", 0),
+    )
+    flows.done()
+    statistic = table.word("statistic", STATISTICS, "mean")
+    found = Measure(
+        metric,
+        statistic,
+        table.number("limit") if statistic in WITH_LIMIT else 0.0,
+        table.word("clock", CLOCKS, "receiver"),
+        population,
+        table.text("name", ""),
+        table.number("after_ms", 0),
+    )
+    table.done()
+    return found
+
+
+def _compare(table: _Table) -> Compare:
+    kind, scheme = table.word("kind", COMPARISONS), table.text("scheme")
+    against = table.text("against", scheme)
+    at = table.table("against_at").rest()
+    table.done()
+    if kind == "value" and (at or against != scheme):
+        raise table.fail("a value is compared with nothing")
+    if kind != "value" and against == scheme and not at:
+        raise table.fail("against, or against_at, says what it is compared with")
+    return Compare(kind, scheme, against, MappingProxyType(at))
+
+
+def _targets(table: _Table, kind: str) -> tuple[Target, ...]:
+    relative = kind in ("change", "contrast")
+    precision = Precision(table.word("read", [one.value for one in Precision], Precision.PRINTED.value))
+    if table.has("values"):
+        found = tuple(Target(float(one), float(one), precision, relative) for one in table.take("values", list))
+    elif table.has("range"):
+        low, high = table.take("range", list)
+        found = (Target(float(low), float(high), precision, relative),)
+    elif table.has("alike"):
+        within = table.number("alike")
+        found = (Target(-within, within, precision, relative, alike=True),)
+    elif table.has("sign"):
+        less = table.word("sign", ("less", "more")) == "less"
+        found = (Target(None if less else 0.0, 0.0 if less else None, precision, relative, sign=True),)
+    else:
+        low = table.number("at_least") if table.has("at_least") else None
+        high = table.number("at_most") if table.has("at_most") else None
+        if low is None and high is None:
+            raise table.fail("says no value, values, range, alike, sign, at_least or at_most")
+        found = (Target(low, high, precision, relative),)
+    table.done()
+    return found

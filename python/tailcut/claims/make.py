@@ -1,0 +1,177 @@
+"""Makes the runs that claims need and are not there, and fills the scorecard from all that are."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import groupby
+from pathlib import Path
+from typing import Any, cast
+
+import tailcut
+from tailcut import _core, shipped
+from tailcut.api import Experiment
+from tailcut.backends import Progress
+from tailcut.claims import evaluate
+from tailcut.claims.document import STATED, Claim, Paper, Reading
+from tailcut.claims.scorecard import Row, Scorecard
+from tailcut.errors import ClaimsError
+from tailcut.plan import Plan, PlannedRun, unique_runs
+from tailcut.results import Result, State, Store, machine
+
+NAME = "claims"
+"""Whose results the directory holds: runs of all claims lie together, so that none is made twice."""
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """The claims that one experiment answers under one reading.
+
+    Attributes:
+        experiment: as below ``experiments/``.
+        reading: the settings.
+        backend: who answers.
+        claims: them.
+        plan: the experiment's whole plan.
+        runs: the runs that the claims need.
+    """
+
+    experiment: str
+    reading: Reading
+    backend: str
+    claims: tuple[Claim, ...]
+    plan: Plan
+    runs: tuple[PlannedRun, ...]
+
+
+def batches(
+    papers: Sequence[Paper],
+    claims: Sequence[Claim],
+    backend: str = "sim",
+    readings: Sequence[str] = (STATED,),
+    *,
+    small: bool = False,
+    seeds: int | None = None,
+) -> list[Batch]:
+    """What has to be run for claims, an experiment after the other.
+
+    Args:
+        papers: whose readings the claims name.
+        claims: those that a backend cannot answer are left out.
+        backend: who answers.
+        readings: under which readings; all of them if empty.
+        small: whether to take the experiments' small variants, where there are some.
+        seeds: use the seeds 1 to this number, where the experiment's are too many or too few.
+
+    Raises:
+        ClaimsError: TC-K003: an experiment has not what a claim is of.
+        ExperimentError: a reading sets what the experiment cannot have.
+    """
+    known = {paper.name: paper.readings for paper in papers}
+    asked = [
+        (claim.small if small and claim.small in texts() else claim.experiment, reading, claim)
+        for claim in claims
+        if claim.experiment is not None and backend in claim.backends
+        for reading in claim.readings
+        if not readings or reading in readings
+    ]
+    asked.sort(key=lambda one: (str(one[0]), one[1] != STATED, one[1]))
+    found = []
+    for (experiment, reading), group in groupby(asked, key=lambda one: (one[0], one[1])):
+        of_group = tuple(claim for _, _, claim in group)
+        setting = known[of_group[0].paper][reading]
+        plan = _plan(str(experiment), setting, seeds)
+        if small:
+            of_group = tuple(_fitted(claim, plan) for claim in of_group)
+        runs = tuple(evaluate.runs_needed(of_group, plan))
+        found.append(Batch(str(experiment), setting, backend, of_group, plan, runs))
+    return found
+
+
+def texts() -> dict[str, str]:
+    """Every experiment that comes with Tailcut, by its name."""
+    return dict(_core.shipped()[0])
+
+
+def _plan(experiment: str, reading: Reading, seeds: int | None) -> Plan:
+    known = texts()
+    if experiment not in known:
+        raise ClaimsError("TC-K003", shipped.unknown(experiment, known), "mend its claims.toml")
+    home = Path("experiments") / Path(experiment).parent
+    plan = tailcut.loads(known[experiment], name=NAME, directory=home, set=dict(reading.overrides), seeds=seeds).plan
+    named: Any = {**plan, "overrides": {"experiment": experiment, **plan.get("overrides", {})}}
+    return cast("Plan", named)
+
+
+def _fitted(claim: Claim, plan: Plan) -> Claim:
+    """A claim at the points that a small variant has: those of its own that are there, or else all."""
+    axes = {axis["key"]: axis["values"] for axis in plan["sweep"]}
+    at = {
+        key: tuple(value for value in values if value in axes[key]) or tuple(axes[key])
+        for key, values in claim.at.items()
+        if key in axes
+    }
+    target = claim.target if len(claim.target) == 1 else claim.target[-1:]
+    return replace(claim, at=at, target=target)
+
+
+def missing(batch: Batch, directory: Path) -> list[PlannedRun]:
+    """The runs of a batch that are not in a directory yet, each once."""
+    store = Store(directory)
+    if batch.backend == "model":
+        return []
+    once = unique_runs(cast("Plan", {**batch.plan, "runs": [*batch.runs]}))
+    return [run for run_id, run in once.items() if store.state(run_id) is not State.COMPLETE]
+
+
+def expected_seconds(every: Sequence[Batch], directory: Path) -> float:
+    """How long the missing runs of all batches are expected to take on this machine, each made once."""
+    once = {run["id"]: run for batch in every for run in missing(batch, directory)}
+    total: float = sum(run["facts"]["estimated_seconds"] for run in once.values())
+    return total / max(1, min(machine.cores(), len(once) or 1))
+
+
+def carry_out(batch: Batch, directory: Path, progress: Progress | None = None, **options: Any) -> Iterator[Row]:
+    """Make the missing runs of a batch, and give the rows of its claims.
+
+    Args:
+        batch: what to make.
+        directory: where all runs of claims are kept.
+        progress: as for `tailcut.run`.
+        options: further arguments of `tailcut.run`: ``jobs``, ``executor``, ``limit_seconds``.
+
+    Raises:
+        RunError: some runs failed; the others are kept.
+        KeyboardInterrupt: interrupted; finished runs are kept, and the same call goes on from there.
+    """
+    asked = cast("Plan", {**batch.plan, "runs": [*batch.runs]})
+    result = tailcut.run(
+        Experiment(None, asked), on=batch.backend, out=directory, progress=progress or tailcut.api.Silent(), **options
+    )
+    yield from rows(batch, result)
+
+
+def rows(batch: Batch, result: Result) -> Iterator[Row]:
+    """The rows of a batch's claims from the runs that are there."""
+    answers = _answers(batch, result)
+    small = batch.experiment.endswith("-small")
+    for claim in batch.claims:
+        yield evaluate.row(claim, batch.plan, answers, batch.reading.name, batch.backend, small=small)
+
+
+def _answers(batch: Batch, result: Result) -> evaluate.Answers:
+    if batch.backend == "model":
+        return evaluate.OfModel(result.summary())
+    return evaluate.OfRuns(result, batch.backend)
+
+
+def refill(scorecard: Scorecard, every: Sequence[Batch], directory: Path) -> list[Row]:
+    """Judge what is there again, without making a run: the rows of batches whose runs are all there."""
+    put = []
+    for batch in every:
+        if batch.backend != "model" and missing(batch, directory):
+            continue
+        asked = cast("Plan", {**batch.plan, "runs": [*batch.runs]})
+        store = Store.create(directory, asked)
+        for one in rows(batch, Result(store, asked)):
+            scorecard.put(one)
+            put.append(one)
+    return put

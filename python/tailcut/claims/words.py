@@ -1,0 +1,87 @@
+"""Claims' numbers as text, the same in the terminal, on the page and in the documentation."""
+
+from collections.abc import Mapping
+
+from tailcut.claims.document import Claim
+from tailcut.claims.scorecard import Point, Row
+from tailcut.claims.verdict import Number, Target
+from tailcut.plan import Value, short_keys, written
+
+STALE = "of an older version"
+MINUS = "−"
+UNITS: Mapping[str, str] = {"fct": " ms", "job_time": " ms", "throughput": " Mbps"}
+IN_PERCENT = ("change", "contrast", "excess")
+
+
+def percent(claim: Claim) -> bool:
+    """Whether a claim's numbers are shares or changes, which people read in percent."""
+    measure, compare = claim.measure, claim.compare
+    if measure is None or compare is None:
+        return False
+    if compare.kind == "ratio":
+        return False
+    shares = measure.statistic.startswith("share") or measure.metric == "share_of_ideal"
+    return compare.kind in IN_PERCENT or (shares and measure.metric != "data_packets")
+
+
+def amount(claim: Claim, value: float) -> str:
+    """A number of a claim with its unit."""
+    measure, compare = claim.measure, claim.compare
+    if measure is None or compare is None:
+        return ""
+    if percent(claim):
+        digits = 0 if abs(value) >= 0.1 or value == 0 else 1 if abs(value) >= 0.01 else 2
+        sign = "+" if compare.kind in IN_PERCENT and value else ""
+        return f"{value * 100:{sign}.{digits}f} %".replace("-", MINUS)
+    if compare.kind == "ratio":
+        return f"{value:.3g} times"
+    if measure.metric == "series" and measure.name.endswith("_bps"):
+        return f"{value / 1e6:.4g} Mbps"
+    return f"{value:.4g}{UNITS.get(measure.metric, '')}".replace("-", MINUS)
+
+
+def number(claim: Claim, found: Number | None) -> str:
+    """A number with its interval."""
+    if found is None:
+        return "–"
+    text = amount(claim, found.value)
+    if found.low is None or found.high is None or found.low == found.high:
+        return text
+    return f"{text} ({amount(claim, found.low)} to {amount(claim, found.high)})"
+
+
+def target(claim: Claim) -> str:
+    """What the paper says, of all points."""
+    texts = [_target(claim, one) for one in claim.target]
+    return ", ".join(dict.fromkeys(texts))
+
+
+def _target(claim: Claim, one: Target) -> str:
+    if one.alike:
+        return f"alike, within {amount(claim, one.high or 0.0).lstrip('+')}"
+    if one.sign:
+        return "less" if one.low is None else "more"
+    if one.low is None or one.high is None:
+        end = one.high if one.low is None else one.low
+        return f"at {'most' if one.low is None else 'least'} {amount(claim, end or 0.0)}"
+    if one.low == one.high:
+        return amount(claim, one.low)
+    return f"{amount(claim, one.low)} to {amount(claim, one.high)}"
+
+
+def numbers(claim: Claim, row: Row) -> str:
+    """Our numbers at all points, in the order of the sweep."""
+    if len(row.points) == 1:
+        return number(claim, row.points[0].number)
+    return ", ".join("–" if one.number is None else amount(claim, one.number.value) for one in row.points)
+
+
+def place(point: Point) -> str:
+    """A point of the sweep in words."""
+    return at(point.at)
+
+
+def at(values: Mapping[str, Value]) -> str:
+    """Values of axes in words: ``load 0.4``."""
+    names = short_keys(values)
+    return ", ".join(f"{names[key]} {written(value)}" for key, value in values.items())

@@ -1,0 +1,107 @@
+"""Claims as their files state them."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from tailcut import ClaimsError, claims
+from tailcut.claims import document, make
+from tailcut.claims.document import STATED
+
+MINIMAL = """
+title = "A paper"
+source = "Somebody, 2014"
+
+[[claims]]
+id = "first"
+says = "It is faster."
+where = "figure 1"
+experiment = "fig1"
+measure = { metric = "fct", statistic = "p99" }
+compare = { kind = "change", scheme = "B", against = "A" }
+paper = { values = [-0.4] }
+"""
+
+
+def changed(old: str, new: str) -> str:
+    assert old in MINIMAL
+    return MINIMAL.replace(old, new)
+
+
+def test_a_claim_is_its_papers_and_stated_unless_it_says_otherwise() -> None:
+    (claim,) = document.read("paper", MINIMAL).claims
+    assert (claim.id, claim.paper, claim.experiment) == ("paper/first", "paper", "papers/paper/fig1")
+    assert (claim.readings, claim.backends) == ((STATED,), ("sim",))
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (changed('metric = "fct"', 'metric = "speed"'), "paper, first, measure: metric = 'speed' is none of fct"),
+        (changed('statistic = "p99"', 'statistic = "p95"'), "statistic = 'p95' is none of mean"),
+        (changed('kind = "change"', 'kind = "better"'), "paper, first, compare: kind = 'better' is none of value"),
+        (changed(', against = "A"', ""), "against, or against_at, says what it is compared with"),
+        (changed("values = [-0.4]", 'read = "printed"'), "says no value"),
+        (changed('where = "figure 1"', ""), "paper, first: where is missing"),
+        (changed('where = "figure 1"', "where = 1"), "where = 1 is of another type"),
+        (changed('where = "figure 1"', 'where = "figure 1"\nwhy = "no"'), "why: no such key"),
+        (changed('paper = {', 'readings = ["stated", "other"]\npaper = {'), "not so stated, other"),
+        (changed('experiment = "fig1"', ""), "paper, first: a claim without experiment says why"),
+        (MINIMAL + MINIMAL[MINIMAL.index("[[claims]]") :], "paper/first is there twice"),
+        ("title = ", "claims of paper: Invalid value"),
+    ],
+)  # fmt: skip
+def test_what_the_vocabulary_has_no_word_for_is_refused_by_place(text: str, said: str) -> None:
+    with pytest.raises(ClaimsError, match=re.escape(said)) as refused:
+        document.read("paper", text)
+    assert refused.value.code == "TC-K001"
+
+
+def test_a_sign_takes_no_tolerance_and_needs_no_size() -> None:
+    (claim,) = document.read("paper", changed("values = [-0.4]", 'sign = "less"')).claims
+    assert claim.target[0].accepted == (float("-inf"), 0.0)
+
+
+def test_readings_set_dotted_keys_however_they_are_nested() -> None:
+    text = MINIMAL.replace(
+        "[[claims]]", '[readings.slow]\nsays = "slow"\nset = { transport.min_rto = "200ms" }\n\n[[claims]]'
+    )
+    assert document.read("paper", text).readings["slow"].overrides == {"transport.min_rto": "200ms"}
+
+
+# --- those that come with Tailcut -----------------------------------------------------------------------------------
+
+PAPERS = claims.load()
+EVERY = [claim for paper in PAPERS.values() for claim in paper.claims]
+
+
+def test_all_five_papers_have_claims() -> None:
+    assert {name: len(paper.claims) >= 10 for name, paper in PAPERS.items()} == dict.fromkeys(
+        ["mmptcp", "repflow", "repnet", "rps", "tinyflow"], True
+    )
+
+
+@pytest.mark.parametrize("backend", ["sim", "model", "lab"])
+def test_every_claim_fits_its_experiment_under_each_of_its_readings(backend: str) -> None:
+    found = make.batches([*PAPERS.values()], EVERY, backend, ())
+    asked = {(claim.id, name) for claim in EVERY if backend in claim.backends for name in claim.readings}
+    assert {(claim.id, batch.reading.name) for batch in found for claim in batch.claims} == asked
+    assert all(batch.runs for batch in found)
+
+
+def test_every_claim_ends_its_sentence_and_says_where_the_paper_has_it() -> None:
+    assert [claim.id for claim in EVERY if not (claim.says.endswith(".") and claim.where)] == []
+
+
+def test_what_cannot_be_shown_says_why() -> None:
+    assert [claim.id for claim in EVERY if claim.experiment is None and not claim.because] == []
+
+
+def test_the_authors_own_numbers_are_named_as_their_files_are() -> None:
+    assert {claim.paper for claim in EVERY if claim.data} == {"repnet"}
+
+
+def test_tolerances_belong_to_no_claim() -> None:
+    files = Path(__file__).parents[2].glob("experiments/papers/*/claims.toml")
+    assert [file for file in files if "tolerance" in file.read_text()] == []

@@ -1,0 +1,79 @@
+"""Claims from the runs that they need: the small variants, all together in less than a minute."""
+
+from pathlib import Path
+
+import pytest
+
+import tailcut
+from tailcut import claims
+from tailcut.claims import Claim, Row, Scorecard, Verdict, make
+
+PAPERS = [*claims.load().values()]
+
+
+def of(*names: str) -> list[Claim]:
+    every = [claim for paper in PAPERS for claim in paper.claims]
+    return [claim for claim in every if not names or claim.paper in names or claim.id in names]
+
+
+def made(directory: Path, chosen: list[Claim], backend: str = "sim", *, small: bool = True) -> list[Row]:
+    found: list[Row] = []
+    for batch in make.batches(PAPERS, chosen, backend, small=small):
+        found += make.carry_out(batch, directory)
+    return found
+
+
+@pytest.mark.parametrize("paper", [paper.name for paper in PAPERS])
+def test_every_claim_of_a_paper_has_a_row_from_its_small_variant(paper: str, tmp_path: Path) -> None:
+    rows = made(tmp_path / "claims", of(paper))
+    assert {row.claim for row in rows} == {claim.id for claim in of(paper) if "sim" in claim.backends}
+    shown = [point.number for row in rows for point in row.points]
+    assert sum(number is not None for number in shown) > 0.8 * len(shown)
+
+
+def test_the_analysis_answers_without_runs_and_is_exact(tmp_path: Path) -> None:
+    rows = made(tmp_path / "claims", of("repflow/fig4", "repflow/fig6"), "model", small=False)
+    assert [row.verdict for row in rows] == [Verdict.REPRODUCED, Verdict.REPRODUCED]
+    assert [row.runs for row in rows] == [(), ()]
+
+
+@pytest.fixture
+def batch() -> make.Batch:
+    (found,) = make.batches(PAPERS, of("repnet/fig2-repflow", "repnet/fig2-alike"), small=True)
+    return found
+
+
+def test_only_the_runs_that_claims_need_are_made(tmp_path: Path) -> None:
+    (batch,) = make.batches(PAPERS, of("repnet/fig2-alike"), small=True)
+    [*make.carry_out(batch, tmp_path / "claims")]
+    assert len([*(tmp_path / "claims/runs").iterdir()]) == 2
+    assert len(batch.plan["runs"]) == 3
+
+
+def test_what_one_claim_has_made_another_uses(tmp_path: Path, batch: make.Batch) -> None:
+    one, *_ = make.batches(PAPERS, of("repnet/fig2-alike"), small=True)
+    [*make.carry_out(one, tmp_path / "claims")]
+    assert len(make.missing(batch, tmp_path / "claims")) == 1
+    assert make.expected_seconds([batch, batch], tmp_path / "claims") == pytest.approx(
+        make.expected_seconds([batch], tmp_path / "claims")
+    )
+
+
+def test_runs_that_are_there_are_judged_again_without_making_one(tmp_path: Path, batch: make.Batch) -> None:
+    rows = [*make.carry_out(batch, tmp_path / "claims")]
+    card = Scorecard()
+    make.refill(card, [batch, *make.batches(PAPERS, of("rps/fig5-after"), small=True)], tmp_path / "claims")
+    assert card.rows == sorted(rows, key=lambda row: row.key)
+
+
+def test_experiments_and_readings_share_one_directory(tmp_path: Path) -> None:
+    chosen = of("tinyflow/fig2-both-paths", "repnet/fig2-alike")
+    made(tmp_path / "claims", chosen)
+    made(tmp_path / "claims", chosen)
+    assert tailcut.open_results(tmp_path / "claims").plan["overrides"]["experiment"].startswith("papers/")
+
+
+def test_a_reading_is_another_run_of_the_same_experiment() -> None:
+    stated, other = make.batches(PAPERS, of("rps/fig5-after"), readings=())
+    assert [batch.reading.name for batch in (stated, other)] == ["stated", "threshold 30"]
+    assert not {run["id"] for run in stated.runs} & {run["id"] for run in other.runs}

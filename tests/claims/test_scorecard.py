@@ -1,0 +1,88 @@
+"""The scorecard: a file that survives, tells what is stale, and from which the verdicts follow."""
+
+import json
+from dataclasses import replace
+
+import pytest
+
+from tailcut import ClaimsError, _core, claims
+from tailcut.claims import Row, Scorecard, Verdict, verdict
+from tailcut.claims.scorecard import Point
+from tailcut.claims.verdict import Number
+
+PAPERS = claims.load()
+CLAIMS = {claim.id: claim for paper in PAPERS.values() for claim in paper.claims}
+CLAIM = CLAIMS["repflow/fig8-mean"]
+SHIPPED = Scorecard.shipped()
+
+
+def row(**changes: object) -> Row:
+    points = (Point({"traffic.load": 0.4}, Number(-0.27, -0.3, -0.24), Verdict.DIRECTION), Point({}, None, Verdict.NOT))
+    made = Row(CLAIM.id, "stated", "sim", points, Verdict.DIRECTION, _core.RESULTS, (1, 2), ("ab", "cd"))
+    return replace(made, **changes)  # type: ignore[arg-type]
+
+
+def test_what_is_written_is_read() -> None:
+    card = Scorecard([row(), row(reading="ns-3.10"), row(backend="model", seeds=(), runs=())])
+    assert Scorecard.parse(card.text()).rows == card.rows
+
+
+def test_a_row_is_one_line_so_that_a_change_shows_as_one() -> None:
+    before, after = (Scorecard([row(), row(backend="lab", results=of)]).text() for of in (1, 2))
+    assert sum(one != other for one, other in zip(before.splitlines(), after.splitlines(), strict=True)) == 1
+
+
+def test_a_later_row_takes_the_place_of_its_like() -> None:
+    card = Scorecard([row()])
+    card.put(row(verdict=Verdict.NOT))
+    assert [one.verdict for one in card.rows] == [Verdict.NOT]
+
+
+def test_rows_of_another_version_of_results_are_stale() -> None:
+    old = row(results=_core.RESULTS - 1)
+    assert Scorecard([old, row(backend="lab")]).stale == [old]
+
+
+def test_a_claim_is_judged_as_stated() -> None:
+    card = Scorecard([row(reading="ns-3.10", verdict=Verdict.REPRODUCED)])
+    assert card.verdict(CLAIM) is Verdict.ABSENT
+    card.put(row())
+    assert card.verdict(CLAIM) is Verdict.DIRECTION
+    assert card.verdict(CLAIMS["repflow/table1-consistent"]) is Verdict.CONTRADICTION
+    assert card.verdict(CLAIMS["repnet/fig10-overhead"]) is Verdict.CANNOT
+
+
+@pytest.mark.parametrize("text", ["", "[]", '{"format": 0, "rows": []}', '{"format": 1, "rows": [{"claim": "x"}]}'])
+def test_what_is_no_scorecard_is_refused(text: str) -> None:
+    with pytest.raises(ClaimsError, match="no scorecard of this version") as refused:
+        Scorecard.parse(text)
+    assert refused.value.code == "TC-K002"
+
+
+# --- the one that comes with Tailcut --------------------------------------------------------------------------------
+
+
+def test_every_row_is_of_a_claim_that_there_is() -> None:
+    rows = [row for row in SHIPPED.rows if not row.small]
+    known = [
+        row for row in rows
+        if row.claim in CLAIMS and row.reading in CLAIMS[row.claim].readings
+        and row.backend in CLAIMS[row.claim].backends
+    ]  # fmt: skip
+    assert SHIPPED.rows == known
+
+
+def test_verdicts_follow_from_the_numbers_and_the_rule() -> None:
+    for row in SHIPPED.rows:
+        claim = CLAIMS[row.claim]
+        targets = claim.target if len(claim.target) > 1 else claim.target * len(row.points)
+        of_points = [
+            Verdict.UNDECIDED if point.number is None else verdict.judge(point.number, target)
+            for point, target in zip(row.points, targets, strict=True)
+        ]
+        assert [point.verdict for point in row.points] == of_points, row.claim
+        assert row.verdict is verdict.over_points(of_points, most=claim.most), row.claim
+
+
+def test_it_is_written_as_it_would_be_written_again() -> None:
+    assert json.loads(SHIPPED.text())["rows"] == json.loads(_core.scorecard())["rows"]
