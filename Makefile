@@ -239,7 +239,8 @@ soak: build setup setup-repnet
 
 # What people install: a wheel, the source distribution and the npm tarball, in dist/; and the wheel tried without Rust.
 .PHONY: dist
-dist: packages setup-repnet
+dist: packages setup-repnet build
+	$(BIN)/tailcut claims --current
 	.ci/dist
 	.ci/check-dist
 

@@ -49,6 +49,11 @@ def test_stale_rows_are_said_to_be_so_and_counted(card: Path) -> None:
     assert "1 row is of an older version" in shown
 
 
+def test_what_is_stale_is_refused_where_it_would_be_shipped(card: Path, tmp_path: Path) -> None:
+    assert "TC-K004" in said("--current", "--scorecard", str(card))
+    assert said("--current", "--scorecard", str(tmp_path / "none.json")) == ""
+
+
 def test_another_reading_can_be_listed(card: Path) -> None:
     shown = said("--scorecard", str(card), "--reading", "96 KB a port")
     assert "repnet/fig5-repflow-mean −15 % +30 % (+20 % to +40 %) not" in shown

@@ -48,9 +48,26 @@ def claims(
         str | None,
         typer.Option(metavar="NAME", help="Under this reading; by default as stated.", show_default=False),
     ] = None,
+    current: Annotated[
+        bool,
+        typer.Option(
+            "--current", metavar="", help="Print nothing, and fail if rows are of an older version of results."
+        ),
+    ] = False,
 ) -> None:
     """List what the papers claim, and what came out of each claim."""
     if context.invoked_subcommand is not None:
+        return
+    if current:
+        from tailcut.errors import ClaimsError
+
+        stale = len(_card(scorecard).stale)
+        if stale:
+            raise ClaimsError(
+                "TC-K004",
+                f"{stale} rows of the scorecard are of an older version of results",
+                "make claims makes them again",
+            )
         return
     from tailcut.claims import load
     from tailcut.terminal import claims as view

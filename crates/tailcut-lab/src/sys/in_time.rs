@@ -247,7 +247,9 @@ mod tests {
         give_way(&mut program);
         let said = program.args(["-c", "chrt -p $$; nice"]).output().expect("it runs").stdout;
         let said = String::from_utf8(said).expect("it is text");
-        assert!(said.contains("SCHED_OTHER") && said.ends_with("10\n"), "{said}");
+        // Whoever runs the tests may be nicer already, and may not be allowed to be less so.
+        let nice: Option<i32> = said.lines().last().and_then(|line| line.parse().ok());
+        assert!(said.contains("SCHED_OTHER") && nice >= Some(10), "{said}");
     }
 
     #[test]
