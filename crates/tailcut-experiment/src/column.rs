@@ -6,6 +6,7 @@ use tailcut_net::measure::fair_shares::fair_shares;
 use tailcut_net::measure::records::{FlowRecord, JobRecord, TierRecord};
 use tailcut_net::measure::segments::{Histogram, Segments, Worst};
 use tailcut_net::topology::{Graph, HostId};
+use tailcut_net::traffic::Flow;
 
 use crate::config::Labels;
 use crate::file::Clock;
@@ -223,13 +224,13 @@ pub(crate) fn segment_columns(segments: &Segments, flows: &[FlowRecord]) -> Vec<
     ]
 }
 
-/// The throughput of long flows until `arrivals`: one row per flow, in the order of the flows. `payload_share` is the part of
-/// a full packet on the wire that is payload.
+/// The throughput of long flows until `arrivals`: one row per flow, in the order of the flows. `payload_share` returns the
+/// part of a flow's full packets on the wire that is payload.
 pub(crate) fn throughput_columns(
     flows: &[FlowRecord],
     graph: &Graph,
     arrivals: Time,
-    payload_share: f64,
+    payload_share: &dyn Fn(&Flow) -> f64,
     labels: &Labels,
 ) -> Vec<Column> {
     let long = |f: &&FlowRecord| f.flow.bytes > labels.short.0 && f.flow.start < arrivals;
@@ -243,10 +244,11 @@ pub(crate) fn throughput_columns(
     let staying: Vec<(HostId, HostId)> =
         flows.iter().filter(|f| stays(f)).map(|f| (f.flow.src, f.flow.dst)).collect();
     let mut shares = fair_shares(graph, &staying).into_iter();
-    let ideals =
-        flows
-            .iter()
-            .map(|f| if stays(f) { shares.next().map(|r| r * payload_share) } else { None });
+    let ideal = |f: &&FlowRecord| match stays(f) {
+        true => shares.next().map(|rate| rate * payload_share(&f.flow)),
+        false => None,
+    };
+    let ideals = flows.iter().map(ideal);
     vec![
         Column::all("id", Values::U64(flows.iter().map(|f| f.flow.id).collect())),
         Column::all("bytes", Values::U64(flows.iter().map(|f| f.flow.bytes).collect())),
@@ -287,7 +289,6 @@ pub(crate) fn tier_columns(tiers: &[TierRecord]) -> Vec<Column> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tailcut_net::traffic::Flow;
 
     fn flow(bytes: u64, fct_us: Option<u64>) -> FlowRecord {
         FlowRecord {

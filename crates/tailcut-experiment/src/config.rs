@@ -100,6 +100,7 @@ impl Config {
         let scheme = &self.scheme;
         let together = [
             ("measure", self.labels.check()),
+            ("measure", self.check_attribution()),
             ("series", self.check_samples()),
             ("queue", self.check_room()),
             ("switch", self.check_memory()),
@@ -113,6 +114,16 @@ impl Config {
             .chain(together)
             .filter_map(|(section, outcome)| Some((section, outcome.err()?)))
             .collect()
+    }
+
+    /// What an interface holds back waits for nobody, and no part counts that.
+    fn check_attribution(&self) -> Result<(), SpecError> {
+        if !self.labels.attribution || self.host.jitter == Time::ZERO {
+            return Ok(());
+        }
+        let message = "attribution has no part for what host.jitter holds back";
+        Err(SpecError::new("attribution-jitter", "attribution", message)
+            .hint("leave host.jitter out, or attribution"))
     }
 
     /// More samples than can be meant keep a run busy with nothing else.

@@ -5,12 +5,15 @@ use std::ops::ControlFlow;
 use tailcut_net::capture::{Capture, CaptureError, CaptureSpec, CaptureSummary};
 use tailcut_net::measure::attribution::Attribution;
 use tailcut_net::measure::paths::Paths;
-use tailcut_net::measure::records::{Counters, Outcome, Series};
+use tailcut_net::measure::records::{Counters, Outcome, Series, TierRecord};
 use tailcut_net::measure::segments::Segments;
 use tailcut_net::measure::Unobserved;
+use tailcut_net::network::full_packet;
 use tailcut_net::scenario::{Progress, Scenario};
 use tailcut_net::topology::Graph;
 use tailcut_net::traffic::demand::Demand;
+use tailcut_net::traffic::Flow;
+use tailcut_net::transport::TransportSpec;
 use tailcut_net::watch::Watch;
 use tailcut_net::{simulate_watched, SimError};
 
@@ -174,11 +177,10 @@ pub(crate) fn tables(
             match labels.throughput {
                 true => {
                     let arrivals = scenario.horizon.arrivals;
-                    let tcp = scenario.scheme.transport.segments();
-                    let headers =
-                        40 + if tcp.timestamps { 12 } else { 0 } + scenario.host.framing_overhead.0;
-                    let share = tcp.mss.0 as f64 / (tcp.mss.0 + headers) as f64;
-                    throughput_columns(&outcome.flows, &scenario.graph, arrivals, share, labels)
+                    let shares = payload_shares(scenario);
+                    let transport = &scenario.scheme.transport;
+                    let share = |flow: &Flow| shares[transport.carrier_of(flow, scenario.seed)];
+                    throughput_columns(&outcome.flows, &scenario.graph, arrivals, &share, labels)
                 }
                 false => vec![],
             },
@@ -193,6 +195,15 @@ pub(crate) fn tables(
     }
 }
 
+/// The part of a full packet on the wire that is payload, for each transport that carries flows.
+fn payload_shares(scenario: &Scenario) -> Vec<f64> {
+    let share = |carrier: &TransportSpec| {
+        let tcp = carrier.segments();
+        tcp.mss.0 as f64 / full_packet(&tcp, &scenario.host) as f64
+    };
+    scenario.scheme.transport.carriers().into_iter().map(share).collect()
+}
+
 /// The scenario of a run: its network built and its flows generated.
 ///
 /// # Errors
@@ -205,7 +216,7 @@ pub fn to_scenario(plan: &RunPlan, read_table: &ReadTable) -> Result<Scenario, R
     }
     let files = PlannedFiles { plan, read_table };
     let graph = plan.config.graph(&files)?;
-    let Demand { flows, jobs } = plan.config.demand(&graph, plan.seed, &files)?;
+    let Demand { flows, jobs, .. } = plan.config.demand(&graph, plan.seed, &files)?;
     let (seed, instants) = (plan.seed, labels.instants.unwrap_or(0));
     Ok(Scenario {
         graph,
@@ -245,7 +256,10 @@ fn facts(config: &Config, graph: &Graph, outcome: &Outcome) -> Vec<(&'static str
     let offered: u64 = total(&mut outcome.flows.iter().map(|f| f.flow.bytes));
     let delivered: u64 = total(&mut outcome.flows.iter().map(|f| f.delivered_in_arrivals));
     let finished = || outcome.flows.iter().filter(|f| f.fct.is_some());
-    let host_links = outcome.tiers.iter().find(|t| t.up && graph.tiers.first() == Some(&t.tier));
+    // Files of graphs may put the links of hosts into any tiers.
+    let host_links: u32 = outcome.tiers.iter().map(|tier| tier.host_links).sum();
+    let busy = |tier: &TierRecord| tier.host_utilisation * f64::from(tier.host_links);
+    let carried = outcome.tiers.iter().map(busy).sum::<f64>() / f64::from(host_links.max(1));
     vec![
         ("flows", outcome.flows.len() as f64),
         ("unfinished_flows", (outcome.flows.len() - finished().count()) as f64),
@@ -254,7 +268,7 @@ fn facts(config: &Config, graph: &Graph, outcome: &Outcome) -> Vec<(&'static str
         // Application bytes over what all host links can send while flows arrive.
         ("offered_load", offered as f64 / (capacity * window)),
         // The part of that time during which they did send: headers, replicas and retransmissions included.
-        ("carried_load", host_links.map_or(0.0, |t| t.mean_utilisation)),
+        ("carried_load", carried),
         // What of it reached applications, each byte once: in order, by the end of the arrivals.
         ("delivered_bytes", delivered as f64),
         ("goodput", delivered as f64 / (capacity * window)),

@@ -131,11 +131,14 @@ pub fn explain(
         Err(SimError::Interrupted) if !until.interrupted => {}
         Err(error) => return Err(error.into()),
     }
-    let segment = scenario.scheme.transport.segments().mss.0;
+    let transport = &scenario.scheme.transport;
+    let carriers = transport.carriers();
     let mut told = vec![];
     for story in stories.told() {
         let record = until.records.iter().find(|record| record.flow.id == story.flow);
         let record = record.ok_or(RunError::UnknownFlow(story.flow))?;
+        let carrier = carriers[transport.carrier_of(&record.flow, scenario.seed)];
+        let segment = carrier.segments().mss.0;
         told.push(told_flow(&scenario.graph, segment, record, until.left_at, story));
     }
     Ok(Told { links: links(&scenario.graph), flows: told })

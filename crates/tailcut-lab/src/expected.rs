@@ -76,7 +76,8 @@ fn rates(scenario: &Scenario) -> BTreeMap<NodeId, Rate> {
 
 /// What a flow takes, with its copy if it has one.
 fn work(scenario: &Scenario, flow: &Flow) -> Work {
-    let tcp = scenario.scheme.transport.segments();
+    let transport = &scenario.scheme.transport;
+    let tcp = transport.carriers()[transport.carrier_of(flow, scenario.seed)].segments();
     let packets = flow.bytes.div_ceil(tcp.mss.0) as f64;
     let around = full_packet(&tcp, &scenario.host) - tcp.mss.0;
     let carriage = scenario.scheme.replicate.policy().carriage(flow.bytes);

@@ -6,6 +6,7 @@
 use std::path::Path;
 
 use serde::Serialize;
+use tailcut_engine::Time;
 use tailcut_experiment::{no_tables, to_scenario, RunPlan};
 use tailcut_net::scenario::{Scenario, Scheme};
 
@@ -191,6 +192,9 @@ pub fn check_run(
     checked.busiest = expected::busiest(&scenario);
     checked.done("lab.fabric", format!("{}: {}", fabric.name(), fabric.about()));
     checked.done("horizon", "a second of it takes a second");
+    if scenario.host.jitter > Time::ZERO {
+        checked.fatal("host.jitter", "real hosts have their own: leave it out");
+    }
     checked.done("measure", "by the simulator's code, of what hosts and fabric tell");
     let labels = &plan.config.labels;
     let asked = [

@@ -10,7 +10,7 @@
 mod clocking;
 mod faults;
 
-use tailcut_engine::{Rate, Time};
+use tailcut_engine::{Rate, Stream, Time};
 
 pub use self::clocking::Clocking;
 use self::faults::Faults;
@@ -102,6 +102,15 @@ struct Cold {
     started: u32,
     /// What has happened to the link; none on most links.
     faults: Option<Box<Faults>>,
+    /// How long packets are held back before they are sent, where they are.
+    jitter: Option<Box<Jitter>>,
+}
+
+/// Even draws below a time.
+#[derive(Debug, Clone)]
+struct Jitter {
+    below: u64,
+    stream: Stream,
 }
 
 /// A full Ethernet frame with preamble and gap: what an idle RED queue counts its idleness in.
@@ -142,6 +151,7 @@ impl Port {
             wraps: 0,
             started: 0,
             faults: None,
+            jitter: None,
         };
         let mut port = Port {
             busy_until: 0,
@@ -165,6 +175,12 @@ impl Port {
         Port { far_end, ..self }
     }
 
+    /// Each packet begins so much later at most than it could, drawn from `stream`.
+    pub(crate) fn hold_back(&mut self, at_most: Time, stream: Stream) {
+        self.cold.jitter = Some(Box::new(Jitter { below: at_most.0, stream }));
+        self.pay_attention();
+    }
+
     /// The node that it leads to.
     #[inline]
     pub(crate) fn far_end(&self) -> NodeId {
@@ -179,7 +195,8 @@ impl Port {
             Limit::AtMost(Amount::Bytes(_)) => 0,
         };
         let from = limit.min(self.cold.max_queue);
-        let troubled = self.cold.faults.as_ref().is_some_and(|f| f.matter());
+        let troubled = self.cold.jitter.is_some()
+            || self.cold.faults.as_ref().is_some_and(|faults| faults.matter());
         self.attention = match self.cold.discipline.acts_from() {
             Some(acts) if !troubled => from.min(acts).saturating_add(1),
             _ => 0,
@@ -199,7 +216,6 @@ impl Port {
     #[inline(always)]
     pub fn offer(&mut self, now: Time, mut packet: Packet) -> Offer {
         let now = now.0;
-        let start = self.busy_until.max(now);
         if self.held >= self.attention {
             match self.admit(now, &mut packet) {
                 Admission::Accepted => {}
@@ -210,6 +226,7 @@ impl Port {
                 Admission::Dead => return Offer::Lost,
             }
         }
+        let start = self.busy_until.max(now);
         // Behind millions of packets on the slowest link it is after the end of any run.
         self.busy_until = start.saturating_add(self.transmission(packet.wire_bytes));
         let arrival = self.busy_until.saturating_add(self.propagation);
@@ -283,6 +300,9 @@ impl Port {
         if busy && waiting >= self.cold.max_queue {
             self.cold.max_queue = waiting + 1;
             self.pay_attention();
+        }
+        if let Some(jitter) = &mut self.cold.jitter {
+            self.busy_until = self.busy_until.max(now + jitter.stream.below(jitter.below));
         }
         Admission::Accepted
     }

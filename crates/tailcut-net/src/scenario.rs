@@ -57,6 +57,7 @@ impl Scenario {
             balance: self.scheme.balance.clone(),
             switch: self.switch.clone(),
             nic_queue: self.host.nic_queue,
+            jitter: self.host.jitter,
             full_packet: sizes.data(segments.mss.0).into(),
             faults: self.faults.clone(),
             seed: self.seed,

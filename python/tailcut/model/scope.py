@@ -94,6 +94,8 @@ def simplifications(config: Config) -> list[Gap]:
         gaps.append(Gap("switch.shared_buffer", "the analysis has infinite queues that share nothing"))
     if config["host"]["nic_queue"] != "unlimited":
         gaps.append(Gap("host.nic_queue", "the analysis has no queue in hosts, and loses nothing there"))
+    if not _is_zero(config["host"]["jitter"]):
+        gaps.append(Gap("host.jitter", "the analysis has hosts that hold nothing back"))
     gaps.append(
         Gap("horizon", "the analysis is of the steady state: no empty network to begin with, no unfinished flows")
     )

@@ -58,7 +58,11 @@ impl Loader<'_> {
                         }
                     },
                 };
-                if let Err(error) = config.scheme.transport.check_flow(workload.largest_flow()) {
+                if let Err(error) = config
+                    .scheme
+                    .transport
+                    .check_flows(&|above, up_to| workload.largest_flow(above, up_to))
+                {
                     problems.push(unrealisable(&combination.tree, "transport", &error));
                     break;
                 }
@@ -74,7 +78,7 @@ impl Loader<'_> {
                     seed,
                     config: config.clone(),
                     files,
-                    facts: workload.facts(config),
+                    facts: workload.facts(config, seed),
                 });
             }
         }

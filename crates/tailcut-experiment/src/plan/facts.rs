@@ -9,6 +9,7 @@ use tailcut_net::topology::{Graph, PortId, RouteError, Routes};
 use tailcut_net::traffic::demand::Demand;
 use tailcut_net::traffic::offered::offered;
 use tailcut_net::traffic::Flow;
+use tailcut_net::transport::tcp::TcpSpec;
 
 use super::notes;
 use crate::sections::Config;
@@ -147,9 +148,10 @@ impl Workload {
         }
     }
 
-    /// Bytes of the largest flow.
-    pub fn largest_flow(&self) -> u64 {
-        self.flows.iter().map(|flow| flow.bytes).max().unwrap_or(0)
+    /// Returns the bytes of the largest flow of more than `above` and up to `up_to`.
+    pub fn largest_flow(&self, above: u64, up_to: u64) -> Option<u64> {
+        let sizes = self.flows.iter().map(|flow| flow.bytes);
+        sizes.filter(|&bytes| bytes > above && bytes <= up_to).max()
     }
 
     /// Whether there is a flow with this identifier.
@@ -157,9 +159,11 @@ impl Workload {
         self.flows.iter().any(|flow| flow.id == id)
     }
 
-    /// What to expect when `config`'s scheme carries these flows.
-    pub fn facts(&self, config: &Config) -> Facts {
-        let tcp = config.scheme.transport.segments();
+    /// What to expect when `config`'s scheme carries these flows in a run with this seed.
+    pub fn facts(&self, config: &Config, seed: u64) -> Facts {
+        let transport = &config.scheme.transport;
+        let carriers: Vec<TcpSpec> =
+            transport.carriers().iter().map(|carrier| carrier.segments()).collect();
         let policy = config.scheme.replicate.policy();
         // SYN, SYN-ACK and ACK; and the FIN's answer. A connection that loses costs a SYN, its answer and a reset.
         const SETUP: f64 = 3.0;
@@ -168,6 +172,7 @@ impl Workload {
         let carried = self.carriable_bytes as f64 / self.offered_bytes.max(1) as f64;
         let (mut packets, mut packet_hops) = (0.0, 0.0);
         for (flow, &hops) in self.flows.iter().zip(&self.hops) {
+            let tcp = &carriers[transport.carrier_of(flow, seed)];
             let data = (flow.bytes as f64 * carried / tcp.mss.0 as f64).ceil();
             let once = data + (data / f64::from(tcp.ack_every)).ceil() + SETUP + CLOSE;
             let carriage = policy.carriage(flow.bytes);
@@ -196,10 +201,17 @@ impl Workload {
                 config,
                 &self.network.graph,
                 &self.flows,
+                seed,
             ),
             demand: self.demand,
             draws: notes::draws(config, &self.network.graph, self.flows_with_choice > 0),
-            notes: notes::notes(config, &self.network.graph, &self.network.routes, self.round_trip),
+            notes: notes::notes(
+                config,
+                &self.network.graph,
+                &self.network.routes,
+                self.round_trip,
+                self.flows_with_choice > 0,
+            ),
             routing: notes::routing(config),
         }
     }

@@ -1,8 +1,13 @@
 //! What a run needs of memory at its peak, measured by what it allocates (`tests/memory.rs`).
 
+use std::sync::Arc;
+
 use tailcut_engine::Time;
 use tailcut_net::topology::Graph;
 use tailcut_net::traffic::Flow;
+use tailcut_net::transport::spread::Spread;
+use tailcut_net::transport::tcp::TcpSpec;
+use tailcut_net::transport::TransportSpec;
 
 use crate::sections::Config;
 
@@ -28,8 +33,8 @@ const SATURATED: f64 = 0.95;
 /// At so many instants between the first start and the last the open flows are counted.
 const LOOKS: u64 = 32;
 
-/// Estimated bytes of a run of `flows`, in order of start, on `graph`.
-pub(super) fn estimate(config: &Config, graph: &Graph, flows: &[Flow]) -> u64 {
+/// Estimated bytes of a run of `flows`, in order of start, on `graph` with this seed.
+pub(super) fn estimate(config: &Config, graph: &Graph, flows: &[Flow], seed: u64) -> u64 {
     let links = graph.links.len() as u64;
     let tables = config.scheme.balance.state_bytes(graph);
     let [link, flow, ..] = attributed(config);
@@ -37,7 +42,7 @@ pub(super) fn estimate(config: &Config, graph: &Graph, flows: &[Flow]) -> u64 {
     let samples = u64::from(config.labels.instants.unwrap_or(0)) * 2 * links * PER_SAMPLE;
     let paths = if samples > 0 { PER_PATH * flows.len() as u64 } else { 0 };
     let fixed = fixed.saturating_add(samples).saturating_add(paths);
-    fixed.saturating_add(tables).saturating_add(most_open(config, graph, flows))
+    fixed.saturating_add(tables).saturating_add(most_open(config, graph, flows, seed))
 }
 
 /// What attribution holds beside the rest, if it is asked for.
@@ -51,22 +56,31 @@ fn attributed(config: &Config) -> [u64; 4] {
     [link + queues, flow, connection, segment]
 }
 
+/// A transport that carries flows.
+struct Carrier {
+    tcp: TcpSpec,
+    spread: Option<Arc<dyn Spread>>,
+}
+
 /// What carries a flow, at the most.
 struct Carried {
     connections: u64,
     /// Bytes that all of them may have in flight.
     window: u64,
+    /// Bytes of a segment.
+    mss: u64,
     /// Bytes that the sender's link carries for it.
     on_wire: u64,
 }
 
-fn carried(config: &Config, flow: &Flow) -> Carried {
+/// What a transport needs for a flow.
+fn carried(config: &Config, carrier: &Carrier, flow: &Flow) -> Carried {
     /// SYN, ACK and the like.
     const CONTROL: u64 = 3;
-    let tcp = config.scheme.transport.segments();
+    let Carrier { tcp, spread } = carrier;
     let headers = 40 + config.host.framing_overhead.0;
     let segments = flow.bytes.div_ceil(tcp.mss.0);
-    let (connections, window) = match config.scheme.transport.spread() {
+    let (connections, window) = match spread {
         // It is over before the others are opened.
         Some(spread) if segments <= spread.alone() => (1, spread.receive_window().0),
         Some(spread) => (u64::from(spread.subflows()), spread.receive_window().0),
@@ -77,15 +91,19 @@ fn carried(config: &Config, flow: &Flow) -> Carried {
     Carried {
         connections: connections * copies,
         window: window.min(flow.bytes).saturating_mul(copies),
+        mss: tcp.mss.0,
         on_wire: data.saturating_add(connections * CONTROL * headers).saturating_mul(copies),
     }
 }
 
 /// What the open flows hold when they hold most, if each takes as long as on a link that all share alike.
-fn most_open(config: &Config, graph: &Graph, flows: &[Flow]) -> u64 {
-    let mss = config.scheme.transport.segments().mss.0;
+fn most_open(config: &Config, graph: &Graph, flows: &[Flow], seed: u64) -> u64 {
+    let transport = &config.scheme.transport;
+    let carrier = |one: &TransportSpec| Carrier { tcp: one.segments(), spread: one.spread() };
+    let carriers: Vec<Carrier> = transport.carriers().into_iter().map(carrier).collect();
+    let of = |flow: &Flow| &carriers[transport.carrier_of(flow, seed)];
     let rates = graph.host_rates();
-    let carried: Vec<Carried> = flows.iter().map(|flow| carried(config, flow)).collect();
+    let carried: Vec<Carried> = flows.iter().map(|flow| carried(config, of(flow), flow)).collect();
     let capacity: f64 = rates.iter().map(|rate| rate.0 as f64 / 8.0).sum();
     let offered: f64 = carried.iter().map(|carried| carried.on_wire as f64).sum();
     let load = offered / (capacity * config.horizon.arrivals.as_secs_f64()).max(1.0);
@@ -102,7 +120,7 @@ fn most_open(config: &Config, graph: &Graph, flows: &[Flow]) -> u64 {
         let rate = rates[flow.src.index()].min(rates[flow.dst.index()]);
         let alone = rate.transmission_time(carried.on_wire.min(u64::from(u32::MAX)));
         let takes = if load > 1.0 { Time::NEVER.0 as f64 } else { alone.0 as f64 / free };
-        let segments = (carried.window / mss).saturating_add(1);
+        let segments = (carried.window / carried.mss).saturating_add(1);
         let bytes = (carried.connections * (PER_CONNECTION + connection))
             .saturating_add(segments.saturating_mul(PER_SEGMENT + segment));
         let from = (flow.start.0 - first).div_ceil(step);

@@ -5,17 +5,36 @@ use tailcut_net::faults::Incident;
 use tailcut_net::queue::QueueSpec;
 use tailcut_net::scenario::Scheme;
 use tailcut_net::topology::{Graph, PortId, Routes};
-use tailcut_net::transport::tcp::CongestionSpec;
+use tailcut_net::transport::tcp::{CongestionSpec, ReorderingSpec};
 use tailcut_net::transport::TransportSpec;
 
 use crate::sections::Config;
 
 /// Sentences on one configuration and its network, where `round_trip` is that of a SYN over the longest path of a flow.
-pub fn notes(config: &Config, graph: &Graph, routes: &Routes, round_trip: Time) -> Vec<String> {
-    [unread(graph), shares(config, graph, routes), first_timeout(config, round_trip)]
+/// `choice`: some flows have several paths.
+pub fn notes(
+    config: &Config,
+    graph: &Graph,
+    routes: &Routes,
+    round_trip: Time,
+    choice: bool,
+) -> Vec<String> {
+    let timeout = first_timeout(config, round_trip);
+    [unread(graph), shares(config, graph, routes), timeout, standing_window(config, choice)]
         .into_iter()
         .flatten()
         .collect()
+}
+
+/// A window that does not grow while packets overtake each other, where they do so all the time.
+fn standing_window(config: &Config, choice: bool) -> Option<String> {
+    let ncr =
+        |carrier: &&TransportSpec| matches!(carrier.segments().reordering, ReorderingSpec::Ncr(_));
+    let stands = config.scheme.transport.carriers().iter().any(ncr);
+    if !stands || !choice || config.scheme.balance.keeps_paths() {
+        return None;
+    }
+    Some("With reordering.kind = \"ncr\" the window stays where it was when reordering began, for as long as packets overtake each other all the time (RFC 4653, steps T.2 and T.3): they do on several paths. reordering.kind = \"adaptive\" or \"rack\" goes on growing.".into())
 }
 
 /// Whether the seed decides anything but the flows, some of which may have a choice of paths.
@@ -71,11 +90,11 @@ fn shares(config: &Config, graph: &Graph, routes: &Routes) -> Option<String> {
 
 /// A first timeout that a handshake meets although nothing is lost.
 fn first_timeout(config: &Config, round_trip: Time) -> Option<String> {
-    let transport = &config.scheme.transport;
-    if matches!(transport, TransportSpec::Pfabric(_) | TransportSpec::Ndp(_)) {
-        return None;
-    }
-    let first = transport.segments().initial_rto;
+    let shakes_hands = |carrier: &&TransportSpec| {
+        !matches!(carrier, TransportSpec::Pfabric(_) | TransportSpec::Ndp(_))
+    };
+    let carriers = config.scheme.transport.carriers().into_iter().filter(shakes_hands);
+    let first = carriers.map(|carrier| carrier.segments().initial_rto).min()?;
     if first >= Time(3 * round_trip.0) {
         return None;
     }

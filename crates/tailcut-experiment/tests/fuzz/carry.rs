@@ -52,6 +52,7 @@ pub fn carry_out(text: &str, events_of_long_runs: u64) -> Result<Ending, String>
         events if events > most_events => ControlFlow::Break(()),
         _ => ControlFlow::Continue(()),
     });
+    // The run itself has held the books of each port (the simulator's `network/books.rs`).
     let counters = match outcome {
         Ok(outcome) => outcome.counters,
         Err(RunError::Interrupted) if long => return Ok(Ending::Long),

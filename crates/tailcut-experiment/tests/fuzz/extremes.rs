@@ -9,14 +9,26 @@ use tailcut_experiment::schema;
 use crate::fuzz::carry::{carry_out, Ending};
 
 pub const TIMES: &[&str] =
-    &["0s", "1ps", "1us", "10s", "86400s", "999999s", "1000000s", "18446744s"];
+    &["0s", "1ps", "1us", "1s", "10s", "86400s", "999999s", "1000000s", "18446744s"];
 pub const RATES: &[&str] = &["0bps", "1bps", "1kbps", "99999Gbps", "100Tbps", "18446744Tbps"];
-pub const BYTES: &[&str] =
-    &["0B", "1B", "64000B", "65536B", "4294967296B", "7000GB", "1000000GB", "18446744073GB"];
+/// The largest window there may be (2^20 segments of 64,000 B) and the largest flow are among them.
+pub const BYTES: &[&str] = &[
+    "0B",
+    "1B",
+    "64000B",
+    "65536B",
+    "4294967296B",
+    "67108864000B",
+    "3000GB",
+    "7000GB",
+    "1000000GB",
+    "18446744073GB",
+];
 pub const AMOUNTS: &[&str] = &[
     "0packets",
     "1packet",
     "65536packets",
+    "1048576packets",
     "4294967295packets",
     "4294967296packets",
     "0B",

@@ -33,6 +33,11 @@ impl Control for Dctcp {
     }
     fn check(&self, spec: &CongestionSpec, here: &Here) -> Option<Found> {
         let CongestionSpec::Dctcp(spec) = spec else { return None };
+        if spec.grows_under_echoes {
+            return Some(Found::fatal(
+                "the windows of kernels do not grow while congestion is echoed: leave grows_under_echoes out",
+            ));
+        }
         if *spec == DctcpSpec::default() && here.offered {
             return Some(Found::near(
                 "route attribute congctl dctcp, with ECN; marks are those of the plan's queue, and what is lost halves the window as reno's",
@@ -71,6 +76,12 @@ mod tests {
         assert_eq!(missing.answer, Answer::Fatal);
         assert!(missing.text.contains("nothing is compiled"), "{}", missing.text);
         assert!(missing.text.contains("modprobe tcp_dctcp"), "{}", missing.text);
+    }
+
+    #[test]
+    fn windows_of_kernels_do_not_grow_under_echoes() {
+        let grows = json!({ "kind": "dctcp", "grows_under_echoes": true });
+        assert_eq!(told(&grows, true, true).answer, Answer::Fatal);
     }
 
     #[test]

@@ -50,6 +50,8 @@ pub struct Engine<'a> {
     packet_hops: u64,
     dropped: u64,
     lost: u64,
+    /// Routes have changed since the last sample.
+    rerouted: bool,
 }
 
 impl<'a> Engine<'a> {
@@ -70,6 +72,7 @@ impl<'a> Engine<'a> {
             packet_hops: 0,
             dropped: 0,
             lost: 0,
+            rerouted: false,
             fabric,
         };
         engine.expect_incident();
@@ -100,6 +103,9 @@ impl<'a> Engine<'a> {
 
     /// Takes samples of links at `at`, once everything that is due by then has been done.
     pub fn sample(&mut self, at: Time, sampler: &mut Sampler) {
+        if std::mem::take(&mut self.rerouted) {
+            sampler.reroute(self.graph, self.fabric.routes());
+        }
         self.now = self.now.max(at);
         sampler.sample_links(at, &mut self.fabric);
     }
@@ -186,6 +192,7 @@ impl<'a> Engine<'a> {
                 Consequence::Arrives { port, at } => self.expect(ARRIVES, port, at),
                 Consequence::Idle { port, at } => self.expect(IDLE, port, at),
                 Consequence::Changed { .. } => {}
+                Consequence::Rerouted => self.rerouted = true,
             }
         }
         self.expect_incident();

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use tailcut_engine::Bytes;
+use tailcut_engine::{Bytes, Time};
 
 use super::audit::Audit;
 use super::{BalanceSpec, Balancer, EdgeOnly, Fork, Hop, Layout, Pick, Stamp, Strategy};
@@ -180,6 +180,12 @@ impl Pick for Mixture {
     }
     fn pass(&mut self, hop: Hop<'_>, packet: &Packet, stamp: &mut Stamp) {
         self.balancers[self.of_switch[hop.switch.index()] as usize].pass(hop, packet, stamp);
+    }
+    fn sees_all(&self) -> bool {
+        self.balancers.iter().any(Pick::sees_all)
+    }
+    fn see(&mut self, now: Time, switch: SwitchId, packet: &Packet) {
+        self.balancers[self.of_switch[switch.index()] as usize].see(now, switch, packet);
     }
     fn reroute(&mut self, graph: &Graph, routes: &Routes) {
         self.balancers.iter_mut().for_each(|balancer| balancer.reroute(graph, routes));

@@ -160,6 +160,12 @@ pub(crate) trait Pick {
     }
     /// A packet passes a switch; its port was picked before, where there were several.
     fn pass(&mut self, _: Hop<'_>, _: &Packet, _: &mut Stamp) {}
+    /// It is told of packets that have one port alone, too ([`Pick::see`]).
+    fn sees_all(&self) -> bool {
+        false
+    }
+    /// A packet leaves a switch by the only port that leads to its host.
+    fn see(&mut self, _now: Time, _switch: SwitchId, _packet: &Packet) {}
     /// Routing has settled on other routes, which switches go by from now on. Those that a run begins with are in its [`Layout`].
     fn reroute(&mut self, _: &Graph, _: &Routes) {}
 }
@@ -185,6 +191,12 @@ impl<P: Pick> Pick for Box<P> {
     }
     fn pass(&mut self, hop: Hop<'_>, packet: &Packet, stamp: &mut Stamp) {
         P::pass(self, hop, packet, stamp);
+    }
+    fn sees_all(&self) -> bool {
+        P::sees_all(self)
+    }
+    fn see(&mut self, now: Time, switch: SwitchId, packet: &Packet) {
+        P::see(self, now, switch, packet);
     }
     fn reroute(&mut self, graph: &Graph, routes: &Routes) {
         P::reroute(self, graph, routes);
@@ -281,6 +293,12 @@ macro_rules! strategies {
             }
             fn pass(&mut self, hop: Hop<'_>, packet: &Packet, stamp: &mut Stamp) {
                 match self { $(Balancer::$name(state) => state.pass(hop, packet, stamp),)* }
+            }
+            fn sees_all(&self) -> bool {
+                match self { $(Balancer::$name(state) => state.sees_all(),)* }
+            }
+            fn see(&mut self, now: Time, switch: SwitchId, packet: &Packet) {
+                match self { $(Balancer::$name(state) => state.see(now, switch, packet),)* }
             }
             fn reroute(&mut self, graph: &Graph, routes: &Routes) {
                 match self { $(Balancer::$name(state) => state.reroute(graph, routes),)* }

@@ -7,8 +7,9 @@ use serde::{Deserialize, Serialize};
 use tailcut_engine::random::mix;
 
 use super::{Fork, Layout, Pick, Strategy};
+use crate::component::SpecError;
 use crate::packet::Packet;
-use crate::topology::{HostId, SwitchId};
+use crate::topology::{Graph, HostId, SwitchId};
 
 /// Round robin has no parameters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -17,9 +18,36 @@ pub struct RoundRobin {}
 
 impl Strategy for RoundRobin {
     type State = Turns;
+
+    /// The table must fit into memory.
+    fn check_on(&self, graph: &Graph) -> Result<(), SpecError> {
+        let turns = turns(graph);
+        if turns <= MOST_TURNS {
+            return Ok(());
+        }
+        let message = format!(
+            "{turns} turns, one for each of {} switches and {} hosts: at most {MOST_TURNS}",
+            graph.switches, graph.hosts
+        );
+        Err(SpecError::new("round-robin-table", "kind", message)
+            .hint("take kind = \"spray\", which keeps nothing, or a smaller network"))
+    }
+
+    fn state_bytes(&self, graph: &Graph) -> u64 {
+        turns(graph) * size_of::<u16>() as u64
+    }
+
     fn state(&self, layout: Layout<'_>) -> Turns {
         Turns::new(layout.graph.switches, layout.graph.hosts, layout.seed)
     }
+}
+
+/// As many turns take a gigabyte.
+const MOST_TURNS: u64 = 1 << 29;
+
+/// How many turns the switches of a network remember: one for each switch and host.
+fn turns(graph: &Graph) -> u64 {
+    u64::from(graph.switches) * u64::from(graph.hosts)
 }
 
 /// The next port of each (switch, host).
@@ -56,6 +84,16 @@ impl Turns {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_table_that_would_fill_the_memory_is_refused_and_others_are_counted() {
+        let graph = |hosts, switches| Graph { hosts, switches, ..Graph::default() };
+        let spec = RoundRobin {};
+        let largest = graph(65_536, 8_192);
+        assert_eq!((spec.check_on(&largest), spec.state_bytes(&largest)), (Ok(()), 1 << 30));
+        let refused = spec.check_on(&graph(65_536, 8_193)).expect_err("it is too large");
+        assert_eq!((refused.code, refused.field.as_str()), ("round-robin-table", "kind"));
+    }
 
     #[test]
     fn packets_to_one_host_visit_every_port_before_returning() {

@@ -151,6 +151,8 @@ pub enum Consequence {
         /// Its propagation delay.
         propagation: Time,
     },
+    /// Switches go by other routes ([`Fabric::routes`]).
+    Rerouted,
 }
 
 impl Fabric {
@@ -171,6 +173,7 @@ impl Fabric {
         }
         if learned {
             self.reconverge(graph)?;
+            consequences.push(Consequence::Rerouted);
         }
         Ok(consequences)
     }

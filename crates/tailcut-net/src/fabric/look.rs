@@ -68,6 +68,12 @@ impl Fabric {
         counters
     }
 
+    /// Packets that wait at a port, are being sent or are on its link.
+    pub(crate) fn inside(&self, port: PortId) -> u64 {
+        let waiting = self.scheduled.waiting(port).unwrap_or(0);
+        u64::from(self.ports[port.index()].held()) + u64::from(waiting)
+    }
+
     /// The packets in queues and on links.
     pub fn packets(&self) -> impl Iterator<Item = Packet> + '_ {
         let mut waiting = vec![];

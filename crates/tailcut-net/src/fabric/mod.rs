@@ -144,6 +144,8 @@ pub struct Fabric {
     /// Whether `stamps` are there: beside what every packet asks for.
     stamped: bool,
     keeps_paths: bool,
+    /// Whether the balancer is told of packets that have one port alone.
+    sees_all: bool,
     /// What waits at the ports where the order is decided at departure.
     scheduled: Scheduled,
     hosts: u32,
@@ -272,7 +274,12 @@ impl Fabric {
         packet: &mut Packet,
     ) -> PortId {
         match self.routes.candidates(switch, packet.key.dst()) {
-            [only] => *only,
+            [only] => {
+                if self.sees_all {
+                    self.balancer.see(now, switch, packet);
+                }
+                *only
+            }
             many => {
                 let queues = &Waiting::at(&self.ports, &self.scheduled);
                 let choices = many.len() as u32;

@@ -1,5 +1,7 @@
 //! What a fabric is made of, and how it is put together.
 
+use tailcut_engine::{Stream, Time};
+
 use super::flow_control::Stops;
 use super::incidents::Incidents;
 use super::marks::Marks;
@@ -30,6 +32,8 @@ pub struct Parts<'a> {
     pub switch: SwitchSpec,
     /// What may wait in the interface of a host.
     pub nic_queue: Limit,
+    /// For how long at most the interface of a host holds a packet back.
+    pub jitter: Time,
     /// Bytes of a full data packet on the wire.
     pub full_packet: u64,
     /// What fails when.
@@ -47,6 +51,7 @@ impl<'a> Parts<'a> {
             balance: BalanceSpec::default(),
             switch: SwitchSpec::default(),
             nic_queue: HostSpec::default().nic_queue,
+            jitter: Time::ZERO,
             full_packet: FULL_PACKET.into(),
             faults: FaultsSpec::default(),
             seed: 0,
@@ -99,7 +104,11 @@ impl Fabric {
                 } else if let Some(scheduler) = queue.scheduler(&at) {
                     scheduled.place(number, scheduler);
                 }
-                let port = Port::with_discipline(link.rate, link.propagation, limit, discipline);
+                let mut port =
+                    Port::with_discipline(link.rate, link.propagation, limit, discipline);
+                if host && parts.jitter > Time::ZERO {
+                    port.hold_back(parts.jitter, Stream::new(*seed, u64::from(from.0), "jitter"));
+                }
                 ports.push(port.leading_to(to));
             }
         }
@@ -124,6 +133,7 @@ impl Fabric {
             keeps_paths: balance.keeps_paths(),
             scheduled,
             hosts: graph.hosts,
+            sees_all: balancer.sees_all(),
             marks: Marks::new(queue, balancer.large()),
             balancer,
             pools,

@@ -140,7 +140,8 @@ impl Fabric {
         if !waits {
             return match displaced.last() {
                 Some(header) if header.is_returned() => Offered::Returned,
-                _ => Offered::Dropped,
+                None => Offered::Dropped,
+                Some(other) => panic!("{other:?} makes way for a packet that is dropped"),
             };
         }
         Offered::Waits(first.then(|| self.ports[port.index()].busy_until().max(now)))

@@ -153,7 +153,7 @@ impl Driver {
                 }
                 Consequence::Arrives { port, at } => self.put_off(at, Kind::Arrival, port),
                 Consequence::Idle { port, at } => self.put_off(at, Kind::Idle, port),
-                Consequence::Changed { .. } => {}
+                Consequence::Changed { .. } | Consequence::Rerouted => {}
             }
         }
         if let Some(at) = self.fabric.next_incident() {

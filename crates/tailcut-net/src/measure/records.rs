@@ -68,6 +68,10 @@ pub struct TierRecord {
     pub max_utilisation: f64,
     /// Most packets ever waiting at one port.
     pub max_queue: u32,
+    /// Those of the links by which hosts send.
+    pub host_links: u32,
+    /// The mean over these of the fraction of the arrivals window during which the link transmitted.
+    pub host_utilisation: f64,
 }
 
 /// Totals of a run.

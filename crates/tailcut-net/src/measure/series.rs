@@ -122,6 +122,8 @@ struct FlowSeries {
 /// The shortest paths between two hosts. There may be very many, so that none is walked: they are what leads on from
 /// switch to switch.
 struct PathSeries {
+    from: HostId,
+    to: HostId,
     /// The switches of the paths, each after those that it leads to: its ports, and the place of the next switch in this
     /// list; none at the last one. Without the sending host's own port, which all paths share.
     switches: Vec<Vec<(PortId, Option<usize>)>>,
@@ -129,13 +131,9 @@ struct PathSeries {
 }
 
 impl PathSeries {
-    fn new(
-        graph: &Graph,
-        routes: &Routes,
-        from: HostId,
-        to: HostId,
-        differential: Series,
-    ) -> PathSeries {
+    /// Goes by these routes from now on.
+    fn reroute(&mut self, graph: &Graph, routes: &Routes) {
+        let (from, to) = (self.from, self.to);
         let mut place = BTreeMap::new();
         let mut switches = vec![];
         let mut open = vec![routes.edge(from)];
@@ -157,7 +155,7 @@ impl PathSeries {
                 }
             }
         }
-        PathSeries { switches, differential }
+        self.switches = switches;
     }
 
     /// The longest sum of queues along a path less the shortest.
@@ -218,7 +216,9 @@ impl Sampler {
         for name in &spec.differentials {
             let (from, to) = find_hosts(graph, name)?;
             let differential = series(format!("paths {name} queue_differential_packets"));
-            differentials.push(PathSeries::new(graph, routes, from, to, differential));
+            let mut paths = PathSeries { from, to, switches: vec![], differential };
+            paths.reroute(graph, routes);
+            differentials.push(paths);
         }
         let flows = spec.flows.iter().map(|&id| {
             let flow = FlowSeries {
@@ -235,6 +235,13 @@ impl Sampler {
             differentials,
             flows: flows.collect(),
         })
+    }
+
+    /// Takes the paths between hosts from these routes from now on: routing has settled on them.
+    pub fn reroute(&mut self, graph: &Graph, routes: &Routes) {
+        for pair in &mut self.differentials {
+            pair.reroute(graph, routes);
+        }
     }
 
     /// Time between samples, or none when nothing is asked for.

@@ -8,7 +8,6 @@ use crate::fabric::{Fabric, FabricError};
 use crate::packet::{FlowKey, FIRST_SOURCE_PORT, SERVICE_PORT, SOURCE_PORTS};
 use crate::scenario::Scenario;
 use crate::traffic::Flow;
-use crate::transport::TransportSpec;
 
 /// The source port of a subflow, which gives it a path of its own; other connections have that of the first.
 pub(super) fn source_port(flow: u64, subflow: u8) -> u16 {
@@ -83,10 +82,7 @@ impl<'a> Foresight<'a> {
 
     /// The transport that carries a flow.
     pub fn profile(&self, flow: &Flow) -> ProfileId {
-        ProfileId::at(match &self.scenario.scheme.transport {
-            TransportSpec::Mixed(mixed) => mixed.choose(flow, self.scenario.seed),
-            _ => 0,
-        })
+        ProfileId::at(self.scenario.scheme.transport.carrier_of(flow, self.scenario.seed))
     }
 }
 

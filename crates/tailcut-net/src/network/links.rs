@@ -18,8 +18,14 @@ impl<O: Observer> Network<'_, O> {
         }
         self.tally.note_hop();
         match self.fabric.forward(self.clock.now(), port, &mut packet) {
-            Place::Switch { egress, .. } => self.transmit(egress, Some(port), packet),
-            Place::Host(host) => self.deliver(host, packet),
+            Place::Switch { egress, .. } => {
+                self.tally.books.count(port, |fates| &mut fates.passed);
+                self.transmit(egress, Some(port), packet);
+            }
+            Place::Host(host) => {
+                self.tally.books.count(port, |fates| &mut fates.passed);
+                self.deliver(host, packet);
+            }
             Place::Lost => {
                 self.end(&packet);
                 self.lose_packet(port, packet, Loss::Corrupted);
@@ -30,6 +36,7 @@ impl<O: Observer> Network<'_, O> {
     /// A packet is at the near end of a link: it came by the link `ingress`, or is its host's own.
     #[inline]
     pub(super) fn transmit(&mut self, port: PortId, ingress: Option<PortId>, packet: Packet) {
+        self.tally.books.count(port, |fates| &mut fates.offered);
         // Asked first, so that what few fabrics need stays out of the way of all others.
         if self.fabric.is_plain() {
             let offered = self.fabric.offer(self.clock.now(), port, ingress, packet);
@@ -168,6 +175,7 @@ impl<O: Observer> Network<'_, O> {
                         observer.link_retimed(now, port, &departures);
                     });
                 }
+                Consequence::Rerouted => self.tally.reroute(&self.scenario.graph, &self.fabric),
             }
         }
         self.expect_frames();

@@ -1,6 +1,7 @@
 //! The machinery: ports joined by switches, hosts with connections, one agenda.
 
 mod alone;
+mod books;
 mod carry;
 mod clock;
 mod endpoints;

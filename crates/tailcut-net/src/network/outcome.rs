@@ -32,11 +32,13 @@ impl<O: Observer> Network<'_, O> {
             "options belong to packets in flight"
         );
         let instants = self.tally.take_instants();
+        let books = std::mem::take(&mut self.tally.books);
         let (mut counters, busy, series, observer) = self.tally.finish();
         self.flows.sum_up(&mut counters);
         counters.further = further;
         counters.in_flight = self.fabric.packets().count() as u64;
         counters.end = self.clock.now();
+        books.check(&self.fabric, &counters);
         let (graph, arrivals) = (&self.scenario.graph, self.scenario.horizon.arrivals);
         let outcome = Outcome {
             flows: {
@@ -89,9 +91,11 @@ pub fn tier_records(
                 mean_utilisation: 0.0,
                 max_utilisation: 0.0,
                 max_queue: 0,
+                host_links: 0,
+                host_utilisation: 0.0,
             };
             let links = graph.links.iter().enumerate().filter(|(_, l)| usize::from(l.tier) == tier);
-            for (index, _) in links {
+            for (index, link) in links {
                 let port = PortId::of(index)[usize::from(!up)];
                 let counters = counters(port);
                 let utilisation = busy[port.index()].0 as f64 / window;
@@ -102,8 +106,13 @@ pub fn tier_records(
                 record.mean_utilisation += utilisation;
                 record.max_utilisation = record.max_utilisation.max(utilisation);
                 record.max_queue = record.max_queue.max(counters.max_queue);
+                if graph.host(if up { link.a } else { link.b }).is_some() {
+                    record.host_links += 1;
+                    record.host_utilisation += utilisation;
+                }
             }
             record.mean_utilisation /= f64::from(record.links.max(1));
+            record.host_utilisation /= f64::from(record.host_links.max(1));
             records.push(record);
         }
     }

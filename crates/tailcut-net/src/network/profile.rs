@@ -96,31 +96,22 @@ impl Profile {
     pub fn shape(&self) -> Shape {
         let Profile { tcp, sizes, kind, .. } = self;
         let mss = tcp.mss.0;
-        let probes = tcp.reordering.probes();
         let mut shape = Shape {
             mss,
             header: sizes.bare(),
             ack: sizes.bare(),
             syn: sizes.syn(),
             handshake: kind.shakes_hands(),
-            // A probe of the tail leaves whatever the window says, one at a time.
-            initial_window: (tcp.initial_window.in_bytes(mss) + if probes { mss } else { 0 })
+            initial_window: tcp
+                .initial_window
+                .in_bytes(mss)
                 .max(u64::from(tcp.congestion.least_window()) * mss),
             ssthresh: match tcp.initial_ssthresh {
-                Limit::AtMost(amount) if tcp.congestion.heeds_threshold() && !probes => {
-                    amount.in_bytes(mss)
-                }
+                Limit::AtMost(amount) if tcp.congestion.heeds_threshold() => amount.in_bytes(mss),
                 _ => u64::MAX,
             },
             receive_window: tcp.receive_window.0,
-            // A lower bound: no ACK is ever later than that.
-            ack_every: match tcp.quick_acks == 0
-                && tcp.congestion.grows_by_acks()
-                && !tcp.grows_by_delivery()
-            {
-                true => tcp.ack_every,
-                false => 1,
-            },
+            probes: tcp.reordering.probes(),
             acks_each: tcp.ack_every == 1,
             subflows: None,
         };
@@ -151,10 +142,7 @@ pub(super) fn profiles(scenario: &Scenario) -> Vec<Profile> {
         let spreads = matches!(kind, Kind::Spread(_));
         Profile { sizes, spreads, tcp, kind }
     };
-    match &scenario.scheme.transport {
-        TransportSpec::Mixed(mixed) => mixed.parts.iter().map(|p| one(&p.transport)).collect(),
-        transport => vec![one(transport)],
-    }
+    scenario.scheme.transport.carriers().into_iter().map(one).collect()
 }
 
 #[cfg(test)]
@@ -214,36 +202,27 @@ mod tests {
     fn the_shape_of_plain_tcp_is_what_its_parameters_say() {
         let Shape { mss, handshake, initial_window, ssthresh, .. } = shape(TcpSpec::default());
         assert_eq!((mss, handshake, initial_window, ssthresh), (1_460, true, 12_000, u64::MAX));
-        let Shape { receive_window, ack_every, acks_each, subflows, .. } =
-            shape(TcpSpec::default());
-        assert_eq!((receive_window, ack_every, acks_each, subflows), (64_000, 1, true, None));
+        let Shape { receive_window, acks_each, probes, subflows, .. } = shape(TcpSpec::default());
+        assert_eq!((receive_window, acks_each, probes, subflows), (64_000, true, false, None));
     }
 
     #[test]
-    fn a_threshold_bounds_growth_unless_the_tail_is_probed() {
+    fn a_threshold_bounds_growth() {
         let initial_ssthresh = Limit::AtMost(Amount::Packets(20));
         let bounded = TcpSpec { initial_ssthresh, ..TcpSpec::default() };
         assert_eq!(shape(bounded.clone()).ssthresh, 29_200);
         let reordering = crate::transport::tcp::ReorderingSpec::of(Hosts::Linux);
         let probing = shape(TcpSpec { reordering, ..bounded });
-        assert_eq!(probing.ssthresh, u64::MAX);
-        assert_eq!(probing.initial_window, 12_000 + 1_460, "a probe leaves besides");
+        assert_eq!(
+            (probing.ssthresh, probing.initial_window, probing.probes),
+            (29_200, 12_000, true)
+        );
     }
 
     #[test]
-    fn acknowledgements_are_as_late_as_every_one_of_them_is() {
-        let delayed = TcpSpec { ack_every: 2, ..TcpSpec::default() };
-        let late = shape(delayed.clone());
-        assert_eq!((late.ack_every, late.acks_each), (2, false));
-        let at_first_at_once = shape(TcpSpec { quick_acks: 16, ..delayed });
-        assert_eq!((at_first_at_once.ack_every, at_first_at_once.acks_each), (1, false));
-    }
-
-    #[test]
-    fn a_window_that_grows_by_delivery_is_slowed_by_no_late_acknowledgement() {
-        let window_growth = crate::transport::tcp::WindowGrowth::Delivered;
-        let by_delivery = shape(TcpSpec { ack_every: 2, window_growth, ..TcpSpec::default() });
-        assert_eq!((by_delivery.ack_every, by_delivery.acks_each), (1, false));
+    fn acknowledgements_are_taken_to_come_at_once() {
+        let delayed = shape(TcpSpec { ack_every: 2, ..TcpSpec::default() });
+        assert_eq!(delayed, Shape { acks_each: false, ..shape(TcpSpec::default()) });
     }
 
     #[test]

@@ -2,18 +2,20 @@
 
 use tailcut_engine::{Rate, Time};
 
+use super::books::Books;
 use crate::fabric::Fabric;
 use crate::measure::instants::Instants;
 use crate::measure::records::{Counters, PortSamples, Series};
 use crate::measure::series::{Sampler, UnknownPlace};
 use crate::measure::{Loss, Observer, PacketView, SenderView};
 use crate::scenario::Scenario;
-use crate::topology::{HostId, PortId};
+use crate::topology::{Graph, HostId, PortId};
 use crate::transport::tcp::Sender;
 
 /// Counts, samples and shows. What an observer sees is only prepared when there is one.
 pub(super) struct Tally<O: Observer> {
     counters: Counters,
+    pub books: Books,
     sampler: Sampler,
     instants: Option<Instants>,
     /// Busy time of every port within the arrivals window, once that has ended.
@@ -30,7 +32,8 @@ impl<O: Observer> Tally<O> {
         let sampler = Sampler::new(&scenario.series, &scenario.graph, fabric.routes())?;
         let instants = (scenario.instants > 0)
             .then(|| Instants::new(scenario.instants, scenario.horizon.arrivals, fabric.ports()));
-        Ok(Tally { counters: Counters::default(), sampler, instants, busy: None, observer })
+        let (counters, books) = (Counters::default(), Books::new(fabric.ports()));
+        Ok(Tally { counters, books, sampler, instants, busy: None, observer })
     }
 
     /// An event is handled; so many are by now.
@@ -72,6 +75,7 @@ impl<O: Observer> Tally<O> {
     /// A packet found no room at a port, or made way in it.
     pub fn note_dropped(&mut self, now: Time, port: PortId, view: impl FnOnce() -> PacketView) {
         self.counters.dropped += 1;
+        self.books.count(port, |fates| &mut fates.dropped);
         if O::ACTIVE {
             self.observer.dropped(now, port, &view());
         }
@@ -79,6 +83,7 @@ impl<O: Observer> Tally<O> {
 
     /// A packet found no room at a port even for its header, which goes back.
     pub fn note_returned(&mut self, now: Time, port: PortId, view: impl FnOnce() -> PacketView) {
+        self.books.count(port, |fates| &mut fates.returned);
         if O::ACTIVE {
             self.observer.returned(now, port, &view());
         }
@@ -93,6 +98,7 @@ impl<O: Observer> Tally<O> {
         view: impl FnOnce() -> PacketView,
     ) {
         self.counters.lost_on_links += 1;
+        self.books.count(port, |fates| &mut fates.lost);
         if O::ACTIVE {
             self.observer.lost(now, port, loss, &view());
         }
@@ -125,6 +131,11 @@ impl<O: Observer> Tally<O> {
             let (departs, view) = seen();
             self.observer.link_sends(now, port, departs, &view);
         }
+    }
+
+    /// Routing has settled on other routes.
+    pub fn reroute(&mut self, graph: &Graph, fabric: &Fabric) {
+        self.sampler.reroute(graph, fabric.routes());
     }
 
     /// Tells an observer who follows packets and causes.

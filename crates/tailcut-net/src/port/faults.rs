@@ -6,7 +6,8 @@
 use tailcut_engine::{Rate, Stream, Time};
 
 use super::{Clocking, Port};
-use crate::packet::Packet;
+use crate::packet::{Flags, Packet};
+use crate::queue::Admit;
 
 /// What faults have made of a link.
 #[derive(Debug, Clone)]
@@ -74,8 +75,20 @@ impl Port {
         faults.lost += lost.len() as u64;
         (faults.spent, faults.bytes_before) = (busy.0, bytes);
         faults.down = true;
+        self.tell_discipline(now.0);
         self.pay_attention();
         lost
+    }
+
+    /// Tells the discipline when the marked packets leave that the link has not sent by now.
+    fn tell_discipline(&mut self, now: u64) {
+        if self.cold.discipline.counts_marked(true) {
+            let mut marked =
+                self.latest().filter(|(packet, _)| packet.flags.has(Flags::LOST_PATHS));
+            let leave = marked.next().map(|(_, at)| at.0).filter(|&at| at > now);
+            drop(marked);
+            self.cold.discipline.link_changed(now, leave);
+        }
     }
 
     /// The link is up again, idle and empty.
@@ -131,6 +144,7 @@ impl Port {
                 (departs + propagation.0).max(now);
         }
         self.busy_until = retiming.free.map_or(self.busy_until, |free| free.0);
+        self.tell_discipline(now);
         let spent = busy + self.busy_until.saturating_sub(now);
         let faults = self.faults();
         (faults.spent, faults.bytes_before) = (spent, bytes);

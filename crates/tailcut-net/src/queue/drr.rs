@@ -80,6 +80,26 @@ struct Line {
     deficit: u64,
 }
 
+/// What would remain of a line from whose end packets are taken.
+struct Remaining<'a> {
+    packets: std::collections::vec_deque::Iter<'a, Packet>,
+    bytes: u64,
+}
+
+impl<'a> Remaining<'a> {
+    /// All of it.
+    fn of(line: &'a Line) -> Remaining<'a> {
+        Remaining { packets: line.packets.iter(), bytes: line.bytes }
+    }
+
+    /// Takes the last packet and returns its bytes.
+    fn pop(&mut self) -> u64 {
+        let size = self.packets.next_back().map_or(0, |packet| u64::from(packet.wire_bytes));
+        self.bytes -= size;
+        size
+    }
+}
+
 /// What waits at one port.
 #[derive(Debug, Clone)]
 pub(crate) struct Lines {
@@ -112,15 +132,35 @@ impl Lines {
         }
     }
 
-    /// The flow with the most bytes, an arriving packet counted; of several another than the arriving one, and of
-    /// those the one whose turn is last.
-    fn longest_line(&self, arriving: &Packet) -> u64 {
+    /// Returns the lines that lose their last packets to an arriving one, in order, one entry per packet; none where its own
+    /// line would be the longest before there is room. Nobody loses a packet to one that is dropped.
+    fn victims(&self, arriving: &Packet) -> Option<Vec<u64>> {
+        let (mut packets, mut bytes) = (self.packets as usize, self.bytes);
+        let mut victims = vec![];
+        let mut left: BTreeMap<u64, Remaining<'_>> = BTreeMap::new();
+        while !fits(self.limit, packets, bytes, arriving.wire_bytes) {
+            let flow = self.longest_line(arriving, &left)?;
+            let whole = || Remaining::of(self.lines.get(&flow).expect("it is the longest line"));
+            let size = left.entry(flow).or_insert_with(whole).pop();
+            (packets, bytes) = (packets - 1, bytes - size);
+            victims.push(flow);
+        }
+        Some(victims)
+    }
+
+    /// Returns the flow with the most bytes, an arriving packet counted; of several another than the arriving one, and of
+    /// those the one whose turn is last. None where it is the arriving packet's. `left` has what remains of lines that
+    /// have lost packets.
+    fn longest_line(&self, arriving: &Packet, left: &BTreeMap<u64, Remaining<'_>>) -> Option<u64> {
         let own = arriving.key.0;
-        let waits = |flow: u64| self.lines.get(&flow).map_or(0, |line| line.bytes);
-        let mut longest = (waits(own) + u64::from(arriving.wire_bytes), own);
+        let waits = |flow: u64| match left.get(&flow) {
+            Some(remaining) => remaining.bytes,
+            None => self.lines.get(&flow).map_or(0, |line| line.bytes),
+        };
+        let mut longest = (waits(own) + u64::from(arriving.wire_bytes), None);
         for &flow in self.turns.iter().filter(|&&flow| flow != own) {
             if waits(flow) >= longest.0 {
-                longest = (waits(flow), flow);
+                longest = (waits(flow), Some(flow));
             }
         }
         longest.1
@@ -154,13 +194,13 @@ impl Schedule for Lines {
     const KEEPS: bool = true;
 
     fn offer(&mut self, _: Time, packet: Packet, displaced: &mut Vec<Packet>) -> bool {
-        while !fits(self.limit, self.packets as usize, self.bytes, packet.wire_bytes) {
-            self.drops += 1;
-            let longest = self.longest_line(&packet);
-            if longest == packet.key.0 {
+        if !fits(self.limit, self.packets as usize, self.bytes, packet.wire_bytes) {
+            let Some(victims) = self.victims(&packet) else {
+                self.drops += 1;
                 return false;
-            }
-            displaced.push(self.steal(longest));
+            };
+            self.drops += victims.len() as u64;
+            displaced.extend(victims.into_iter().map(|flow| self.steal(flow)));
         }
         let line = self.lines.entry(packet.key.0).or_default();
         if line.packets.is_empty() {
@@ -292,6 +332,28 @@ mod tests {
         offer(&mut queue, packet(1, 0, 1_000));
         assert_eq!(offer(&mut queue, packet(2, 0, 100)), [packet(1, 0, 1_000)]);
         assert_eq!(order(&mut queue), [(2, 0)]);
+    }
+
+    #[test]
+    fn nobody_loses_a_packet_to_one_that_is_dropped_all_the_same() {
+        let mut queue = lines("4700B");
+        offer(&mut queue, packet(1, 0, 1_538));
+        for seq in 0..37 {
+            offer(&mut queue, packet(2, seq, 84));
+        }
+        assert_eq!(offer(&mut queue, packet(1, 1, 1_538)), [packet(1, 1, 1_538)]);
+        assert_eq!((queue.len(), queue.drops()), (38, 1));
+    }
+
+    #[test]
+    fn a_large_packet_takes_the_room_of_several_small_ones() {
+        let mut queue = lines("1000B");
+        for seq in 0..4 {
+            offer(&mut queue, packet(1, seq, 150));
+            offer(&mut queue, packet(2, seq, 100));
+        }
+        let lost = [packet(1, 3, 150), packet(1, 2, 150), packet(2, 3, 100)];
+        assert_eq!(offer(&mut queue, packet(3, 0, 400)), lost);
     }
 
     #[test]

@@ -171,6 +171,9 @@ impl Admit for EarlyState {
     fn turned_away(&mut self, arrival: &Arrival) {
         self.admit(arrival);
     }
+
+    /// Idle time is counted by the port.
+    fn link_changed(&mut self, _: u64, _: Option<u64>) {}
 }
 
 #[cfg(test)]

@@ -165,6 +165,8 @@ impl Admit for Threshold {
     }
 
     fn turned_away(&mut self, _: &Arrival) {}
+
+    fn link_changed(&mut self, _: u64, _: Option<u64>) {}
 }
 
 #[cfg(test)]

@@ -114,6 +114,9 @@ pub(crate) trait Admit {
     fn admit(&mut self, arrival: &Arrival) -> Verdict;
     /// A packet came for which there is no room: it is dropped, whatever is said of it.
     fn turned_away(&mut self, arrival: &Arrival);
+    /// The link has gone down or changed its rate at `now`. `marked_leave` is when the last bit of the marked packets that
+    /// the port still has to send leaves now; none if there are none.
+    fn link_changed(&mut self, now: u64, marked_leave: Option<u64>);
 }
 
 /// Packets without data that found no room.
@@ -130,7 +133,8 @@ pub(crate) trait Schedule {
     /// Whether there are such queues at all.
     const KEEPS: bool;
     /// Lets a packet wait, as it is or changed; false if it does not. Packets that are dropped for it go to `displaced`, and
-    /// headers that go back to their senders, its own among them ([`Packet::returned`]).
+    /// headers that go back to their senders, its own among them ([`Packet::returned`]). For a packet that is dropped
+    /// itself no other one is.
     fn offer(&mut self, now: Time, packet: Packet, displaced: &mut Vec<Packet>) -> bool;
     /// Takes the packet to be sent next.
     fn pop(&mut self, now: Time) -> Option<Packet>;
@@ -165,6 +169,9 @@ impl<A: Admit> Admit for Box<A> {
     }
     fn turned_away(&mut self, arrival: &Arrival) {
         A::turned_away(self, arrival);
+    }
+    fn link_changed(&mut self, now: u64, marked_leave: Option<u64>) {
+        A::link_changed(self, now, marked_leave);
     }
 }
 
@@ -218,6 +225,9 @@ impl Admit for Never {
         match *self {}
     }
     fn turned_away(&mut self, _: &Arrival) {
+        match *self {}
+    }
+    fn link_changed(&mut self, _: u64, _: Option<u64>) {
         match *self {}
     }
 }

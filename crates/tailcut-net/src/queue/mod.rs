@@ -189,6 +189,12 @@ macro_rules! queues {
                     $(Discipline::$name(state) => state.turned_away(arrival),)*
                 }
             }
+            fn link_changed(&mut self, now: u64, marked_leave: Option<u64>) {
+                match self {
+                    Discipline::Plain => {}
+                    $(Discipline::$name(state) => state.link_changed(now, marked_leave),)*
+                }
+            }
         }
 
         impl Schedule for Scheduler {

@@ -104,7 +104,7 @@ pub(crate) struct SelectiveState {
     early: EarlyState,
     /// The limit of each of two queues.
     each: Option<Limit>,
-    /// When the last marked packet has left.
+    /// When the last marked packet leaves, or left.
     last_leaves: u64,
 }
 
@@ -162,6 +162,12 @@ impl Admit for SelectiveState {
     fn turned_away(&mut self, arrival: &Arrival) {
         if arrival.marked {
             self.early(arrival);
+        }
+    }
+
+    fn link_changed(&mut self, now: u64, marked_leave: Option<u64>) {
+        if self.last_leaves > now {
+            self.last_leaves = marked_leave.unwrap_or(now);
         }
     }
 }

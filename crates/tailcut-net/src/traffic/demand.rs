@@ -4,6 +4,8 @@
 //! whom, and what each of them waits for. Only the times at which waiting flows start depend on the scheme, so that schemes
 //! are compared on the same flows, one by one.
 
+use std::collections::BTreeSet;
+
 use tailcut_engine::Time;
 
 use super::{Flow, FlowIndex};
@@ -96,11 +98,13 @@ pub struct Demand {
     pub flows: Vec<Flow>,
     /// What they wait for.
     pub jobs: Jobs,
+    /// Whether the identifier of each flow is its own, given by a trace; none at all when no flow has one.
+    pub(super) named: Vec<bool>,
 }
 
 impl From<Vec<Flow>> for Demand {
     fn from(flows: Vec<Flow>) -> Demand {
-        Demand { flows, jobs: Jobs::default() }
+        Demand { flows, ..Demand::default() }
     }
 }
 
@@ -143,6 +147,11 @@ impl Demand {
             }));
             self.jobs.rules.resize(self.flows.len() + other.flows.len(), FREE);
         }
+        if !(self.named.is_empty() && other.named.is_empty()) {
+            self.named.resize(self.flows.len(), false);
+            self.named.extend(other.named);
+            self.named.resize(self.flows.len() + other.flows.len(), false);
+        }
         self.flows.extend(other.flows);
         self.jobs.kinds.extend(other.jobs.kinds);
         self.jobs.pools.extend(other.jobs.pools);
@@ -156,28 +165,29 @@ impl Demand {
         }));
     }
 
-    /// Puts the flows that wait for nothing first, by start (ties as generated), and numbers all flows from 0.
+    /// Puts the flows that wait for nothing first, by start (ties as generated), and numbers the flows: from 0, without the
+    /// identifiers that some have of their own.
     pub(super) fn numbered(mut self) -> Demand {
-        if self.jobs.is_empty() {
-            self.flows.sort_by_key(|flow| flow.start);
-        } else {
+        let mut waits = vec![false; self.flows.len()];
+        if !self.jobs.is_empty() {
             self.jobs.rules.resize(self.flows.len(), FREE);
-            let mut waits: Vec<bool> = self.jobs.rules.iter().map(|r| r.pool != NONE).collect();
+            waits = self.jobs.rules.iter().map(|r| r.pool != NONE).collect();
             for edge in &self.jobs.edges {
                 if let Waiting::Flow(to) = edge.to {
                     waits[to.index()] = true;
                 }
             }
-            let mut order: Vec<usize> = (0..self.flows.len()).collect();
-            order.sort_by_key(|&at| {
-                let waits = waits[at];
-                (waits, if waits { Time::ZERO } else { self.flows[at].start })
-            });
+        }
+        let mut order: Vec<usize> = (0..self.flows.len()).collect();
+        order.sort_by_key(|&at| {
+            let waits = waits[at];
+            (waits, if waits { Time::ZERO } else { self.flows[at].start })
+        });
+        if !self.jobs.is_empty() {
             let mut place = vec![FlowIndex::at(0); order.len()];
             for (new, &old) in order.iter().enumerate() {
                 place[old] = FlowIndex::at(new);
             }
-            self.flows = order.iter().map(|&at| self.flows[at]).collect();
             self.jobs.rules = order.iter().map(|&at| self.jobs.rules[at]).collect();
             for edge in &mut self.jobs.edges {
                 edge.from = place[edge.from.index()];
@@ -187,9 +197,20 @@ impl Demand {
             }
             self.jobs.listed = waits.iter().filter(|waits| !**waits).count();
         }
-        for (id, flow) in self.flows.iter_mut().enumerate() {
-            flow.id = id as u64;
-        }
+        self.flows = order.iter().map(|&at| self.flows[at]).collect();
+        self.named.resize(order.len(), false);
+        self.named = order.iter().map(|&at| self.named[at]).collect();
+        self.number();
         self
+    }
+
+    /// Numbers the flows that have no identifier of their own, in their order.
+    fn number(&mut self) {
+        let named = self.flows.iter().zip(&self.named).filter(|(_, named)| **named);
+        let taken: BTreeSet<u64> = named.map(|(flow, _)| flow.id).collect();
+        let mut free = (0..).filter(|id| !taken.contains(id));
+        for (flow, _) in self.flows.iter_mut().zip(&self.named).filter(|(_, named)| !**named) {
+            flow.id = free.next().expect("there are more numbers than flows");
+        }
     }
 }

@@ -11,6 +11,7 @@ use super::{Pattern, Setting, TrafficError, TrafficSpec};
 #[serde(deny_unknown_fields)]
 pub struct Mix {
     /// The patterns. Each draws from streams of its own: another part added at the end leaves the others as they are.
+    /// Flows to which a trace gives an `id` keep it; the others are numbered from 0, in order of start, without those.
     pub parts: Vec<TrafficSpec>,
 }
 
@@ -37,13 +38,22 @@ impl Mix {
                 })?;
             demand.append(of_part);
         }
-        Ok(demand)
+        let demand = demand.numbered();
+        let mut ids: Vec<u64> = demand.flows.iter().map(|flow| flow.id).collect();
+        ids.sort_unstable();
+        match ids.windows(2).find(|two| two[0] == two[1]) {
+            None => Ok(demand),
+            Some(two) => {
+                let message = format!("two traces of the mix have a flow with id {}", two[0]);
+                Err(TrafficError::new("trace-id", "parts", message).hint("ids tell flows apart"))
+            }
+        }
     }
 }
 
 impl Pattern for Mix {
     fn demand(&self, setting: &Setting) -> Result<Demand, TrafficError> {
-        self.draw(setting).map(Demand::numbered)
+        self.draw(setting)
     }
     fn sized_by(&self) -> &'static str {
         "parts"

@@ -10,7 +10,7 @@ use tailcut_engine::{Bytes, Time};
 
 use self::columns::Column;
 use super::demand::Demand;
-use super::{number, Flow, Pattern, Setting, TrafficError};
+use super::{numbered, Flow, Pattern, Setting, TrafficError};
 use crate::topology::HostId;
 
 /// Parameters of a trace: either `file` or `flows`.
@@ -46,7 +46,7 @@ pub struct TraceFlow {
 }
 
 impl Trace {
-    fn flows(&self, setting: &Setting) -> Result<Vec<Flow>, TrafficError> {
+    fn flows(&self, setting: &Setting) -> Result<Demand, TrafficError> {
         let rows = match (&self.file, self.flows.is_empty()) {
             (Some(_), false) => {
                 let error = "both file and flows are given: one of them decides";
@@ -67,9 +67,10 @@ impl Trace {
         let mut flows = rows.flows;
         if rows.named {
             flows.sort_by_key(|flow| flow.start);
-            Ok(flows)
+            let named = vec![true; flows.len()];
+            Ok(Demand { named, ..flows.into() })
         } else {
-            Ok(number(flows))
+            Ok(numbered(flows))
         }
     }
 
@@ -92,7 +93,7 @@ impl Trace {
 
 impl Pattern for Trace {
     fn demand(&self, setting: &Setting) -> Result<Demand, TrafficError> {
-        self.flows(setting).map(Demand::from)
+        self.flows(setting)
     }
     fn sized_by(&self) -> &'static str {
         if self.file.is_some() {

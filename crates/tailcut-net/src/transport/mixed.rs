@@ -125,6 +125,7 @@ impl Transport for MixedTransport {
         MixedTransport::check(self)
     }
 
+    /// Of the part with the largest segments, by which room is checked. A flow's own are those of its part.
     fn segments(&self) -> TcpSpec {
         let parts = self.parts.iter().map(|part| part.transport.segments());
         parts.max_by_key(|tcp| tcp.mss).unwrap_or_default()
@@ -134,9 +135,12 @@ impl Transport for MixedTransport {
         "parts"
     }
 
-    fn check_flow(&self, bytes: u64) -> Result<(), SpecError> {
-        self.parts.iter().enumerate().try_for_each(|(at, part)| {
-            part.transport.check_flow(bytes).map_err(|error| SpecError {
+    fn check_flows(&self, largest: &dyn Fn(u64, u64) -> Option<u64>) -> Result<(), SpecError> {
+        let carries = |(_, part): &(usize, &TransportPart)| part.weight > 0;
+        self.parts.iter().enumerate().filter(carries).try_for_each(|(at, part)| {
+            let (least, most) = (part.above.0, part.up_to.map_or(u64::MAX, |most| most.0));
+            let within = |above: u64, up_to: u64| largest(above.max(least), up_to.min(most));
+            part.transport.check_flows(&within).map_err(|error| SpecError {
                 field: format!("parts[{at}].transport.{}", error.field),
                 ..error
             })
@@ -203,6 +207,29 @@ mod tests {
         // Four standard deviations of 4,000 draws at 3/4.
         assert!((count as f64 - 3_000.0).abs() < 4.0 * 27.4, "{count}");
         assert_eq!(mixed.choose(&flow(1, 5, 10), 7), mixed.choose(&flow(2, 5, 999), 7));
+    }
+
+    #[test]
+    fn a_part_is_asked_only_about_flows_that_it_may_carry() {
+        let tiny = |weight, up_to| {
+            let mut part = part("tcp", weight, 0, up_to);
+            let TransportSpec::Tcp(tcp) = &mut part.transport else { panic!("it is TCP") };
+            tcp.mss = Bytes(1);
+            part
+        };
+        let refused = |short, flows: &[u64]| {
+            let mixed =
+                MixedTransport { parts: vec![short, part("tcp", 1, 0, None)], by: Lot::Flows };
+            let largest = |above, up_to| {
+                flows.iter().copied().filter(|&bytes| bytes > above && bytes <= up_to).max()
+            };
+            mixed.check_flows(&largest).err().map(|error| error.field)
+        };
+        let field = Some("parts[0].transport.mss".to_owned());
+        assert_eq!(refused(tiny(1, Some(1_000)), &[900, 3_000_000_000]), None);
+        assert_eq!(refused(tiny(1, Some(2_500_000_000)), &[2_400_000_000, 3_000_000_000]), field);
+        assert_eq!(refused(tiny(0, None), &[3_000_000_000]), None, "no lot falls on it");
+        assert_eq!(refused(tiny(1, None), &[3_000_000_000]), field);
     }
 
     #[test]

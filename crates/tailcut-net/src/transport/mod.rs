@@ -30,6 +30,7 @@ use tailcut_engine::Bytes;
 
 use crate::component::SpecError;
 use crate::packet::MAX_NUMBER;
+use crate::traffic::Flow;
 use spread::Spread;
 
 /// What a transport's parameters can say before a run.
@@ -49,11 +50,13 @@ pub trait Transport {
         "mss"
     }
 
-    /// Checks that the segments of a flow of so many bytes can be counted.
+    /// Checks that the segments of all flows can be counted. `largest` returns the bytes of the largest flow above its first
+    /// argument and up to its second.
     ///
     /// # Errors
-    /// When there are more than packets can number.
-    fn check_flow(&self, bytes: u64) -> Result<(), SpecError> {
+    /// When a flow has more than packets can number.
+    fn check_flows(&self, largest: &dyn Fn(u64, u64) -> Option<u64>) -> Result<(), SpecError> {
+        let Some(bytes) = largest(0, u64::MAX) else { return Ok(()) };
         let mss = self.segments().mss;
         let segments = bytes.div_ceil(mss.0);
         if segments <= u64::from(MAX_NUMBER) {
@@ -147,6 +150,24 @@ pub(crate) use other_ends;
 impl Default for TransportSpec {
     fn default() -> Self {
         TransportSpec::Tcp(tcp::TcpSpec::default())
+    }
+}
+
+impl TransportSpec {
+    /// Returns the transports that carry flows: the parts of a mixture, or this one.
+    pub fn carriers(&self) -> Vec<&TransportSpec> {
+        match self {
+            TransportSpec::Mixed(mixed) => mixed.parts.iter().map(|p| &p.transport).collect(),
+            only => vec![only],
+        }
+    }
+
+    /// Returns which of the [carriers](TransportSpec::carriers) has a flow of a run with this seed.
+    pub fn carrier_of(&self, flow: &Flow, seed: u64) -> usize {
+        match self {
+            TransportSpec::Mixed(mixed) => mixed.choose(flow, seed),
+            _ => 0,
+        }
     }
 }
 

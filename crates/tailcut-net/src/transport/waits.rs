@@ -9,8 +9,10 @@ pub enum Timer {
     Syn,
     /// Repeating what is not answered.
     Retransmission,
-    /// Probing the tail of a flight.
+    /// Probing the tail of a flight, when all data has left.
     Probe,
+    /// Probing a flight that the window holds back: new data leaves.
+    WindowProbe,
     /// Taking what is late for lost.
     Reordering,
     /// Sending what pacing holds back.

@@ -73,6 +73,7 @@ impl Setting {
             host: HostSpec {
                 nic_queue: self.nic_queue.parse().unwrap(),
                 framing_overhead: Bytes(2),
+                ..HostSpec::default()
             },
             scheme: Scheme {
                 transport: TransportSpec::Tcp(transport),

@@ -88,7 +88,7 @@ fn waiting_flows_come_after_those_that_start_by_themselves() {
         {"kind": "transfers", "bytes": "1MB", "sizes": "100KB"},
         {"kind": "poisson", "sizes": "100KB", "load": 0.1},
     ]});
-    let Demand { flows, jobs } = demand(spec).unwrap();
+    let Demand { flows, jobs, .. } = demand(spec).unwrap();
     assert_eq!(jobs.listed, flows.len() - 16 * 2 * 10);
     assert!(flows[..jobs.listed].windows(2).all(|two| two[0].start <= two[1].start));
     assert!(jobs.rules[..jobs.listed].iter().all(|rule| rule.pool == u32::MAX));

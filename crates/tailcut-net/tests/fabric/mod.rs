@@ -1,5 +1,7 @@
 //! The fabric held against what is known of it: graphs, flow sizes, arrivals, spreading, queues.
 
+mod idle_red;
+mod jitter;
 mod jobs;
 mod node_link;
 mod ports;

@@ -18,6 +18,7 @@ use tailcut_net::faults::{FaultsSpec, Incident};
 use tailcut_net::measure::attribution::Attribution;
 use tailcut_net::measure::paths::Paths;
 use tailcut_net::measure::segments::Segments;
+use tailcut_net::queue::drr::Drr;
 use tailcut_net::queue::selective_red::{Form, SelectiveRed};
 use tailcut_net::queue::thresholds::Thresholds;
 use tailcut_net::queue::{
@@ -266,6 +267,9 @@ fn queues() -> impl Strategy<Value = QueueSpec> {
             2 => Just(QueueSpec::DropTail(DropTail { limit })),
             1 => (0..20u32, any::<bool>()).prop_map(move |(k, hosts)| {
                 QueueSpec::Ecn(Ecn { limit, threshold: Thresholds::One(Amount::Packets(k)), hosts })
+            }),
+            1 => (64..3_000u64, any::<bool>()).prop_map(move |(quantum, hosts)| {
+                QueueSpec::Drr(Drr { limit, quantum: Bytes(quantum), hosts })
             }),
             1 => (0..10u32).prop_map(move |min| {
                 let min = f64::from(min);

@@ -23,6 +23,11 @@ const K: u32 = 40;
 const ALL: [u32; 4] = [1, 2, 10, 40];
 const FRAME: f64 = 1_538.0;
 
+/// The analysis lets windows grow by a segment per round trip whatever is marked.
+fn analysed() -> DctcpSpec {
+    DctcpSpec { grows_under_echoes: true, ..DctcpSpec::default() }
+}
+
 /// Round trip, K and time, all so many times the paper's: windows of more packets, the same queue in round trips.
 #[derive(Debug, Clone, Copy)]
 struct Scale(u64);
@@ -98,7 +103,7 @@ fn simulated(flows: u32, scale: Scale) -> Steady {
         hosts: false,
     });
     let spec = tcp(&mut scenario);
-    spec.congestion = CongestionSpec::Dctcp(DctcpSpec::default());
+    spec.congestion = CongestionSpec::Dctcp(analysed());
     spec.receive_window = Bytes(1 << 30);
     scenario.horizon.arrivals = Time::from_ms(1);
     scenario.horizon.drain = scale.end() - Time::from_ms(1);
@@ -287,7 +292,7 @@ impl Pair {
             threshold: OneOrEach::One(Amount::Packets(5)),
             hosts: false,
         });
-        tcp(&mut scenario).congestion = CongestionSpec::Dctcp(DctcpSpec::default());
+        tcp(&mut scenario).congestion = CongestionSpec::Dctcp(analysed());
         tcp(&mut scenario).recovery = Recovery::Newreno;
         if let Some(every) = self.redrawn {
             let slot = gigabit.transmission_time(1_538).0;

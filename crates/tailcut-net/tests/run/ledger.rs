@@ -86,6 +86,7 @@ impl Ledger {
         let limit_of_queues = scenario.scheme.queue.limit();
         let schedules = |from: NodeId| match &scenario.scheme.queue {
             QueueSpec::Pfabric(queue) => queue.hosts || graph.switch(from).is_some(),
+            QueueSpec::Drr(queue) => queue.hosts || graph.switch(from).is_some(),
             QueueSpec::Trimming(queue) => queue.hosts || graph.switch(from).is_some(),
             _ => scenario.switch.pfc.is_some(),
         };

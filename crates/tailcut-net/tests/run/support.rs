@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::{Config, RngSeed, TestRunner};
-use tailcut_engine::{Bytes, Rate, Time};
+use tailcut_engine::{Rate, Time};
 use tailcut_net::amount::Limit;
 use tailcut_net::faults::FaultsSpec;
 use tailcut_net::host::HostSpec;
@@ -32,7 +32,7 @@ pub fn scenario(graph: Graph, flows: Vec<Flow>) -> Scenario {
         faults: FaultsSpec::default(),
         switch: SwitchSpec::default(),
         graph,
-        host: HostSpec { nic_queue: Limit::Unlimited, framing_overhead: Bytes(38) },
+        host: HostSpec::default(),
         scheme: Scheme { queue, ..Scheme::default() },
         flows,
         horizon: Horizon { arrivals: Time::from_ms(1), drain: Time::from_ms(10_000) },

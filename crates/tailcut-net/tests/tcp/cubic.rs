@@ -1,9 +1,10 @@
 //! CUBIC (RFC 9438): windows after each event, against the equations written anew.
 
-use crate::tcp::script::{newreno, Script, ENDLESS, MSS};
+use crate::tcp::script::{newreno, sack, Script, ENDLESS, MSS};
 use tailcut_engine::{Bytes, Time};
 use tailcut_net::amount::{Amount, Limit};
 use tailcut_net::transport::tcp::congestion::cubic::CubicSpec;
+use tailcut_net::transport::tcp::congestion::hystart::HystartSpec;
 use tailcut_net::transport::tcp::{CongestionSpec, TcpSpec};
 
 const C: f64 = 0.4;
@@ -173,4 +174,20 @@ fn what_the_receive_window_bounds_does_not_grow() {
     let mut script = Script::established(spec, ENDLESS);
     (1..=40).for_each(|ack| drop(script.ack(ack)));
     assert_eq!(script.window(), 20);
+}
+
+/// What arrived during a recovery opens no window, and does not all at once with the ACK that ends it.
+#[test]
+fn the_ack_that_ends_a_recovery_opens_the_window_by_what_it_newly_tells_of() {
+    let cubic =
+        CubicSpec { tcp_friendly: false, hystart: HystartSpec::None, ..CubicSpec::default() };
+    let spec = TcpSpec { congestion: CongestionSpec::Cubic(cubic), ..sack(200) };
+    let mut script = Script::established(spec, ENDLESS);
+    script.pass(Time::from_us(900));
+    (2..=300).for_each(|end| drop(script.sack(0, &[(1, end)])));
+    assert_eq!(script.sender.counters().fast_recoveries, 1);
+    script.ack(300);
+    let grown = script.sender.cwnd() - script.sender.ssthresh();
+    // 34 segments a second at this point of the curve, of which a round trip of 1 ms has 34 bytes: of 140 segments one.
+    assert!(grown <= 1, "{grown} bytes at once");
 }

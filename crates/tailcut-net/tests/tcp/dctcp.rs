@@ -25,13 +25,29 @@ fn alpha(script: &Script) -> f64 {
     state.alpha()
 }
 
-/// Section 3.3 step 9 with alpha = 1 (section 4.2's initial value), and at once additive increase.
+/// Section 3.3 step 9 with alpha = 1 (section 4.2's initial value).
 #[test]
 fn the_first_mark_of_a_connection_halves_its_window() {
     let mut script = established(10, 1.0);
     script.echo(1);
-    assert_eq!(script.threshold(), 5);
-    assert_eq!(script.sender.cwnd(), 5 * MSS + MSS / 5);
+    assert_eq!((script.threshold(), script.window()), (5, 5));
+}
+
+/// RFC 3168 section 6.1.2, of which RFC 8257 replaces the reduction alone.
+#[test]
+fn an_ack_with_an_echo_opens_no_window_unless_that_is_asked_for() {
+    let grown = |grows_under_echoes| {
+        let spec = DctcpSpec { initial_alpha: 1.0, grows_under_echoes, ..DctcpSpec::default() };
+        let mut script = Script::established(dctcp(10, spec), ENDLESS);
+        script.echo(1);
+        let reduced = script.sender.ssthresh();
+        (2..=5).for_each(|ack| drop(script.echo(ack)));
+        let echoed = script.sender.cwnd() - reduced;
+        script.ack(6);
+        (echoed, script.sender.cwnd() > reduced + echoed)
+    };
+    assert_eq!(grown(false), (0, true));
+    assert!(grown(true).0 > 4 * MSS / 6);
 }
 
 /// The first window of data ends at once, with its first ACK: alpha = 15/16 * 0.5 + 1/16.

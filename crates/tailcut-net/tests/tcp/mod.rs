@@ -19,4 +19,5 @@ mod reordering;
 mod sack;
 mod script;
 mod senses;
+mod taken_back;
 mod timeout;

@@ -165,14 +165,22 @@ fn at_the_end_of_a_flow_half_of_what_is_out_is_enough() {
 }
 
 #[test]
-fn rr_tcp_learns_from_a_spurious_recovery_and_does_not_undo_it() {
+fn rr_tcp_learns_from_a_spurious_recovery_and_restores_the_window() {
     let mut script = rr_tcp(10);
     first_is_late(&mut script);
     let una = script.sender.una();
     script.sack(una, &[(0, 1)]);
     assert_eq!(script.sender.dupack_threshold(), 10);
-    assert_eq!(script.sender.counters().recoveries_undone, 0);
-    assert!(script.window() < 10);
+    assert_eq!(script.sender.counters().recoveries_undone, 1);
+    // The recovery ends, and slow start goes on.
+    while script.sender.state() == CongestionState::Recovery {
+        let next = script.sender.una() + 1;
+        script.ack(next);
+    }
+    let next = script.sender.una() + 1;
+    script.ack(next);
+    assert!(script.sender.cwnd() >= 10 * MSS);
+    assert_eq!(script.sender.ssthresh(), u64::MAX);
 }
 
 /// How many duplicate ACKs it takes to start recovery, and what has been sent by then, the first segment again last.

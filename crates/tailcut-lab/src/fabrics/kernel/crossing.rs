@@ -116,6 +116,9 @@ impl Looks {
             self.rates.add(port, switches.rate(port), counts);
         }
         if self.sample.is_some_and(|sample| at >= sample) {
+            if std::mem::take(&mut switches.rerouted) {
+                self.sampler.reroute(&switches.prepared.scenario.graph, &switches.routes);
+            }
             self.sampler.sample_links(at, &mut Seen(&self.busy));
             self.sample = self.sampler.interval().map(|interval| at + interval);
         }

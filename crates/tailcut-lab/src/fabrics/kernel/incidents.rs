@@ -177,6 +177,7 @@ impl Switches<'_> {
     /// Every switch whose routes are others now gets them.
     fn learn(&mut self, routes: Routes) -> io::Result<()> {
         self.routes = routes;
+        self.rerouted = true;
         let graph = &self.prepared.scenario.graph;
         for number in graph.each_switch() {
             if self.switch(number).routes() != self.applied[number.index()] {

@@ -54,6 +54,8 @@ pub struct Switches<'a> {
     pub home: OwnedFd,
     /// By which ports switches send, as far as routing knows.
     pub routes: Routes,
+    /// These have changed since the time series were told.
+    pub rerouted: bool,
     addresses: Vec<Ipv4Addr>,
     /// The routes that each switch was last given.
     pub applied: Vec<String>,
@@ -99,6 +101,7 @@ impl<'a> Switches<'a> {
             home,
             routes: Routes::new(graph).map_err(io::Error::other)?,
             addresses: (0..graph.hosts).map(address).collect(),
+            rerouted: false,
             applied: vec![],
             ruled: vec![0; graph.switches as usize],
             dead: BTreeSet::new(),

@@ -135,6 +135,14 @@ struct Measure {
     at: Time,
 }
 
+impl Measure {
+    /// Returns what is left of the value, which is halved whenever `age` has passed without news.
+    fn aged(self, now: Time, age: Time) -> u8 {
+        let ages = now.since(self.at).0 / age.0;
+        self.value.checked_shr(ages.min(8) as u32).unwrap_or(0)
+    }
+}
+
 /// Of which uplink of another leaf the next packet there tells.
 #[derive(Debug, Clone, Copy, Default)]
 struct Turn {
@@ -220,12 +228,6 @@ impl Leaves {
         (level as u32).min((1 << self.spec.bits) - 1) as u8
     }
 
-    /// What is left of a measure that nothing has renewed since.
-    fn aged(&self, measure: Measure, now: Time) -> u8 {
-        let ages = now.since(measure.at).0 / self.spec.age.0;
-        measure.value.checked_shr(ages.min(8) as u32).unwrap_or(0)
-    }
-
     /// A new flowlet's port (section 3.5): the least congested of its leaf's and the fabric's links; the last one's, if none is better.
     fn best(&mut self, fork: &Fork<'_>, here: u32, there: u32, last: Option<PortId>) -> u32 {
         let row = self.pair(here, there);
@@ -234,8 +236,9 @@ impl Leaves {
         self.level.clear();
         for (place, &port) in (0..).zip(fork.ports) {
             let remote = self.to[row][self.places.links[port.index()].uplink as usize];
-            let congestion =
-                self.congestion(periods, port, fork.queues).max(self.aged(remote, fork.now));
+            let congestion = self
+                .congestion(periods, port, fork.queues)
+                .max(remote.aged(fork.now, self.spec.age));
             if congestion < least {
                 least = congestion;
                 self.level.clear();
@@ -255,8 +258,9 @@ impl Leaves {
     }
 
     /// What the next packet from a leaf to another says of packets that came from there: of one uplink after the other, and
-    /// first of those of which something new is known (section 3.3, step 4).
-    fn feedback(&mut self, here: u32, there: u32) -> Option<(u16, u8)> {
+    /// first of those of which something new is known (section 3.3, step 4). A measure goes back as it has aged here: the other
+    /// leaf knows only when it heard of it.
+    fn feedback(&mut self, now: Time, here: u32, there: u32) -> Option<(u16, u8)> {
         let pair = self.pair(here, there);
         let (row, Turn { next, news }) = (&mut self.from[pair], &mut self.turns[pair]);
         let wanted = |measure: &Measure| match *news {
@@ -268,7 +272,7 @@ impl Leaves {
         let place = place.or_else(|| before.iter().position(wanted))?;
         *next = place + 1;
         *news -= u32::from(std::mem::take(&mut row[place].fresh));
-        Some((place as u16, row[place].value))
+        Some((place as u16, row[place].aged(now, self.spec.age)))
     }
 
     /// A packet of another leaf has reached its leaf.
@@ -326,7 +330,7 @@ impl Pick for Leaves {
             }
             header = Header {
                 forth: Some((uplink as u16, 0)),
-                back: self.feedback(source, destination),
+                back: self.feedback(hop.now, source, destination),
             };
         }
         let periods = self.periods(hop.now);

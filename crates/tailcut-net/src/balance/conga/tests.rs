@@ -139,9 +139,23 @@ fn what_is_not_heard_again_is_forgotten() {
     fabric.leaves.to[pair][0] = Measure { value: 7, fresh: false, at: Time::ZERO };
     let left = [0, 9, 10, 20, 30].map(|ms| {
         let measure = fabric.leaves.to[pair][0];
-        fabric.leaves.aged(measure, Time::from_ms(ms))
+        measure.aged(Time::from_ms(ms), fabric.leaves.spec.age)
     });
     assert_eq!(left, [7, 7, 3, 1, 0]);
+}
+
+/// The other leaf knows a measure of long ago, and packets come from there all the time.
+#[test]
+fn what_is_told_again_is_no_younger_for_it() {
+    let mut fabric = fabric();
+    let (here, there) = (fabric.leaves.pair(0, 1), fabric.leaves.pair(1, 0));
+    fabric.leaves.from[there][0] = Measure { value: 7, fresh: true, at: Time::from_ms(1) };
+    fabric.leaves.turns[there].news = 1;
+    let told = [2, 9, 12, 23, 34, 45].map(|ms| {
+        fabric.send(Time::from_ms(ms), 2, 0, 3_000);
+        fabric.leaves.to[here][0].value
+    });
+    assert_eq!(told, [7, 7, 3, 1, 0, 0]);
 }
 
 #[test]

@@ -18,6 +18,9 @@ pub(super) struct Detection {
     pub acks: bool,
 }
 
+/// Links between hosts of one edge switch: flows between these have no paths to choose from, and are not counted.
+const WITHIN_RACK: u8 = 2;
+
 /// The detections of a run.
 #[derive(Debug, Clone)]
 pub(super) struct Ledger {
@@ -55,6 +58,9 @@ impl Audit for Ledger {
     fn settle(&mut self, known: &dyn Fn(ConnectionId, FlowKey) -> Option<Known>) {
         for detection in self.news.drain(..) {
             let Some(flow) = known(detection.connection, detection.key) else { continue };
+            if flow.links <= WITHIN_RACK {
+                continue;
+            }
             if detection.acks {
                 self.ack_streams += 1;
             } else if flow.bytes < self.elephant.0 {
@@ -65,10 +71,11 @@ impl Audit for Ledger {
         }
     }
 
-    /// Only flows that leave their edge switch have paths to choose from.
     fn totals(&self, flows: &mut dyn Iterator<Item = Known>) -> Vec<(&'static str, u64)> {
         let missed = flows.filter(|flow| {
-            flow.bytes >= self.elephant.0 && flow.links > 2 && !self.found.contains(&flow.flow)
+            flow.bytes >= self.elephant.0
+                && flow.links > WITHIN_RACK
+                && !self.found.contains(&flow.flow)
         });
         vec![
             ("elephants_found", self.found.len() as u64),
@@ -122,6 +129,20 @@ mod tests {
     #[test]
     fn what_was_detected_of_a_connection_that_is_over_is_nobodys() {
         assert_eq!(totals(&settled(&[(90, false)]), &[]), [0; 6]);
+    }
+
+    #[test]
+    fn a_flow_within_a_rack_is_neither_found_nor_mistaken() {
+        let mut ledger = settled(&[]);
+        for (connection, acks) in [(1, false), (2, true), (30, false)] {
+            let key = FlowKey::new(HostId(0), HostId(1), 1_024, 5_000);
+            let connection = ConnectionId(connection);
+            ledger.news.push(Detection { key, connection, at: Time::from_us(15), acks });
+        }
+        ledger.settle(&|connection, _| {
+            Some(Known { links: 2, ..flow(connection.0, 100 * u64::from(connection.0)) })
+        });
+        assert_eq!(totals(&ledger, &[]), [0; 6]);
     }
 
     #[test]

@@ -218,6 +218,22 @@ impl Pick for TinyFlows {
     fn audit(&mut self) -> Option<&mut dyn Audit> {
         Some(&mut self.ledger)
     }
+
+    fn sees_all(&self) -> bool {
+        true
+    }
+
+    /// Hosts also send what stays in the rack, and what has one way left: both count as the rest.
+    fn see(&mut self, now: Time, switch: SwitchId, packet: &Packet) {
+        let key = packet.key;
+        if self.edge_of[key.src().index()] != switch || !self.is_elephant(now, switch, packet) {
+            return;
+        }
+        let edge = &mut self.edges[switch.index()];
+        let elephant = edge.elephants.get_mut(&key.0).expect("it is one");
+        elephant.bytes = elephant.bytes.saturating_add(packet.wire_bytes.into());
+        elephant.last = now;
+    }
 }
 
 impl TinyFlows {

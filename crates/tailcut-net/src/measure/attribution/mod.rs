@@ -443,6 +443,8 @@ impl Observer for Attribution {
             Timer::Syn => Part::SynTimeout,
             Timer::Retransmission => Part::Timeout,
             Timer::Probe => Part::Probe,
+            // Nothing was at its tail: the window had no room.
+            Timer::WindowProbe => window,
             Timer::Reordering => Part::Reordering,
             Timer::Pacing => Part::Pacing,
             Timer::DelayedAck => Part::DelayedAck,

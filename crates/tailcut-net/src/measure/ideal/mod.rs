@@ -9,7 +9,8 @@
 //! It is a lower bound of what the flow takes in whatever company: packets and acknowledgements of others, losses and
 //! marks only delay it. Where packets of the flow itself may pass each other or vanish, because it has several paths or because the
 //! network loses packets that find room, the bound does not let them wait for each other. Otherwise a flow that is alone
-//! takes exactly this time, if every segment is acknowledged at once.
+//! takes exactly this time, if every segment is acknowledged at once. Where a probe of the tail may leave although nothing is lost,
+//! because full segments take more than twice as long as the handshake, the bound has room for it from the start.
 
 mod window;
 
@@ -72,6 +73,11 @@ impl LonePath {
             stages.iter().map(|s| s.clocking.transmission(bytes) + s.propagation).sum()
         };
         let syn_round_trip = trip(&way.forward, shape.syn) + trip(&way.backward, shape.syn);
+        let ack_trip = trip(&way.backward, shape.ack);
+        // The smoothed round trip is never below the shortest that there is, and a probe waits for two.
+        let round_trip = trip(&way.forward, shape.full()) + ack_trip;
+        let probed = shape.probes && round_trip > 2 * syn_round_trip.min(round_trip);
+        let shape = if probed { shape.probing() } else { shape };
         // The SYN, or the handshake's own ACK, leaves before the first segment, which comes up to it where no other way leads.
         let (established, before) = match shape.handshake {
             true => (syn_round_trip, shape.ack),
@@ -87,7 +93,7 @@ impl LonePath {
         LonePath {
             windows: Windows::new(shape),
             established,
-            ack_trip: trip(&way.backward, shape.ack),
+            ack_trip,
             syn_round_trip,
             sent,
             released: vec![],

@@ -20,8 +20,8 @@ pub struct Shape {
     pub ssthresh: u64,
     /// Bytes that one connection may have in flight, whatever its congestion window.
     pub receive_window: u64,
-    /// How many segments an ACK acknowledges, at the fewest.
-    pub ack_every: u32,
+    /// A segment leaves beyond the window where no ACK comes for two round trips.
+    pub probes: bool,
     /// Whether each segment has an ACK of its own throughout, so that that of the last one waits behind that of the one before.
     pub acks_each: bool,
     /// Connections that help the first one.
@@ -40,6 +40,12 @@ pub struct Subflows {
 }
 
 impl Shape {
+    /// The same with a probe, which leaves whatever the window says, one at a time.
+    pub(super) fn probing(self) -> Shape {
+        let initial_window = self.initial_window.saturating_add(self.mss);
+        Shape { initial_window, ssthresh: u64::MAX, ..self }
+    }
+
     /// Wire size of a full segment.
     pub fn full(&self) -> u16 {
         self.mss as u16 + self.header

@@ -43,7 +43,10 @@ impl Prr {
     ) -> u64 {
         self.delivered += delivered;
         let allowance = if pipe > ssthresh {
-            (self.delivered * ssthresh).div_ceil(self.recover_flight).saturating_sub(self.sent)
+            let share = u128::from(self.delivered) * u128::from(ssthresh);
+            let share = share.div_ceil(u128::from(self.recover_flight));
+            // Less than what was delivered, unless more was delivered than had to be recovered.
+            u64::try_from(share).unwrap_or(u64::MAX).saturating_sub(self.sent)
         } else {
             let conserved = self.delivered.saturating_sub(self.sent).max(delivered);
             let bound = if safe { conserved + mss } else { conserved };
@@ -80,6 +83,17 @@ mod tests {
             }
         }
         assert_eq!(sent, 5);
+    }
+
+    #[test]
+    fn the_largest_windows_are_reduced_in_proportion_as_well() {
+        let (window, mss) = (67_000_000_000, 64_000);
+        let mut prr = Prr::begin(window);
+        prr.on_send(mss);
+        assert_eq!(
+            prr.on_ack(window / 2, window / 2 + 2 * mss, window / 2, mss, false),
+            window / 4 - mss
+        );
     }
 
     #[test]

@@ -104,9 +104,10 @@ impl Rtt {
 
     /// The handshake is over, but its SYN had to be repeated, so it gives no measurement: the first
     /// data gets three times the initial timeout, where that is less than the 3 s of section 5.7 (1 s becomes 3 s).
-    /// Otherwise the back-off stays as it is until there is a measurement.
+    /// Otherwise the back-off stays as it is until there is a measurement. No timeout is longer than `max_rto`.
     pub fn established_late(&mut self, spec: &TcpSpec) {
-        self.rto = self.rto.max((3 * spec.initial_rto.0).min(Time::from_ms(3_000).0));
+        let first = spec.initial_rto.0.saturating_mul(3).min(Time::from_ms(3_000).0);
+        self.rto = self.rto.max(first.min(spec.max_rto.0));
     }
 
     /// The current timeout.
@@ -159,6 +160,22 @@ mod tests {
             rtt.back_off(&spec());
         }
         assert_eq!(rtt.rto(), spec().max_rto);
+    }
+
+    #[test]
+    fn the_first_data_waits_no_longer_than_any_other() {
+        let bounded = |initial_ms, max_ms| {
+            let (initial_rto, max_rto) = (Time::from_ms(initial_ms), Time::from_ms(max_ms));
+            let spec = TcpSpec { initial_rto, max_rto, ..spec() };
+            let mut rtt = Rtt::new(&spec);
+            rtt.back_off(&spec);
+            rtt.established_late(&spec);
+            rtt.rto()
+        };
+        assert_eq!(bounded(20, 20), Time::from_ms(20));
+        assert_eq!(bounded(20, 50), Time::from_ms(50));
+        assert_eq!(bounded(20, 100), Time::from_ms(60));
+        assert_eq!(bounded(1_000, 60_000), Time::from_ms(3_000));
     }
 
     /// Segments below `una` of `next` are acknowledged by each of these round trips, in milliseconds.

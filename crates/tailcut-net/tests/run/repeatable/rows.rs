@@ -78,6 +78,17 @@ fn first() -> Sections {
     vec![
         ("CUBIC", json!({ "transport": congestion("cubic") })),
         ("BBR", json!({ "transport": congestion("bbr") })),
+        (
+            "RR-TCP, no undo",
+            json!({ "transport": robust(json!({ "kind": "rr-tcp", "undo": false })),
+                "balance": kind("spray") }),
+        ),
+        (
+            "DCTCP, growing",
+            json!({ "queue": kind("ecn"),
+                "transport": { "kind": "tcp",
+                    "congestion": { "kind": "dctcp", "grows_under_echoes": true } } }),
+        ),
         ("DCTCP", json!({ "transport": congestion("dctcp"), "queue": kind("ecn") })),
         (
             "DCTCP, thresholds by tier",

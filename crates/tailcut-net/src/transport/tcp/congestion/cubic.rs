@@ -191,6 +191,11 @@ impl Control for Cubic {
         self.reduce(window, window.cwnd, mss)
     }
 
+    /// Sections 4.9.1 and 4.9.2: growth goes on where it was.
+    fn take_back(&mut self, before: Cubic) {
+        *self = before;
+    }
+
     /// Section 4.8: the next congestion avoidance starts on its own plateau.
     fn on_timeout(&mut self, window: &Window, flight: u64, mss: u64) -> u64 {
         let ssthresh = self.reduce(window, flight, mss);

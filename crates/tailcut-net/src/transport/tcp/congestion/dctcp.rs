@@ -1,5 +1,5 @@
 //! DCTCP (RFC 8257): the window falls in proportion to the share of bytes that
-//! met congestion. Growth and the reaction to loss are those of RFC 5681.
+//! met congestion. The reaction to loss is that of RFC 5681; so is growth, on ACKs without an echo (RFC 3168 section 6.1.2).
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -15,11 +15,14 @@ pub struct DctcpSpec {
     pub g: f64,
     /// The estimate of a new connection (RFC 8257: 1, so that a first mark halves the window).
     pub initial_alpha: f64,
+    /// The window grows on ACKs with an echo, too, as in the paper's analysis (Alizadeh et al. 2010, section 3). RFC 8257 leaves
+    /// that to RFC 3168, by which it does not, nor does it in Linux.
+    pub grows_under_echoes: bool,
 }
 
 impl Default for DctcpSpec {
     fn default() -> Self {
-        DctcpSpec { g: 1.0 / 16.0, initial_alpha: 1.0 }
+        DctcpSpec { g: 1.0 / 16.0, initial_alpha: 1.0, grows_under_echoes: false }
     }
 }
 
@@ -32,8 +35,8 @@ impl Algorithm for DctcpSpec {
         true
     }
     fn start(&self) -> Dctcp {
-        let (g, alpha) = (self.g, self.initial_alpha);
-        Dctcp { g, alpha, acknowledged: 0, marked: 0, window_end: 0 }
+        let (g, alpha, grows) = (self.g, self.initial_alpha, self.grows_under_echoes);
+        Dctcp { g, alpha, grows, acknowledged: 0, marked: 0, window_end: 0 }
     }
     fn check(&self) -> Result<(), SpecError> {
         if !(self.g > 0.0 && self.g <= 1.0) {
@@ -59,6 +62,8 @@ impl Algorithm for DctcpSpec {
 pub struct Dctcp {
     g: f64,
     alpha: f64,
+    /// The window grows on ACKs with an echo.
+    grows: bool,
     /// Bytes acknowledged in this observation window, and those of them acknowledged with an ECN echo.
     acknowledged: u64,
     marked: u64,
@@ -91,9 +96,8 @@ impl Control for Dctcp {
         ((window.cwnd as f64 * (1.0 - self.alpha / 2.0)) as u64).max(2 * mss)
     }
 
-    /// Additive increase goes on: an echo tells of a share, and may be on every ACK (Alizadeh et al. 2010, section 3.1).
     fn pauses_on_echo(&self) -> bool {
-        false
+        !self.grows
     }
 
     /// The answer to an echo is smaller than to a loss (section 3.5).

@@ -157,10 +157,6 @@ pub trait Algorithm {
     fn heeds_threshold(&self) -> bool {
         false
     }
-    /// Whether an ACK opens the window by no more than a segment, however many it covers.
-    fn grows_by_acks(&self) -> bool {
-        true
-    }
     /// Segments that the window may hold from the first ACK on, whatever it was: what the ideal completion time goes by.
     fn least_window(&self) -> u32 {
         0
@@ -190,6 +186,19 @@ pub trait Control {
     /// The receiver echoes congestion, for the first time in a window of data: the new threshold and window.
     fn on_echo(&mut self, window: &Window, mss: u64) -> u64 {
         newreno::halved(window.cwnd, mss)
+    }
+
+    /// Whether an echo of congestion reduces the window.
+    fn answers_echoes(&self) -> bool {
+        true
+    }
+
+    /// The last reduction was needless, and its window and threshold are put back. `before` is the state before the reduction:
+    /// what the algorithm computes of windows is put back as well, what it has measured since stays.
+    fn take_back(&mut self, _before: Self)
+    where
+        Self: Sized,
+    {
     }
 
     /// An ACK of an ECN-capable connection acknowledges `bytes` up to segment `ack`, with or without
@@ -299,11 +308,6 @@ macro_rules! algorithms {
                 match self { $(CongestionSpec::$name(spec) => Algorithm::heeds_threshold(spec),)* }
             }
 
-            /// Whether an ACK opens the window by no more than a segment, however many it covers.
-            pub fn grows_by_acks(&self) -> bool {
-                match self { $(CongestionSpec::$name(spec) => Algorithm::grows_by_acks(spec),)* }
-            }
-
             /// Segments that the window may hold from the first ACK on, whatever it was.
             pub fn least_window(&self) -> u32 {
                 match self { $(CongestionSpec::$name(spec) => Algorithm::least_window(spec),)* }
@@ -322,6 +326,22 @@ macro_rules! algorithms {
                 match self {
                     $(Congestion::$name(state) => Control::grow(&mut **state, window, mss, acked),)*
                     Congestion::Coupled(state) => Control::grow(state, window, mss, acked),
+                }
+            }
+        }
+
+        impl Congestion {
+            /// The last reduction was needless: takes back what it has changed of the algorithm. `before` is that of the same
+            /// connection before the reduction.
+            pub(super) fn take_back(&mut self, before: Congestion) {
+                match (self, before) {
+                    $((Congestion::$name(state), Congestion::$name(before)) => {
+                        Control::take_back(&mut **state, *before);
+                    })*
+                    (Congestion::Coupled(state), Congestion::Coupled(before)) => {
+                        Control::take_back(state, before);
+                    }
+                    _ => {}
                 }
             }
         }

@@ -8,6 +8,7 @@ use tailcut_engine::Time;
 
 use super::{Acked, Algorithm, Control, Pacing, Sample, Window};
 use crate::component::SpecError;
+use crate::horizon::LONGEST;
 use crate::transport::tcp::Recovery;
 
 /// Parameters of Swift. The times are for links of 1 Gbps, on which a full segment takes 12 us.
@@ -58,9 +59,6 @@ impl Default for SwiftSpec {
 
 impl Algorithm for SwiftSpec {
     type State = Swift;
-    fn grows_by_acks(&self) -> bool {
-        false
-    }
     fn start(&self) -> Swift {
         Swift::new(self)
     }
@@ -183,7 +181,7 @@ impl Swift {
         window.cwnd = (segments.max(1.0) * mss as f64) as u64;
         window.ssthresh = window.cwnd;
         match segments < 1.0 {
-            true => Pacing::Gap(Time((self.rtt.0 as f64 / segments) as u64)),
+            true => Pacing::Gap(Time((self.rtt.0 as f64 / segments) as u64).min(LONGEST)),
             false => Pacing::None,
         }
     }
@@ -213,8 +211,16 @@ impl Control for Swift {
     }
 
     /// It goes by delay alone.
-    fn on_echo(&mut self, window: &Window, _: u64) -> u64 {
-        window.cwnd
+    fn answers_echoes(&self) -> bool {
+        false
+    }
+
+    /// The window is kept here in fractions of a segment.
+    fn take_back(&mut self, before: Swift) {
+        self.lost = false;
+        if let (Some(window), Some(before)) = (&mut self.window, before.window) {
+            *window = window.max(before);
+        }
     }
 
     /// It grows by samples alone.
@@ -320,9 +326,28 @@ mod tests {
     /// An echo changes nothing, so that a loss in the same window of data has had no reduction yet.
     #[test]
     fn an_echo_is_no_reduction() {
-        let (mut swift, window) = at(10.0);
-        assert_eq!(swift.on_echo(&window, MSS), window.cwnd);
-        assert!(!swift.echo_counts_as_loss());
+        let (swift, _) = at(10.0);
+        assert!(!swift.answers_echoes() && !swift.echo_counts_as_loss());
+    }
+
+    #[test]
+    fn what_is_taken_back_of_a_loss_is_the_window() {
+        let (mut swift, mut window) = at(10.0);
+        let before = swift.clone();
+        swift.on_loss(&window, MSS, MSS);
+        swift.on_sample(&mut window, MSS, &sample(us(1_000), us(50)));
+        swift.take_back(before);
+        assert_eq!((swift.window(), swift.rtt), (Some(10.0), us(50)));
+    }
+
+    /// 2^64 ps are 213 days.
+    #[test]
+    fn the_gap_between_segments_stays_within_time_itself() {
+        let (mut swift, mut window) = at(1e-6);
+        swift.spec.min_window = 1e-6;
+        let long = Time::from_ms(60_000);
+        let pacing = swift.on_sample(&mut window, MSS, &sample(long, long));
+        assert_eq!(pacing, Some(Pacing::Gap(LONGEST)));
     }
 
     #[test]

@@ -11,8 +11,15 @@ impl Sender {
         let bytes = self.offset(spec, ack) - self.offset(spec, self.una);
         self.congestion.observe(bytes, echo, ack, self.board.end());
         self.pauses = echo && self.congestion.pauses_on_echo();
+        if !echo || !self.congestion.answers_echoes() {
+            return;
+        }
         let undisturbed = matches!(self.state, CongestionState::Open | CongestionState::Disorder);
-        if !echo || !undisturbed || ack < self.reduced_until {
+        let reduces = undisturbed && ack >= self.reduced_until;
+        if let Some(method) = &mut self.reordering {
+            method.congestion_echoed(reduces);
+        }
+        if !reduces {
             return;
         }
         let usable = self.usable(spec);

@@ -423,13 +423,28 @@ impl Sender {
         delivered: Option<u64>,
         rtt: Option<Time>,
     ) {
+        let counted = delivered.unwrap_or(bytes);
+        self.grow_by(spec, now, bytes, counted, delivered.is_some(), rtt);
+    }
+
+    /// As [`Sender::grow`], by `counted` bytes.
+    #[inline]
+    fn grow_by(
+        &mut self,
+        spec: &TcpSpec,
+        now: Time,
+        bytes: u64,
+        counted: u64,
+        by_delivery: bool,
+        rtt: Option<Time>,
+    ) {
         if self.pauses {
             return;
         }
         let acked = Acked {
             now,
-            bytes: delivered.unwrap_or(bytes),
-            by_delivery: delivered.is_some(),
+            bytes: counted,
+            by_delivery,
             flight: self.flight(spec) + bytes,
             rtt,
             smoothed: self.rtt.smoothed(),

@@ -57,7 +57,10 @@ impl Sender {
                 if self.board.any_lost() && !spec.imitate.timeout_ends_in_open {
                     self.begin_sack_recovery(spec, delivered, advanced);
                 } else {
-                    self.grow(spec, now, acked, counts, rtt);
+                    // What arrived during the recovery has opened no window, and does not now.
+                    let news = acked.min(u64::from(delivered) * spec.mss.0);
+                    let by_delivery = counts.is_some();
+                    self.grow_by(spec, now, acked, counts.unwrap_or(news), by_delivery, rtt);
                 }
             }
             CongestionState::Recovery => {

@@ -391,8 +391,15 @@ impl Control for Bbr {
     }
 
     /// Marks say nothing to it.
-    fn on_echo(&mut self, window: &Window, _: u64) -> u64 {
-        window.cwnd
+    fn answers_echoes(&self) -> bool {
+        false
+    }
+
+    /// What was measured stays. A slowdown that a needless reduction has made says nothing of a full pipe or a policer
+    /// (`bbr_undo_cwnd` of Linux); the window comes back as after any recovery.
+    fn take_back(&mut self, _: Bbr) {
+        (self.full_bandwidth, self.full_rounds) = (0.0, 0);
+        self.policer = Policer::default();
     }
 
     fn echo_counts_as_loss(&self) -> bool {

@@ -63,9 +63,6 @@ impl Default for BbrSpec {
 
 impl Algorithm for BbrSpec {
     type State = Bbr;
-    fn grows_by_acks(&self) -> bool {
-        false
-    }
     fn least_window(&self) -> u32 {
         self.min_window
     }

@@ -11,7 +11,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tailcut_engine::Time;
 
-use super::before::Before;
+use super::before::{self, Before};
 use super::holes::{Extents, Holes};
 use super::{check_max, judge_by_count, Method, Parameters, Verdict};
 use crate::component::SpecError;
@@ -48,7 +48,7 @@ impl Parameters for AdaptiveSpec {
             max: self.max,
             undoes: self.undo,
             reorders: false,
-            undo: None,
+            before: None,
             reported: false,
             echoed: None,
             resending_since: None,
@@ -58,14 +58,6 @@ impl Parameters for AdaptiveSpec {
     }
 }
 
-/// What a recovery or a timeout changed, should it turn out to be spurious.
-#[derive(Debug, Clone)]
-struct Undo {
-    before: Before,
-    /// A timeout began it.
-    timeout: bool,
-}
-
 /// The threshold of one connection.
 #[derive(Debug, Clone)]
 pub(in crate::transport::tcp) struct Adaptive {
@@ -73,7 +65,8 @@ pub(in crate::transport::tcp) struct Adaptive {
     undoes: bool,
     /// The path reorders: holes are repaired one by one from now on.
     reorders: bool,
-    undo: Option<Undo>,
+    /// What the last recovery or timeout changed, should it turn out to be spurious.
+    before: Option<Before>,
     /// The ACK in hand has a duplicate report.
     reported: bool,
     /// When the tick was over whose timestamp it echoes.
@@ -96,8 +89,8 @@ impl Extents for Adaptive {
     }
 
     fn was_duplicate(&mut self, seq: u32) {
-        if let Some(undo) = self.undo.as_mut().filter(|undo| seq >= undo.before.from) {
-            undo.before.on_reports(1);
+        if let Some(before) = self.before.as_mut().filter(|before| seq >= before.from) {
+            before.on_reports(1);
         }
     }
 }
@@ -111,7 +104,7 @@ impl Adaptive {
 
     /// Remembers what is about to change.
     fn remember(&mut self, sender: &Sender, timeout: bool) {
-        self.undo = self.undoes.then(|| Undo { before: Before::of(sender), timeout });
+        self.before = self.undoes.then(|| Before::of(sender, timeout));
     }
 
     /// A retransmission that `threshold` segments first sent after it have overtaken, now that everything the
@@ -159,8 +152,8 @@ impl Adaptive {
         if !undecided && resent == 0 {
             self.resending_since = None;
         }
-        let Some(undo) = &self.undo else { return false };
-        let needless = self.reported && undo.before.is_needless();
+        let Some(before) = &self.before else { return false };
+        let needless = self.reported && before.is_needless();
         let original = match (self.resending_since, self.echoed) {
             (Some(since), Some(echoed)) => echoed <= since,
             (since, _) => since.is_none(),
@@ -183,14 +176,9 @@ impl Adaptive {
     }
 
     fn restore(&mut self, sender: &mut Sender, duplicate: bool) {
-        let Some(Undo { before, timeout }) = self.undo.take() else { return };
+        let Some(before) = self.before.take() else { return };
         if before.put_back(sender) {
             sender.duplicates = u32::from(duplicate);
-        }
-        if timeout {
-            sender.counters.timeouts_undone += 1;
-        } else {
-            sender.counters.recoveries_undone += 1;
         }
     }
 }
@@ -208,6 +196,10 @@ fn mark_one_by_one(sender: &mut Sender) -> u32 {
 }
 
 impl Method for Adaptive {
+    fn congestion_echoed(&mut self, reduces: bool) {
+        before::note_echo(&mut self.before, reduces);
+    }
+
     fn note_echo(&mut self, until: Time) {
         self.echoed = Some(until);
     }
@@ -247,8 +239,8 @@ impl Method for Adaptive {
         if again {
             self.resent.push_back((seq, sender.board.end()));
             self.resending_since.get_or_insert(now);
-            if let Some(undo) = &mut self.undo {
-                undo.before.on_resend();
+            if let Some(before) = &mut self.before {
+                before.on_resend();
             }
         }
     }
@@ -258,7 +250,7 @@ impl Method for Adaptive {
     fn timeout_begins(&mut self, sender: &mut Sender, spec: &TcpSpec) {
         self.resent.clear();
         self.resending_since = None;
-        self.undo = None;
+        self.before = None;
         if !sender.board.any_ever_resent() {
             self.remember(sender, true);
         }

@@ -55,6 +55,9 @@ pub(super) trait Method {
     fn is_wide(&self, threshold: u32, base: u32) -> bool {
         threshold > base
     }
+    /// An ACK echoes congestion, for which the window `reduces` now, or has done so before. What earlier reductions changed is
+    /// not put back.
+    fn congestion_echoed(&mut self, _reduces: bool) {}
     /// The ACK in hand echoes a timestamp whose tick was over then.
     fn note_echo(&mut self, _: Time) {}
     /// An ACK, before the scoreboard hears of it. Returns its blocks without a duplicate report.

@@ -1,17 +1,21 @@
 //! RR-TCP (Zhang, Karp, Floyd, Peterson: "RR-TCP: A Reordering-Robust TCP with DSACK",
 //! ICNP 2003): the threshold that would have spared a given share of the
 //! spurious recoveries seen so far. The share is fixed here; the paper's further variants trade it against timeouts.
+//! A recovery whose retransmissions are all reported as duplicates was a false one: the window is restored.
+
+use std::collections::{BTreeSet, VecDeque};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tailcut_engine::Time;
 
+use super::before::Before;
 use super::holes::{Extents, Holes};
 use super::{check_max, judge_by_count, Method, Parameters, Verdict};
 use crate::component::SpecError;
 use crate::packet::SackBlocks;
 use crate::transport::tcp::scoreboard::Scoreboard;
-use crate::transport::tcp::sender::Sender;
+use crate::transport::tcp::sender::{CongestionState, Sender};
 use crate::transport::tcp::TcpSpec;
 
 /// Parameters of RR-TCP.
@@ -22,11 +26,13 @@ pub struct RrTcpSpec {
     pub percentile: f64,
     /// The largest threshold.
     pub max: u32,
+    /// Restore the window when duplicate reports prove every retransmission of a recovery needless.
+    pub undo: bool,
 }
 
 impl Default for RrTcpSpec {
     fn default() -> Self {
-        RrTcpSpec { percentile: 0.9, max: 300 }
+        RrTcpSpec { percentile: 0.9, max: 300, undo: true }
     }
 }
 
@@ -44,7 +50,36 @@ impl Parameters for RrTcpSpec {
     }
 
     fn start(&self) -> RrTcp {
-        RrTcp { spec: self.clone(), seen: vec![], total: 0, least: None, holes: Holes::default() }
+        RrTcp {
+            spec: self.clone(),
+            seen: vec![],
+            total: 0,
+            least: None,
+            holes: Holes::default(),
+            threshold: 0,
+            recoveries: VecDeque::new(),
+            reported: false,
+        }
+    }
+}
+
+/// Recoveries that may turn out to be false: a window of data later the reports of all are in.
+const REMEMBERED: usize = 8;
+
+/// A recovery that may turn out to be false.
+#[derive(Debug, Clone)]
+struct Doubtful {
+    before: Before,
+    /// Whether it has sent anything again.
+    resent: bool,
+    /// What it has sent again and nobody has reported as a duplicate.
+    unproven: BTreeSet<u32>,
+}
+
+impl Doubtful {
+    /// Everything that was sent again was a duplicate.
+    fn is_false(&self) -> bool {
+        self.resent && self.unproven.is_empty()
     }
 }
 
@@ -58,6 +93,12 @@ pub(in crate::transport::tcp) struct RrTcp {
     /// The threshold to start from, known from the first call.
     least: Option<u32>,
     holes: Holes,
+    /// The slow-start threshold that returns when the recovery in hand is over.
+    threshold: u64,
+    /// What the last recoveries changed, should they turn out to be false, the oldest first.
+    recoveries: VecDeque<Doubtful>,
+    /// The ACK in hand has a duplicate report.
+    reported: bool,
 }
 
 impl Extents for RrTcp {
@@ -83,14 +124,31 @@ impl Extents for RrTcp {
         let percentile = percentile.unwrap_or(self.seen.len() - 1) as u32;
         least.max((percentile + 1).min(self.spec.max))
     }
+
+    fn was_duplicate(&mut self, seq: u32) {
+        // The last sending is what is reported.
+        for recovery in self.recoveries.iter_mut().rev() {
+            if recovery.unproven.remove(&seq) {
+                return;
+            }
+        }
+    }
 }
 
 impl Method for RrTcp {
     fn learn(&mut self, sender: &mut Sender, _: Time, ack: u32, blocks: &SackBlocks) -> SackBlocks {
         let mut holes = std::mem::take(&mut self.holes);
-        let (blocks, _) = holes.learn(self, sender, ack, blocks);
-        self.holes = holes;
+        let (blocks, reported) = holes.learn(self, sender, ack, blocks);
+        (self.holes, self.reported) = (holes, reported);
         blocks
+    }
+
+    fn congestion_echoed(&mut self, reduces: bool) {
+        if reduces {
+            self.recoveries.clear();
+        }
+        self.threshold = 0;
+        self.recoveries.iter_mut().for_each(|recovery| recovery.before.note_congestion());
     }
 
     fn judge(
@@ -101,8 +159,55 @@ impl Method for RrTcp {
         _: u32,
         duplicate: bool,
     ) -> Verdict {
+        if self.reported {
+            self.restore(sender);
+        }
+        if matches!(sender.state, CongestionState::Open | CongestionState::Disorder) {
+            let returns = std::mem::take(&mut self.threshold);
+            sender.window.ssthresh = sender.window.ssthresh.max(returns);
+        }
         let threshold = sender.threshold_in_reach(spec);
         judge_by_count(sender, threshold, duplicate)
+    }
+
+    fn recovery_begins(&mut self, sender: &Sender, _: bool) -> bool {
+        if !self.spec.undo {
+            return true;
+        }
+        if self.recoveries.len() == REMEMBERED {
+            self.recoveries.pop_front();
+        }
+        let mut before = Before::of(sender, false);
+        before.raise_threshold(std::mem::take(&mut self.threshold));
+        self.recoveries.push_back(Doubtful { before, resent: false, unproven: BTreeSet::new() });
+        true
+    }
+
+    fn on_send(&mut self, _: &mut Sender, seq: u32, again: bool, _: Time) {
+        if let Some(recovery) = self.recoveries.back_mut().filter(|_| again) {
+            recovery.resent = true;
+            recovery.unproven.insert(seq);
+        }
+    }
+
+    /// Only fast retransmits are taken back.
+    fn timeout_begins(&mut self, _: &mut Sender, _: &TcpSpec) {
+        self.recoveries.clear();
+        self.threshold = 0;
+    }
+}
+
+impl RrTcp {
+    /// Takes back the recoveries that are false. One after which others have begun gives its window to the next: that one
+    /// found it reduced.
+    fn restore(&mut self, sender: &mut Sender) {
+        while let Some(at) = self.recoveries.iter().position(Doubtful::is_false) {
+            let Some(Doubtful { before, .. }) = self.recoveries.remove(at) else { return };
+            match self.recoveries.get_mut(at) {
+                Some(next) => next.before.inherit(before, sender),
+                None => self.threshold = before.put_window_back(sender),
+            }
+        }
     }
 }
 

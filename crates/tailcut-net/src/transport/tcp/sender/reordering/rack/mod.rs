@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use tailcut_engine::Time;
 
 use self::f_rto::Doubt;
-use super::before::Before;
+use super::before::{self, Before};
 use super::{split, Choice, Method, Parameters, Verdict};
 use crate::component::SpecError;
 use crate::packet::SackBlocks;
@@ -78,6 +78,7 @@ impl Parameters for RackSpec {
             round: None,
             lost_at: Time::NEVER,
             probe_at: Time::NEVER,
+            probes_tail: false,
             probe: None,
             measured: true,
             doubt: Doubt::None,
@@ -115,8 +116,9 @@ pub(in crate::transport::tcp) struct Rack {
     round: Option<u32>,
     /// When a segment that is only late so far is lost.
     lost_at: Time,
-    /// When the tail is probed.
+    /// When the tail is probed, and whether all data has left by now.
     probe_at: Time,
+    probes_tail: bool,
     /// The end of what was sent when a probe left that has not been answered, and whether it was sent before.
     probe: Option<(u32, bool)>,
     /// A round trip was measured since the last probe.
@@ -194,10 +196,6 @@ impl Rack {
     fn restore(&mut self, sender: &mut Sender) {
         self.doubt = Doubt::None;
         let Some(before) = self.before.take() else { return };
-        match sender.state {
-            CongestionState::Loss => sender.counters.timeouts_undone += 1,
-            _ => sender.counters.recoveries_undone += 1,
-        }
         if before.put_back(sender) {
             sender.duplicates = 0;
             sender.timed_out = None;
@@ -206,6 +204,10 @@ impl Rack {
 }
 
 impl Method for Rack {
+    fn congestion_echoed(&mut self, reduces: bool) {
+        before::note_echo(&mut self.before, reduces);
+    }
+
     /// Step 1: whatever RFC 6298 measures. A handshake's packets are short, so that on slow links no segment is ever as quick.
     fn note_handshake(&mut self, rtt: Time) {
         self.min_rtt = self.min_rtt.min(rtt);
@@ -259,7 +261,8 @@ impl Method for Rack {
         let advanced = sender.una > from;
         self.answer_probe(sender, spec, advanced);
         self.doubt_timeout(sender, spec, advanced);
-        let ends = sender.state == CongestionState::Recovery && sender.una >= sender.recover;
+        let repairs = matches!(sender.state, CongestionState::Recovery | CongestionState::Loss);
+        let ends = repairs && sender.una >= sender.recover;
         self.adapt(sender.una, sender.board.end(), ends);
         let needless = self.before.as_ref().is_some_and(Before::is_needless);
         if self.reported.is_some() && needless && self.spec.undo {
@@ -275,7 +278,7 @@ impl Method for Rack {
 
     /// What is lost, time has told.
     fn recovery_begins(&mut self, sender: &Sender, _: bool) -> bool {
-        self.before = Some(Before::of(sender));
+        self.before = Some(Before::of(sender, false));
         // The window pays for what the probe has told by the recovery.
         self.probe = None;
         false
@@ -302,7 +305,7 @@ impl Method for Rack {
         self.doubt = if self.spec.f_rto && !repairs { Doubt::Waiting } else { Doubt::None };
         // In a row, the first knows the window that was in use.
         if !repairs {
-            self.before = Some(Before::of(sender));
+            self.before = Some(Before::of(sender, true));
         }
     }
 
@@ -319,10 +322,10 @@ impl Method for Rack {
     }
 
     fn timer(&self) -> Timer {
-        if self.probe_at < self.lost_at {
-            Timer::Probe
-        } else {
-            Timer::Reordering
+        match self.probe_at < self.lost_at {
+            true if self.probes_tail => Timer::Probe,
+            true => Timer::WindowProbe,
+            false => Timer::Reordering,
         }
     }
 

@@ -31,6 +31,7 @@ impl Rack {
                 timeout += self.spec.max_ack_delay;
             }
             self.probe_at = (now + timeout).min(sender.life.deadline);
+            self.probes_tail = sender.next == sender.segments && !sender.endless;
         }
     }
 
@@ -63,16 +64,17 @@ impl Rack {
             self.probe = None;
         } else if una > end {
             self.probe = None;
-            answer_repaired_loss(sender, spec);
+            self.answer_repaired_loss(sender, spec);
         }
     }
-}
 
-/// A single loss was repaired: the window pays for it.
-fn answer_repaired_loss(sender: &mut Sender, spec: &TcpSpec) {
-    if matches!(sender.state, CongestionState::Open | CongestionState::Disorder) {
-        sender.window.ssthresh = sender.threshold_after_loss(spec, sender.flight(spec));
-        sender.window.cwnd = sender.window.cwnd.min(sender.window.ssthresh);
-        sender.reduced();
+    /// A single loss was repaired: the window pays for it, whatever reductions before it were worth.
+    fn answer_repaired_loss(&mut self, sender: &mut Sender, spec: &TcpSpec) {
+        if matches!(sender.state, CongestionState::Open | CongestionState::Disorder) {
+            sender.window.ssthresh = sender.threshold_after_loss(spec, sender.flight(spec));
+            sender.window.cwnd = sender.window.cwnd.min(sender.window.ssthresh);
+            sender.reduced();
+            self.before = None;
+        }
     }
 }
