@@ -37,6 +37,17 @@ def test_the_analysis_answers_without_runs_and_is_exact(tmp_path: Path) -> None:
     assert [row.runs for row in rows] == [(), ()]
 
 
+def test_the_authors_own_numbers_answer_as_they_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(Path(__file__).parents[2])
+    (fast,) = made(tmp_path, of("repnet/fig11-fast"), "authors", small=False)
+    assert (fast.runs, fast.seeds) == ((), ())
+    number = fast.points[0].number
+    assert number is not None
+    assert number.exact
+    times = Path("experiments/papers/repnet/authors/app_data-time-sin.dat").read_text().split()
+    assert number.value == pytest.approx(sum(float(time) <= 100 for time in times) / len(times))
+
+
 @pytest.fixture
 def batch() -> make.Batch:
     (found,) = make.batches(PAPERS, of("repnet/fig2-repflow", "repnet/fig2-alike"), small=True)

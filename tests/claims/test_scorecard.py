@@ -2,11 +2,12 @@
 
 import json
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from tailcut import ClaimsError, _core, claims
-from tailcut.claims import Row, Scorecard, Verdict, verdict
+from tailcut.claims import Row, Scorecard, Verdict, make, verdict
 from tailcut.claims.scorecard import Point
 from tailcut.claims.verdict import Number
 
@@ -14,6 +15,7 @@ PAPERS = claims.load()
 CLAIMS = {claim.id: claim for paper in PAPERS.values() for claim in paper.claims}
 CLAIM = CLAIMS["repflow/fig8-mean"]
 SHIPPED = Scorecard.shipped()
+ROOT = Path(__file__).parents[2]
 
 
 def row(**changes: object) -> Row:
@@ -45,6 +47,8 @@ def test_rows_of_another_version_of_results_are_stale() -> None:
 
 def test_a_claim_is_judged_as_stated() -> None:
     card = Scorecard([row(reading="ns-3.10", verdict=Verdict.REPRODUCED)])
+    assert card.verdict(CLAIM) is Verdict.ABSENT
+    card.put(row(backend="authors", verdict=Verdict.REPRODUCED))
     assert card.verdict(CLAIM) is Verdict.ABSENT
     card.put(row())
     assert card.verdict(CLAIM) is Verdict.DIRECTION
@@ -82,6 +86,21 @@ def test_verdicts_follow_from_the_numbers_and_the_rule() -> None:
         ]
         assert [point.verdict for point in row.points] == of_points, row.claim
         assert row.verdict is verdict.over_points(of_points, most=claim.most), row.claim
+
+
+@pytest.mark.parametrize("backend", ["model", "authors"])
+def test_what_needs_no_runs_is_as_it_would_come_out_now(
+    backend: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(ROOT)
+    found = [
+        row
+        for batch in make.batches([*PAPERS.values()], [*CLAIMS.values()], backend, ())
+        for row in make.carry_out(batch, tmp_path / "claims")
+    ]
+    now = {row.key: row for row in Scorecard.parse(Scorecard(found).text()).rows}
+    kept = {row.key: row for row in SHIPPED.rows if row.backend == backend}
+    assert {key: row.points for key, row in kept.items()} == {key: row.points for key, row in now.items()}
 
 
 def test_it_is_written_as_it_would_be_written_again() -> None:

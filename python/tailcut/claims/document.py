@@ -13,6 +13,8 @@ from tailcut.plan import Value, flatten
 
 STATED = "stated"
 """The reading that every claim is shown under first: the experiment as the paper states it."""
+AUTHORS = "authors"
+"""The name under which the authors' own numbers answer, as backends do."""
 CLOCKS = ("receiver", "sender", "connect")
 STATISTICS = ("mean", "p50", "p99", "p99_9", "sd", "max", "share_at_most", "share_above", "share")
 WITH_LIMIT = ("share_at_most", "share_above")
@@ -124,6 +126,19 @@ class Reading:
 
 
 @dataclass(frozen=True, slots=True)
+class Authors:
+    """Which of the authors' own numbers answer a claim, a file for each point.
+
+    Attributes:
+        scheme: files of the scheme's numbers.
+        against: files of those that they are compared with; empty for a value.
+    """
+
+    scheme: tuple[str, ...]
+    against: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Claim:
     """One sentence of a paper, and how it is judged here.
 
@@ -140,7 +155,7 @@ class Claim:
         readings: under which readings it is shown, ``stated`` first.
         backends: which backends can answer.
         because: why the verdict is what it is, or why it cannot be shown, in a sentence.
-        data: a file of the authors' own numbers, and what they give; empty without.
+        authors: the authors' own numbers; None where they released none.
         contradicts: the claim of the same paper that cannot be true beside this one.
     """
 
@@ -156,7 +171,7 @@ class Claim:
     readings: tuple[str, ...]
     backends: tuple[str, ...]
     because: str
-    data: str
+    authors: Authors | None
     contradicts: str
 
     @property
@@ -325,11 +340,16 @@ def _claim(paper: str, table: _Table, readings: Mapping[str, Reading]) -> Claim:
             raise table.fail(f"readings begin with {STATED!r} and are named above; not so {', '.join(asked)}")
     elif not because:
         raise table.fail("a claim without experiment says why it cannot be shown (because)")
-    data = table.text("data", "")
+    authors = None
+    if table.has("authors"):
+        inner = table.table("authors")
+        authors = Authors(inner.texts("scheme", ()), inner.texts("against", ()))
+        inner.done()
+        backends = (*backends, AUTHORS)
     table.done()
     return Claim(
         f"{paper}/{name}", says, where, experiment, measure, compare, MappingProxyType(at), most, targets, asked,
-        backends, because, data, contradicts and f"{paper}/{contradicts}",
+        backends, because, authors, contradicts and f"{paper}/{contradicts}",
     )  # fmt: skip
 
 

@@ -1,13 +1,14 @@
 """From a claim and the runs that are there to its numbers and its verdict."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Protocol
 
 import polars as pl
 
 from tailcut import _core
 from tailcut.claims import metrics, verdict
-from tailcut.claims.document import Claim
+from tailcut.claims.document import AUTHORS, Claim
 from tailcut.claims.metrics import Made, Part, Runs
 from tailcut.claims.scorecard import Point, Row
 from tailcut.claims.verdict import Number, Verdict
@@ -15,6 +16,8 @@ from tailcut.errors import ClaimsError
 from tailcut.plan import Plan, PlannedRun, Value, canonical
 from tailcut.results import Result
 
+WITHOUT_RUNS = ("model", AUTHORS)
+"""Those who answer without runs."""
 BY_MODEL = ("mean", "p99")
 """The statistics that the queueing analysis gives."""
 
@@ -172,6 +175,33 @@ class OfModel:
         return []
 
 
+class OfAuthors:
+    """The authors' own numbers, as they released them: one draw, so that they have no interval."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def number(self, claim: Claim, point: Mapping[str, Value]) -> Number | None:
+        """The number of a claim at a point; None where they released none of it."""
+        compare, measure, authors = claim.compare, claim.measure, claim.authors
+        if compare is None or measure is None or authors is None:
+            return None
+        axis = next(iter(claim.at), None)
+        place = [*claim.at[axis]].index(point[axis]) if axis is not None and len(authors.scheme) > 1 else 0
+        ours = {1: metrics.of_authors(self._folder / f"{authors.scheme[place]}.dat")}
+        if compare.kind == "value":
+            found = metrics.value(ours, measure)
+        else:
+            base = {1: metrics.of_authors(self._folder / f"{authors.against[place]}.dat")}
+            found = metrics.change(base, ours, measure)
+        return None if found is None else Number(found.value, exact=True, beyond=found.beyond)
+
+    def runs_of(self, claim: Claim, points: Sequence[Mapping[str, Value]]) -> list[str]:
+        """None: nobody here made them."""
+        del claim, points
+        return []
+
+
 def _as_ratio(change: Number) -> Number:
     low, high = (None if end is None else end + 1 for end in (change.low, change.high))
     return Number(change.value + 1, low, high, change.exact, change.beyond)
@@ -195,7 +225,7 @@ def row(claim: Claim, plan: Plan, answers: Answers, reading: str, backend: str, 
             _point(point, answers.number(claim, point), target) for point, target in zip(of_claim, targets, strict=True)
         ]
     judged = verdict.over_points([point.verdict for point in points], most=claim.most)
-    seeds = sorted({run["seed"] for run in runs_needed([claim], plan)}) if backend != "model" else []
+    seeds = sorted({run["seed"] for run in runs_needed([claim], plan)}) if backend not in WITHOUT_RUNS else []
     runs = answers.runs_of(claim, of_claim)
     return Row(
         claim.id, reading, backend, tuple(points), judged, _core.RESULTS, tuple(seeds), tuple(runs), small

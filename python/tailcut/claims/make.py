@@ -11,7 +11,7 @@ from tailcut import _core, shipped
 from tailcut.api import Experiment
 from tailcut.backends import Progress
 from tailcut.claims import evaluate
-from tailcut.claims.document import STATED, Claim, Paper, Reading
+from tailcut.claims.document import AUTHORS, STATED, Claim, Paper, Reading
 from tailcut.claims.scorecard import Row, Scorecard
 from tailcut.errors import ClaimsError
 from tailcut.plan import Plan, PlannedRun, unique_runs
@@ -116,7 +116,7 @@ def _fitted(claim: Claim, plan: Plan) -> Claim:
 def missing(batch: Batch, directory: Path) -> list[PlannedRun]:
     """The runs of a batch that are not in a directory yet, each once."""
     store = Store(directory)
-    if batch.backend == "model":
+    if batch.backend in evaluate.WITHOUT_RUNS:
         return []
     once = unique_runs(cast("Plan", {**batch.plan, "runs": [*batch.runs]}))
     return [run for run_id, run in once.items() if store.state(run_id) is not State.COMPLETE]
@@ -142,6 +142,9 @@ def carry_out(batch: Batch, directory: Path, progress: Progress | None = None, *
         RunError: some runs failed; the others are kept.
         KeyboardInterrupt: interrupted; finished runs are kept, and the same call goes on from there.
     """
+    if batch.backend == AUTHORS:
+        yield from rows(batch, None)
+        return
     asked = cast("Plan", {**batch.plan, "runs": [*batch.runs]})
     result = tailcut.run(
         Experiment(None, asked), on=batch.backend, out=directory, progress=progress or tailcut.api.Silent(), **options
@@ -149,7 +152,7 @@ def carry_out(batch: Batch, directory: Path, progress: Progress | None = None, *
     yield from rows(batch, result)
 
 
-def rows(batch: Batch, result: Result) -> Iterator[Row]:
+def rows(batch: Batch, result: Result | None) -> Iterator[Row]:
     """The rows of a batch's claims from the runs that are there."""
     answers = _answers(batch, result)
     small = batch.experiment.endswith("-small")
@@ -157,7 +160,9 @@ def rows(batch: Batch, result: Result) -> Iterator[Row]:
         yield evaluate.row(claim, batch.plan, answers, batch.reading.name, batch.backend, small=small)
 
 
-def _answers(batch: Batch, result: Result) -> evaluate.Answers:
+def _answers(batch: Batch, result: Result | None) -> evaluate.Answers:
+    if result is None:
+        return evaluate.OfAuthors(Path("experiments", batch.experiment).parent / AUTHORS)
     if batch.backend == "model":
         return evaluate.OfModel(result.summary())
     return evaluate.OfRuns(result, batch.backend)
@@ -167,7 +172,7 @@ def refill(scorecard: Scorecard, every: Sequence[Batch], directory: Path) -> lis
     """Judge what is there again, without making a run: the rows of batches whose runs are all there."""
     put = []
     for batch in every:
-        if batch.backend != "model" and missing(batch, directory):
+        if batch.backend == AUTHORS or missing(batch, directory):
             continue
         asked = cast("Plan", {**batch.plan, "runs": [*batch.runs]})
         store = Store.create(directory, asked)

@@ -213,6 +213,13 @@ COMPUTE: Mapping[str, Callable[[Made, Measure, Mapping[str, Any]], Part]] = Mapp
 )
 """What computes each metric of the vocabulary from the tables of one run."""
 
+
+def of_authors(file: Path) -> Part:
+    """The authors' own numbers, one a line in ms, as a seed's; further columns are left out."""
+    numbers = [float(line.split()[0]) for line in file.read_text("utf-8").splitlines() if line.strip()]
+    return Part(np.sort(np.array(numbers)))
+
+
 # --- over seeds -----------------------------------------------------------------------------------------------------
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from tailcut import _core
-from tailcut.claims.document import Claim, Paper
+from tailcut.claims.document import AUTHORS, Claim, Paper
 from tailcut.claims.verdict import Number, Verdict
 from tailcut.errors import ClaimsError
 from tailcut.plan import Value
@@ -67,8 +67,8 @@ class Row:
 
     @property
     def stale(self) -> bool:
-        """Whether it is of another version of results than this program's."""
-        return self.results != _core.RESULTS
+        """Whether it is of runs of another version of results than this program's. Without runs it never is."""
+        return bool(self.runs) and self.results != _core.RESULTS
 
 
 class Scorecard:
@@ -100,8 +100,12 @@ class Scorecard:
         return [self._rows[key] for key in keys if key in self._rows]
 
     def main(self, claim: Claim) -> Row | None:
-        """The row that a claim is judged by: ``stated``, by the first backend that has one; None without."""
-        return next((row for row in self.of(claim) if row.reading == claim.readings[0]), None)
+        """The row that a claim is judged by: ``stated``, by the first backend that has one; None without.
+
+        The authors' own numbers are no answer of ours.
+        """
+        ours = (row for row in self.of(claim) if row.backend != AUTHORS)
+        return next((row for row in ours if row.reading == claim.readings[0]), None)
 
     def verdict(self, claim: Claim) -> Verdict:
         """What a claim comes to, as stated."""

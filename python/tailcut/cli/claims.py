@@ -79,7 +79,9 @@ def claims(
 @app.command()
 def run(
     names: Names = None,
-    on: Annotated[str, typer.Option(metavar="sim|model|lab", help="The backend that answers.")] = "sim",
+    on: Annotated[
+        str, typer.Option(metavar="sim|model|lab|authors", help="Who answers; authors: the numbers that they released.")
+    ] = "sim",
     small: Annotated[
         bool,
         typer.Option("--small", metavar="", help="Take the small variants, in seconds: their numbers are no paper's."),
