@@ -214,6 +214,7 @@ fn reordering() -> impl Strategy<Value = ReorderingSpec> {
         ReorderingSpec::Adaptive(Default::default()),
         ReorderingSpec::RrTcp(Default::default()),
         ReorderingSpec::Ncr(Default::default()),
+        ReorderingSpec::Rack(Default::default()),
     ])
 }
 
