@@ -282,6 +282,7 @@ format: setup setup-repnet
 docs: build setup setup-repnet
 	cd packages && npm run --silent docs
 	$(BIN)/sphinx-build --fail-on-warning --quiet docs docs/_build/html
+	$(BIN)/tailcut claims page docs/_build/html/claims.html
 	@echo "docs/_build/html/index.html"
 
 # --- the playground -------------------------------------------------------------------------------------------------

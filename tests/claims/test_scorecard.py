@@ -48,12 +48,17 @@ def test_rows_of_another_version_of_results_are_stale() -> None:
 def test_a_claim_is_judged_as_stated() -> None:
     card = Scorecard([row(reading="ns-3.10", verdict=Verdict.REPRODUCED)])
     assert card.verdict(CLAIM) is Verdict.ABSENT
-    card.put(row(backend="authors", verdict=Verdict.REPRODUCED))
-    assert card.verdict(CLAIM) is Verdict.ABSENT
     card.put(row())
     assert card.verdict(CLAIM) is Verdict.DIRECTION
     assert card.verdict(CLAIMS["repflow/table1-consistent"]) is Verdict.CONTRADICTION
     assert card.verdict(CLAIMS["repnet/fig10-overhead"]) is Verdict.CANNOT
+
+
+def test_the_authors_own_numbers_judge_no_claim() -> None:
+    claim = CLAIMS["repnet/fig2-alike"]
+    card = Scorecard([row(claim=claim.id, backend="authors")])
+    assert len(card.of(claim)) == 1
+    assert card.verdict(claim) is Verdict.ABSENT
 
 
 @pytest.mark.parametrize("text", ["", "[]", '{"format": 0, "rows": []}', '{"format": 1, "rows": [{"claim": "x"}]}'])

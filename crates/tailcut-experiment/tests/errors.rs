@@ -172,6 +172,13 @@ fn an_error_has_its_parts() {
 }
 
 #[test]
+fn the_key_of_an_error_is_one_that_set_takes() {
+    let text = replaced(GOOD, "[schemes.RepFlow]", "[schemes.\"Rep.Flow 2\"]\ncolour = 1");
+    let found = failure(&text).diagnostics.iter().map(|one| one.key.clone()).collect::<Vec<_>>();
+    assert!(found.contains(&"schemes.\"Rep.Flow 2\".colour".to_owned()), "{found:?}");
+}
+
+#[test]
 fn columns_count_characters() {
     let failure =
         failure(&with("title = \"a test\"", "title = \"ä\"\nhost = { \"nic_quëue\" = 1, x = 2 }"));

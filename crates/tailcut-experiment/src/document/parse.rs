@@ -41,13 +41,13 @@ pub fn parse_key(text: &str) -> Option<Vec<String>> {
 }
 
 /// A path of keys as text that [`parse_key`] reads.
-pub fn write_key(path: &[String]) -> String {
+pub fn write_key(path: &[impl AsRef<str>]) -> String {
     let bare = |key: &str| {
         !key.is_empty() && key.chars().all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '-')
     };
-    let written = path.iter().map(|key| match bare(key) {
-        true => key.clone(),
-        false => toml::Value::from(key.as_str()).to_string(),
+    let written = path.iter().map(AsRef::as_ref).map(|key| match bare(key) {
+        true => key.to_owned(),
+        false => toml::Value::from(key).to_string(),
     });
     written.collect::<Vec<_>>().join(".")
 }

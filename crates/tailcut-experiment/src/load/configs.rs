@@ -6,7 +6,7 @@ use tailcut_net::component::SpecError;
 use super::Loader;
 use crate::config::Labels;
 use crate::diagnostic::{Checked, Code, Problem};
-use crate::document::{Node, Place, Table, Value};
+use crate::document::{write_key, Node, Place, Table, Value};
 use crate::file::MeasureSpec;
 use crate::plan::canonical;
 use crate::resolve::{configuration, points, Axis, Schemes};
@@ -65,7 +65,8 @@ impl Loader<'_> {
         let renamed = problems.into_iter().map(|mut problem| {
             let inside = places.iter().find(|(place, _)| Some(*place) == problem.place);
             if let Some((_, scheme)) = inside {
-                problem.key = format!("schemes.{scheme}.{}", problem.key);
+                problem.key =
+                    format!("{}.{}", write_key(&["schemes", scheme.as_str()]), problem.key);
             }
             problem
         });

@@ -6,7 +6,7 @@ use serde_json::Value as Json;
 
 use super::merge::merge;
 use crate::diagnostic::{Code, Problem};
-use crate::document::{Entry, Node, Table, Value};
+use crate::document::{write_key, Entry, Node, Table, Value};
 use crate::schema::union;
 use crate::sections::{is_of_run, is_of_scheme, OF_RUN, OF_SCHEME};
 
@@ -94,7 +94,7 @@ fn not_a_table(entry: &Entry, key: &str, expected: &str) -> Problem {
 
 /// The keys of a scheme and their types; the values are checked once it is known what they change.
 fn check_form(scheme: &Entry, problems: &mut Vec<Problem>) {
-    let path = format!("schemes.{}", scheme.key);
+    let path = write_key(&["schemes", scheme.key.as_str()]);
     let Value::Table(table) = &scheme.node.value else {
         problems.push(not_a_table(
             scheme,
@@ -104,7 +104,7 @@ fn check_form(scheme: &Entry, problems: &mut Vec<Problem>) {
         return;
     };
     for entry in &table.entries {
-        let key = format!("{path}.{}", entry.key);
+        let key = format!("{path}.{}", write_key(&[&entry.key]));
         if entry.key == "like" {
             if entry.node.text().is_none() {
                 problems.push(not_a_table(entry, &key, "the name of another scheme"));
@@ -152,7 +152,7 @@ fn check_parents(scheme: &Entry, schemes: &Table, problems: &mut Vec<Problem>) {
     let parent_of = |name: &str| schemes.table(name)?.get("like")?.text();
     let Some(like) = schemes.table(&scheme.key).and_then(|t| t.get("like")) else { return };
     let Some(parent) = like.text() else { return };
-    let key = format!("schemes.{}.like", scheme.key);
+    let key = write_key(&["schemes", scheme.key.as_str(), "like"]);
     if schemes.get(parent).is_none() {
         problems.push(
             Problem::new(Code::UnknownScheme, like.place, format!("there is no scheme {parent:?}"))
