@@ -4,7 +4,7 @@
  */
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
-import { unlinkSync } from 'node:fs';
+import { chmodSync, statSync, unlinkSync } from 'node:fs';
 import net from 'node:net';
 import { test } from 'node:test';
 import repnet from '../dist/index.js';
@@ -67,6 +67,11 @@ const BEHAVIOURS = {
       server.listen(...form, () => called++);
       await once(server, 'listening');
       const address = server.address();
+      if (typeof address === 'string') {
+        seen.push(statSync(address).mode);
+        // Readable by all, a socket need not be writable by its own user, who may only connect to it then if that is root.
+        chmodSync(address, 0o600);
+      }
       const socket = dial(
         on,
         typeof address === 'string'
