@@ -11,7 +11,7 @@ import { controlRecord, Record, RecordParser } from '../dist/wire.js';
 import { startFaultBench } from './lib/fault-bench.mjs';
 import { memoryLeg } from './lib/memory-leg.mjs';
 import { movedClock } from './lib/moved-clock.mjs';
-import { data } from './lib/support.mjs';
+import { data, settle } from './lib/support.mjs';
 
 /** Longer than word of the end is waited for before it is asked for, and shorter than the second connection is. */
 const WAIT = 10;
@@ -77,6 +77,32 @@ for (const [how, end] of Object.entries(over)) {
     assert.deepEqual(asked, []);
   });
 }
+
+test('a bare FIN is no end while a peer that has both connections may stand still: its reply after ten seconds is whole', (t) => {
+  const { flow, legs, clock } = flowOf(t);
+  const told = [];
+  flow.outer.deliver = (chunk) => told.push(chunk === null ? 'end' : String(chunk));
+  for (const leg of legs) flow.open(leg);
+  flow.legFin(legs[PRIMARY]);
+  clock.tick(10_000);
+  assert.deepEqual(told, []);
+  flow.legData(legs[REPLICA], Buffer.concat([data(0, 'reply'), controlRecord(Record.end, 5)]));
+  assert.deepEqual(told, ['reply', 'end']);
+});
+
+test('… and is the end of the stream at twenty times pairTimeout, should the second path be dead', async (t) => {
+  const { flow, legs, clock } = flowOf(t);
+  const told = [];
+  flow.outer.deliver = (chunk) => told.push(chunk === null ? 'end' : String(chunk));
+  for (const leg of legs) flow.open(leg);
+  flow.legFin(legs[PRIMARY]);
+  clock.tick(19_990);
+  await settle();
+  assert.deepEqual(told, []);
+  clock.tick(20);
+  await settle();
+  assert.deepEqual(told, ['end']);
+});
 
 /** Longer than a server holds the end of a first connection back for a second. */
 const DELAY = 250;

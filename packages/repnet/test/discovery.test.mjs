@@ -4,6 +4,7 @@ import net from 'node:net';
 import { beforeEach, test } from 'node:test';
 import { forgetPeers, peerKey, recallPeer } from '../dist/client/peers.js';
 import repnet from '../dist/index.js';
+import { encodeAnswer } from '../dist/wire.js';
 import './lib/far-away.mjs';
 import { countingServer, defaults, echo, settle, until } from './lib/support.mjs';
 
@@ -166,6 +167,22 @@ test('one that is replaced by a RepNet server between two flows: the first of th
     await settle();
     assert.equal(server.accepted, i);
   }
+});
+
+test('a RepNet server that answers a question late is taken for silent until then, and for good for one of this library', async (t) => {
+  const slow = await countingServer(t, net);
+  let answer;
+  const answering = (socket) => {
+    answer = () =>
+      socket.end(encodeAnswer({ refusal: 0, flags: 0, threshold: 1_000, port: slow.port, version: 2 }));
+  };
+  const second = await countingServer(t, net, 0, answering);
+  const options = { replicaPort: second.port };
+  const kind = () => recallPeer(peerKey(HOST, slow.port, second.port))?.kind;
+  await asking(t, slow.port, options);
+  assert.equal(kind(), 'silent');
+  answer();
+  await until(() => kind() === 'repnet', 'it is known');
 });
 
 test('what flows of RepFlow find out is not enough for a race', async (t) => {

@@ -174,7 +174,7 @@ for (const [what, bytes, way, errors] of [
     assert.deepEqual([seen.errors, seen.over], [errors, 1]);
   });
 
-/** A request by both connections, the end of which the first has told by FIN, and the second not within `pairTimeout`. */
+/** A request by both connections, the end of which the first has told by FIN, and the second not while word of it is waited for. */
 async function wordMissing(t) {
   const { seen, sockets, port } = await patientServer(t);
   const from = { localAddress: OWN_ADDRESS, localPort: ownPort() };

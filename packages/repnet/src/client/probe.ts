@@ -1,5 +1,6 @@
 /** Discovery: whether a server understands replication, found out beside the first flow to it. */
 import net from 'node:net';
+import { patientTimeout, wordTimeout } from '../flow/patience.js';
 import { untold } from '../net-internals.js';
 import type { DialTarget } from '../socket-internals.js';
 import { counters } from '../stats.js';
@@ -27,17 +28,32 @@ export function probe(host: string, address: Address, target: DialTarget, first:
   untold(connection, () => connection.connect(options));
   connection.unref();
   let seen = Buffer.alloc(0);
+  let isOver = false;
+  /** The server has been taken for a silent one, and may only be busy: no other question of this key waits for the answer. */
+  let isLate = false;
   const finish = (kind: Peer['kind'], { flags = 0, threshold = 0, life }: Partial<Answer> = {}) => {
+    if (isOver) return;
+    isOver = true;
     clearTimeout(timer);
-    if (!probing.delete(key)) return;
-    if (kind !== 'repnet' && kind !== 'other') counters.foreignPeers++;
+    connection.destroy();
+    if (!isLate) probing.delete(key);
+    // Only an answer is news of a server that has been silent.
+    const answers = kind === 'repnet' || kind === 'other';
+    if (isLate && !answers) return;
+    if (!answers) counters.foreignPeers++;
     if (kind === 'plain') noteRefusal(key, asked);
     else rememberPeer(key, kind, flags, threshold);
     if (kind === 'repnet' && life !== undefined) noteLife(key, address, life);
-    connection.destroy();
   };
-  const timer = setTimeout(() => finish('silent'), pairTimeout);
-  timer.unref();
+  const silent = () => {
+    if (isOver) return;
+    isLate = true;
+    probing.delete(key);
+    counters.foreignPeers++;
+    rememberPeer(key, 'silent');
+    timer = patientTimeout(() => finish('silent'), wordTimeout(pairTimeout));
+  };
+  let timer = patientTimeout(silent, pairTimeout);
   connection.on('connect', () => {
     connection.write(
       encodeHello({
@@ -64,7 +80,8 @@ export function probe(host: string, address: Address, target: DialTarget, first:
   connection.on('end', () => finish('silent'));
   connection.on('error', (error: NodeJS.ErrnoException) => {
     if (!isShortage(error)) return finish(error.code === 'ECONNREFUSED' ? 'plain' : 'silent');
+    isOver = true;
     clearTimeout(timer);
-    probing.delete(key);
+    if (!isLate) probing.delete(key);
   });
 }

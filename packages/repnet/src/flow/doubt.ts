@@ -3,6 +3,7 @@
  * end of the stream has succeeded when it does.
  */
 import type { Callback } from './callbacks.js';
+import { patientTimeout } from './patience.js';
 
 export class Doubt {
   /** Everything below this offset is in doubt; -1: nothing is. */
@@ -25,7 +26,8 @@ export class Doubt {
    */
   whenSettled(done: Callback, patience: number): void {
     if (this.#below < 0) return done();
-    const timer = setTimeout(() => this.#settle(), patience);
+    // A connection that is read to its end keeps no process.
+    const timer = patientTimeout(() => this.#end?.timer === timer && this.#settle(), patience).ref();
     this.#end = { done, timer };
   }
 

@@ -4,6 +4,18 @@
  */
 const SLICES = 4;
 
+/** Times `pairTimeout` for which a peer that is known to have both connections of a flow may stand still. */
+const WORD_WAITS = 20;
+const LONGEST = 2 ** 31 - 1;
+
+/**
+ * Milliseconds for which word of such a peer is waited for where its absence would be taken for the orderly end of a
+ * stream. Silence does not tell a process that stands still from a path that is dead, and an end cannot be taken back.
+ */
+export function wordTimeout(pairTimeout: number): number {
+  return Math.min(WORD_WAITS * pairTimeout, LONGEST);
+}
+
 /**
  * As `setTimeout`, to be cleared by `clearTimeout`; does not keep the process alive, unless it is referenced. `done` runs when what had arrived by then
  * is read, after a further quarter of the time if the process stood still at the end; it may still run once after

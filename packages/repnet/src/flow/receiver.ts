@@ -17,7 +17,7 @@ import type { FlowClient, FlowOptions, Outer } from './flow.js';
 import { Gain } from './gain.js';
 import type { Leg } from './leg.js';
 import { type Copy, PRIMARY, REPLICA, ReceiveMachine } from './machine.js';
-import { patientTimeout } from './patience.js';
+import { patientTimeout, wordTimeout } from './patience.js';
 import type { Sender } from './sender.js';
 
 /** What the receiving side needs of the flow. */
@@ -100,6 +100,9 @@ export class Receiver implements RecordSink {
   /** The copy brings what the peer sends, and takes questions. */
   open(copy: Copy): void {
     this.rx.open(copy);
+    // Whoever can be asked from now on has time from now on.
+    clearTimeout(this.#endTimer);
+    this.#endTimer = undefined;
     this.#query();
   }
 
@@ -439,6 +442,7 @@ export class Receiver implements RecordSink {
         // Most often word of the end comes before it would be asked for; the wait for it begins then.
         if (this.#endTimer === undefined && this.#queryTimer === undefined) {
           const timer = patientTimeout(() => {
+            if (this.#endTimer !== timer) return;
             this.#endTimer = undefined;
             if (this.ended || this.#host.closed || this.rx.verdict() !== 'wait') return;
             counters.copiesFailed++;
@@ -446,11 +450,22 @@ export class Receiver implements RecordSink {
             // The second copy may be slow in this direction alone: it goes on carrying the other.
             this.rx.lose(REPLICA);
             this.checkEnd();
-          }, this.#host.options.pairTimeout);
+          }, this.#endPatience);
           this.#endTimer = this.#keeping(timer);
         }
         return;
     }
+  }
+
+  /**
+   * Milliseconds for which the other copy is waited for in 'wait'. A bare FIN is not taken for the end of the stream while
+   * the peer, which has both connections, may be busy; nor for that of a stream without a byte while it may still answer.
+   */
+  get #endPatience(): number {
+    const { pairTimeout } = this.#host.options;
+    const mayAnswer = this.#host.legs[REPLICA] !== undefined && this.rx.copies[REPLICA] === 'pending';
+    const waits = this.rx.endsBeside || (mayAnswer && this.rx.delivered === 0);
+    return waits ? wordTimeout(pairTimeout) : pairTimeout;
   }
 
   /** Why bytes are missing, where no connection has failed here: one was reset at the peer, or ended too early. */

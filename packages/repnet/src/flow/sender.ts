@@ -13,6 +13,7 @@ import { Doubt } from './doubt.js';
 import type { FlowOptions, Outer } from './flow.js';
 import type { Leg } from './leg.js';
 import { COPIES, type Copy, other, PRIMARY, REPLICA, SendMachine } from './machine.js';
+import { wordTimeout } from './patience.js';
 import { copyRecords, payloads, pushRecords } from './records.js';
 
 /** What the sending side needs of the flow. */
@@ -448,8 +449,8 @@ export class Sender {
         done(error);
       } else done(null);
     };
-    const { pairTimeout } = this.#host.options;
-    const first = new FirstOf((error) => (error ? over(error) : this.#doubt.whenSettled(over, pairTimeout)));
+    const patience = wordTimeout(this.#host.options.pairTimeout);
+    const first = new FirstOf((error) => (error ? over(error) : this.#doubt.whenSettled(over, patience)));
     let sent = 0;
     for (const copy of COPIES) {
       const leg = this.#host.legs[copy];

@@ -115,10 +115,20 @@ export class Accepted implements Attachment {
     // Of an elephant a second connection would not bring the rest.
     if (this.socket.bytesRead > this.#replication.threshold) return false;
     this.#held = error;
-    this.#grace = patientTimeout(() => this.#letGo(), END_GRACE);
-    // A connection that is read to its end keeps no process.
-    if (!isUnref(this.socket)) this.#grace.ref();
+    this.#hold(this.#replication.pairTimeout);
     return true;
+  }
+
+  /** Holds the end back: for `END_GRACE`, and up to `most` ms while a second connection is there whose client may be busy. */
+  #hold(most: number): void {
+    const grace = patientTimeout(() => {
+      if (this.#grace !== grace || this.#held === undefined) return;
+      if (most > END_GRACE && this.#secondComes(this.socket)) this.#hold(most - END_GRACE);
+      else this.#letGo();
+    }, END_GRACE);
+    this.#grace = grace;
+    // A connection that is read to its end keeps no process.
+    if (!isUnref(this.socket)) grace.ref();
   }
 
   #letGo(): void {

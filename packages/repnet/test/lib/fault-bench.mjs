@@ -2,12 +2,14 @@
 import repnet from '../../dist/index.js';
 import { complete, misdeed, request, serve, serverHears } from './exchange.mjs';
 import { startRelay } from './relay.mjs';
-import { ownAddress } from './support.mjs';
+import { ownAddress, ticks } from './support.mjs';
 
 const [FIRST_PORT, LAST_PORT] = [10_000, 31_999];
 /** Longest time for which the event loop may stand still without its being told with the flows of that time. */
 const STILL = 50;
 const MOST_STILL = 1_000;
+/** Milliseconds after which a flow that is not over does nothing but wait. */
+const IDLE = 2_000;
 let addresses = 0;
 
 const isSilent = ({ kind }) => kind === 'stall' || kind === 'nosyn';
@@ -136,14 +138,27 @@ export async function startFaultBench({
     get judged() {
       return judged;
     },
-    /** Runs `jobs` (functions that return promises) `width` at a time. */
+    /**
+     * Runs `jobs` (functions that return promises) `width` at a time. One that takes long waits for what has fallen silent, and makes
+     * room for others, up to ten times as many.
+     */
     async all(jobs, width = 48) {
       const queue = jobs[Symbol.iterator]();
-      await Promise.all(
-        Array.from({ length: width }, async () => {
-          for (let next = queue.next(); !next.done; next = queue.next()) await next.value();
-        }),
-      );
+      const waiting = new Set();
+      const work = async () => {
+        for (let next = queue.next(); !next.done; next = queue.next()) {
+          const job = next.value();
+          const isOver = await Promise.race([job.then(() => true), ticks(IDLE / 50, 50)]);
+          if (isOver) continue;
+          if (waiting.size >= 9 * width) await job;
+          else {
+            const rest = job.finally(() => waiting.delete(rest));
+            waiting.add(rest);
+          }
+        }
+      };
+      await Promise.all(Array.from({ length: width }, work));
+      await Promise.all(waiting);
     },
     async close() {
       clearInterval(watch);
