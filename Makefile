@@ -253,6 +253,8 @@ lint-code: lint-rust lint-python lint-packages
 lint-python: build setup
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
+	$(BIN)/check-jsonschema --quiet --builtin-schema vendor.citation-file-format CITATION.cff
+	$(BIN)/check-jsonschema --quiet --builtin-schema vendor.github-workflows .github/workflows/*.yml
 	$(BIN)/mypy
 
 lint-rust: $(BIN)/python
