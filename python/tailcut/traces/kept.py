@@ -28,7 +28,10 @@ def keep(flows: Iterable[Flow], original: Path, *, rows: bool) -> Path:
     Raises:
         OSError: neither place takes it.
     """
-    placed = {flow.number + rows: f"{flow.id},{flow.src},{flow.dst},{flow.size},{flow.start}" for flow in flows}
+    placed = {
+        flow.number + rows: f"{'' if flow.id is None else flow.id},{flow.src},{flow.dst},{flow.size},{flow.start}"
+        for flow in flows
+    }
     content = "".join(f"{placed.get(line, '')}\n" for line in range(1, max(placed) + 1)).encode()
     stem = re.sub(r"[^\w-]+", "-", original.stem)[:40] or "trace"
     name = f"{stem}-{hashlib.sha256(content).hexdigest()[:16]}.csv"

@@ -52,10 +52,13 @@ DAY_NS = 86_400 * 10**9
 
 @dataclass(frozen=True, slots=True)
 class Flow:
-    """A flow as the simulator takes it: where it stands in its file, and when it starts in the run."""
+    """A flow as the simulator takes it: where it stands in its file, and when it starts in the run.
+
+    Its ``id`` is None where the trace does not number its flows.
+    """
 
     number: int
-    id: int
+    id: int | None
     src: int
     dst: int
     size: int
@@ -86,11 +89,9 @@ def flows(trace: Trace, settings: Mapping[str, Any]) -> list[Flow]:
             late = f"starts {cells.written(start)} after the beginning"
             message = f"{trace.where(index)}: {late}: a run has at most a day"
             raise TraceError("trace-horizon", message, 'take a part of the trace with window, such as ["0s", "10s"]')
-        number = trace.ids[index] if trace.ids is not None else 0
+        number = None if trace.ids is None else trace.ids[index]
         found.append(Flow(trace.numbers[index], number, trace.src[index], trace.dst[index], trace.sizes[index], start))
     found.sort(key=lambda flow: flow.start)
-    if trace.ids is None:
-        return [Flow(one.number, at, one.src, one.dst, one.size, one.start) for at, one in enumerate(found)]
     return found
 
 

@@ -22,6 +22,7 @@ pub struct Trace {
     /// `start` with a unit in each value), and optionally `id`. Others are ignored.
     pub file: Option<String>,
     /// Column names of a text file that has no header line; `id src dst bytes start_ns` when left out.
+    /// All flows have an `id`, or none.
     pub columns: Option<Vec<String>>,
     /// The flows themselves, when they are few.
     pub flows: Vec<TraceFlow>,

@@ -44,6 +44,7 @@ pub(super) fn read(
     let columns = meanings(&names, file)?;
 
     let (mut flows, mut numbers) = (Vec::new(), Vec::new());
+    let (mut with_id, mut without_id) = (false, false);
     for (line, fields) in lines {
         let bad = |what: String| {
             TrafficError::new("trace-row", "file", format!("{file}: line {line}: {what}"))
@@ -75,7 +76,14 @@ pub(super) fn read(
                     .map_err(|_| bad(format!("{name}: {field:?} is not a host number")))
             };
             match column {
-                Column::Id => flow.id = whole(field)?,
+                Column::Id if field.is_empty() && !with_id => without_id = true,
+                Column::Id if without_id => {
+                    return Err(bad(format!("{name}: lines above have none: all flows or none")));
+                }
+                Column::Id => {
+                    with_id = true;
+                    flow.id = whole(field)?;
+                }
                 Column::Src => flow.src = host(field)?,
                 Column::Dst => flow.dst = host(field)?,
                 Column::Bytes => flow.bytes = whole(field)?,
@@ -97,7 +105,9 @@ pub(super) fn read(
         flows.push(flow);
         numbers.push(line);
     }
-    Rows::of_file(file, &columns, flows, move |index| format!("line {}", numbers[index]))
+    let rows =
+        Rows::of_file(file, &columns, flows, move |index| format!("line {}", numbers[index]))?;
+    Ok(Rows { named: with_id, ..rows })
 }
 
 /// The columns of a line: apart by a separator when there is one, otherwise by white space.
