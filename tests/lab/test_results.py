@@ -170,6 +170,65 @@ def test_a_run_over_kernels_of_which_none_is_faithful_ends_with_a_code_of_its_ow
     assert (done.exit_code, "--repeat 2 makes each once more" in done.stderr) == (code, code == 3)
 
 
+@pytest.mark.parametrize(
+    ("made_before", "until", "options", "code", "hint"),
+    [
+        (0, 1, [], 130, None),
+        (1, 2, [], 4, "1 of 1 runs have no faithful repeat: the same command with --repeat 2"),
+        (1, 2, ["--with-unfaithful"], 130, None),
+        (1, 3, [], 130, "1 of 2 runs have no faithful repeat"),
+        (5, 5, [], 4, None),
+    ],
+)
+def test_an_interrupted_lab_without_a_faithful_run_ends_with_a_code_of_its_own(
+    experiment: Path,
+    tmp_path: Path,
+    kernels: Kernels,
+    monkeypatch: pytest.MonkeyPatch,
+    made_before: int,
+    until: int,
+    options: list[str],
+    code: int,
+    hint: str | None,
+) -> None:
+    kernels.runs = made_before
+
+    def interrupted(*arguments: Any, **named: Any) -> dict[str, Any]:
+        if kernels.runs == until:
+            raise KeyboardInterrupt
+        return kernels(*arguments, **named)
+
+    monkeypatch.setattr(process, "run", interrupted)
+    asked = ["run", str(experiment), "--on", "lab", "--seeds", "3", "--out", str(tmp_path / "results"), *options]
+    done = CliRunner().invoke(cli.app, asked)
+    assert done.exit_code == code
+    assert "Interrupted." in done.stderr
+    assert ("--repeat" in done.stderr) == (hint is not None)
+    assert hint is None or hint in done.stderr
+
+
+def test_an_interrupted_lab_goes_on_and_names_what_makes_its_unfaithful_runs_again(
+    experiment: Path, tmp_path: Path, kernels: Kernels, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kernels.runs = 1
+
+    def interrupted(*arguments: Any, **named: Any) -> dict[str, Any]:
+        if kernels.runs == 2:
+            raise KeyboardInterrupt
+        return kernels(*arguments, **named)
+
+    asked = ["run", str(experiment), "--on", "lab", "--seeds", "2", "--out", str(tmp_path / "results")]
+    with monkeypatch.context() as during:
+        during.setattr(process, "run", interrupted)
+        assert CliRunner().invoke(cli.app, asked).exit_code == 4
+    again = CliRunner().invoke(cli.app, asked)
+    assert (again.exit_code, kernels.runs) == (0, 3)
+    assert "1 of 2 runs have no faithful repeat: the same command with --repeat 2" in again.stderr
+    repeated = CliRunner().invoke(cli.app, [*asked, "--repeat", "2"])
+    assert (repeated.exit_code, kernels.runs) == (0, 5)
+    assert "--repeat" not in repeated.stderr
+
+
 def test_a_run_over_kernels_ends_in_the_verdicts(experiment: Path, tmp_path: Path, kernels: Kernels) -> None:
     shown = command("run", experiment, "--on", "lab", "--repeat", 2, "--out", tmp_path / "results")
     assert "Runs over real kernels: 1 of 2 faithful" in shown

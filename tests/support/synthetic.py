@@ -216,8 +216,10 @@ def series_of(run: PlannedRun, samples: int = 400) -> pl.DataFrame:
     saw = 12_000 + 1460 * (np.arange(samples) % 37)
     queue = rng.integers(0, 100, samples)
     return pl.concat(
-        pl.DataFrame({"name": name, "time_ns": times, "value": values.astype(float)})
-        for name, values in (("flow 12 cwnd_bytes", saw), ("link h0>s0 queue_packets", queue))
+        pl.DataFrame({"name": name, "time_ns": times, "value": values.astype(float)}).with_columns(
+            flow=pl.lit(flow, pl.UInt64), copy=pl.lit(None if flow is None else 0, pl.UInt8)
+        )
+        for name, values, flow in (("flow 12 cwnd_bytes", saw, 12), ("link h0>s0 queue_packets", queue, None))
     )
 
 

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use tailcut_engine::Time;
 use tailcut_net::foretell;
-use tailcut_net::measure::records::{Counters, FlowRecord, Outcome, Series, TierRecord};
+use tailcut_net::measure::records::{Counters, FlowRecord, Outcome, Sampled, Series, TierRecord};
 use tailcut_net::traffic::driver::carried_out;
 use tailcut_net::traffic::{Flow, FlowIndex};
 
@@ -43,6 +43,9 @@ pub struct Measured {
 pub struct MeasuredSeries {
     /// What was sampled, as in [`Series`].
     pub name: String,
+    /// Whose, as in [`Series`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub of: Option<Sampled>,
     /// When, in nanoseconds from the beginning of the run.
     pub times_ns: Vec<u64>,
     /// What was found.
@@ -53,17 +56,17 @@ pub struct MeasuredSeries {
 
 impl From<Series> for MeasuredSeries {
     fn from(series: Series) -> MeasuredSeries {
-        let Series { name, times, values, truncated } = series;
+        let Series { name, of, times, values, truncated } = series;
         let times_ns = times.iter().map(|at| at.as_ns()).collect();
-        MeasuredSeries { name, times_ns, values, truncated }
+        MeasuredSeries { name, of, times_ns, values, truncated }
     }
 }
 
 impl From<&MeasuredSeries> for Series {
     fn from(measured: &MeasuredSeries) -> Series {
-        let MeasuredSeries { name, times_ns, values, truncated } = measured.clone();
+        let MeasuredSeries { name, of, times_ns, values, truncated } = measured.clone();
         let times = times_ns.into_iter().map(time).collect();
-        Series { name, times, values, truncated }
+        Series { name, of, times, values, truncated }
     }
 }
 

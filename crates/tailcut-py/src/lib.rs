@@ -158,6 +158,8 @@ fn series(py: Python<'_>, series: Series) -> PyResult<Bound<'_, PyDict>> {
     let entry = PyDict::new(py);
     let times: Vec<i64> = series.times.iter().map(|t| t.as_ns() as i64).collect();
     entry.set_item("name", series.name)?;
+    entry.set_item("flow", series.of.map(|of| of.flow))?;
+    entry.set_item("copy", series.of.map(|of| of.copy))?;
     entry.set_item("time_ns", array(py, times)?)?;
     entry.set_item("value", array(py, series.values)?)?;
     entry.set_item("truncated", series.truncated)?;

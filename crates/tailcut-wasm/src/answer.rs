@@ -56,7 +56,8 @@ pub(crate) fn of_run(result: &RunResult) -> serde_json::Result<Vec<u8>> {
     }
     let series = result.series.iter().map(|series| {
         let times: Vec<u64> = series.times.iter().map(|time| time.as_ns()).collect();
-        json!({ "name": series.name, "time_ns": times, "value": series.values, "truncated": series.truncated })
+        let (flow, copy) = (series.of.map(|of| of.flow), series.of.map(|of| of.copy));
+        json!({ "name": series.name, "flow": flow, "copy": copy, "time_ns": times, "value": series.values, "truncated": series.truncated })
     });
     let facts: Map<String, Value> =
         result.facts.iter().map(|(name, value)| ((*name).to_owned(), json!(value))).collect();

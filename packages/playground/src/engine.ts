@@ -46,7 +46,14 @@ export interface Result {
   tables: Record<string, Record<string, Column>>;
   counters: Record<string, number>;
   facts: Record<string, number>;
-  series: { name: string; time_ns: number[]; value: number[]; truncated: boolean }[];
+  series: {
+    name: string;
+    flow: number | null;
+    copy: number | null;
+    time_ns: number[];
+    value: number[];
+    truncated: boolean;
+  }[];
 }
 
 /** One instance of the module. */

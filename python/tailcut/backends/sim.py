@@ -123,7 +123,11 @@ def series_frame(series: Sequence[Mapping[str, Any]]) -> pl.DataFrame:
     """The table of time series that a run has given."""
     parts = [
         pl.DataFrame({"time_ns": one["time_ns"], "value": one["value"]}).select(
-            pl.lit(one["name"]).alias("name"), "time_ns", "value"
+            pl.lit(one["name"]).alias("name"),
+            "time_ns",
+            "value",
+            pl.lit(one["flow"], pl.UInt64).alias("flow"),
+            pl.lit(one["copy"], pl.UInt8).alias("copy"),
         )
         for one in series
     ]

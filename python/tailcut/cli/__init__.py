@@ -1,6 +1,7 @@
 """The ``tailcut`` command: one thin function per command.
 
-Exit codes: 0 done, 2 what was asked is wrong, 3 no run over kernels is faithful, 130 interrupted, 1 anything else.
+Exit codes: 0 done, 2 what was asked is wrong, 3 no run over kernels is faithful, 4 interrupted before one was,
+130 interrupted, 1 anything else.
 """
 
 import signal

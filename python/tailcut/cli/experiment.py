@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 NONE_FAITHFUL = 3
 """Exit code where runs over kernels were made, or are there, and none is faithful."""
+INTERRUPTED_WITHOUT_FAITHFUL = 4
+"""Exit code where a command of the lab is interrupted before any of its runs is faithful."""
 LabFabric = Annotated[
     str | None,
     typer.Option(
@@ -157,13 +159,15 @@ def run(
             err.print(f"{label}:\n{where}", highlight=False, soft_wrap=True)
         raise
     except KeyboardInterrupt:
-        _interrupted(directory, experiment.plan, on, repeat, lab_fabric)
+        result = _interrupted(directory, experiment.plan, on, repeat, lab_fabric)
+        if on == "lab" and not with_unfaithful and not _judge(result, fabrics.of(experiment.plan, lab_fabric, on)):
+            raise typer.Exit(INTERRUPTED_WITHOUT_FAITHFUL) from None
         raise
     if not quiet:
         show(result)
         _say_where(directory)
-    if on == "lab" and not with_unfaithful:
-        _judge(result, fabrics.of(experiment.plan, lab_fabric, on))
+    if on == "lab" and not with_unfaithful and not _judge(result, fabrics.of(experiment.plan, lab_fabric, on)):
+        raise typer.Exit(NONE_FAITHFUL)
 
 
 def _say_where(directory: Path) -> None:
@@ -174,23 +178,21 @@ def _say_where(directory: Path) -> None:
     )
 
 
-def _judge(result: "Result", fabric: str) -> None:
-    """Say how runs are made again that the machine could not carry; end with a code of its own if it carried none."""
+def _judge(result: "Result", fabric: str) -> bool:
+    """Name the command that makes the runs again of which no repeat is faithful; return whether any run is faithful."""
     there = [one for one in result.finished_lab_runs if one.fabric == fabric]
     faithful = {one.run["id"] for one in there if one.faithful}
     without = {one.run["id"] for one in there} - faithful
-    if not without:
-        return
-    more = max(one.repeat for one in there) + 1
-    err.print(
-        f"{len(without)} of {len(without | faithful)} runs have no faithful repeat: the same command with"
-        f" --repeat {more} makes each once more.",
-        style="yellow",
-        highlight=False,
-        soft_wrap=True,
-    )
-    if not faithful:
-        raise typer.Exit(NONE_FAITHFUL)
+    if without:
+        more = max(one.repeat for one in there) + 1
+        err.print(
+            f"{len(without)} of {len(without | faithful)} runs have no faithful repeat: the same command with"
+            f" --repeat {more} makes each once more.",
+            style="yellow",
+            highlight=False,
+            soft_wrap=True,
+        )
+    return bool(faithful)
 
 
 def lab() -> None:
@@ -295,8 +297,8 @@ def _overrides(given: list[str] | None) -> dict[str, str]:
     return overrides
 
 
-def _interrupted(directory: Path, plan: "Plan", on: str, repeat: int, lab_fabric: str | None) -> None:
-    """Say what is kept and how to go on."""
+def _interrupted(directory: Path, plan: "Plan", on: str, repeat: int, lab_fabric: str | None) -> "Result":
+    """Say what is kept and how to go on; return the results that are kept."""
     from tailcut.lab import fabrics
     from tailcut.results import Result, Store
 
@@ -314,3 +316,4 @@ def _interrupted(directory: Path, plan: "Plan", on: str, repeat: int, lab_fabric
         highlight=False,
         soft_wrap=True,
     )
+    return result

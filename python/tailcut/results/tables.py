@@ -116,6 +116,8 @@ COLUMNS: dict[str, dict[str, tuple[pl.DataType, str]]] = {
         "name": (pl.String(), "what was sampled"),
         "time_ns": (pl.Int64(), "ns of simulated time"),
         "value": (pl.Float64(), "unit as in the name"),
+        "flow": (pl.UInt64(), "flow number; none for links and paths"),
+        "copy": (pl.UInt8(), "which of its connections (copies, subflows), from 0"),
     },
 }
 """The columns of every table that a run can have: type and unit."""

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use tailcut_experiment::tabulate::MeasuredSeries;
+use tailcut_net::measure::records::Sampled;
 use tailcut_net::scenario::{Scenario, SeriesSpec};
 
 use crate::sys::socket::Known;
@@ -37,6 +38,7 @@ impl Windows {
         let chosen = own.filter(|(flow, _)| flows.contains(&flow.id)).map(|(flow, index)| {
             let named = |what: &str| MeasuredSeries {
                 name: format!("flow {} {what}", flow.id),
+                of: Some(Sampled { flow: flow.id, copy: 0 }),
                 ..MeasuredSeries::default()
             };
             let (window, rate) = (named("cwnd_bytes"), named("rate_bps"));

@@ -14,9 +14,7 @@ use crate::packet::{Flags, FIRST_SOURCE_PORT, SERVICE_PORT};
 use crate::port::Retiming;
 use crate::topology::find::{find_link, UnknownLink};
 use crate::topology::{Graph, HostId, NodeId, PortId};
-
-/// The largest window that the header's 16 bits hold without a scale.
-const UNSCALED_WINDOW: u64 = 65_535;
+use crate::transport::tcp::options::UNSCALED_WINDOW;
 
 /// What to capture and when to stop.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

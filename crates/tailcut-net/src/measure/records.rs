@@ -108,11 +108,23 @@ impl Counters {
     }
 }
 
+/// A connection that is sampled.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Sampled {
+    /// The flow's number.
+    pub flow: u64,
+    /// The number of the connection among those of its flow, from 0.
+    pub copy: u8,
+}
+
 /// One sampled time series.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Series {
-    /// What was sampled: `"flow 12 cwnd_bytes"`, `"link h0>s0 queue_packets"`.
+    /// What was sampled: `"flow 12 cwnd_bytes"`, `"link h0>s0 queue_packets"`. A flow's connections but the first
+    /// are named by their numbers: `"flow 12 connection 1 cwnd_bytes"`.
     pub name: String,
+    /// The flow and the connection of it that were sampled; none for links and paths.
+    pub of: Option<Sampled>,
     /// Sample times.
     pub times: Vec<Time>,
     /// Sampled values.

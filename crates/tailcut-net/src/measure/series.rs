@@ -10,7 +10,7 @@ use crate::component::SpecError;
 use crate::horizon::LONGEST;
 
 use crate::fabric::Fabric;
-use crate::measure::records::Series;
+use crate::measure::records::{Sampled, Series};
 use crate::topology::find::{find_hosts, find_link, UnknownHosts, UnknownLink};
 use crate::topology::{Graph, HostId, PortId, Routes};
 
@@ -18,7 +18,7 @@ use crate::topology::{Graph, HostId, PortId, Routes};
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct SeriesSpec {
-    /// Flows (by id) whose congestion window and rate are sampled.
+    /// Flows (by id) whose congestion windows and rates are sampled, each of their connections (copies, subflows) by itself.
     pub flows: Vec<u64>,
     /// Links whose queue and utilisation are sampled, as `"from>to"` in node names or numbers (`"h0>s0"`).
     pub links: Vec<String>,
@@ -113,10 +113,34 @@ struct LinkSeries {
     utilisation: Series,
 }
 
-struct FlowSeries {
-    acked_before: u64,
-    cwnd: Series,
+/// The state of a connection when it is sampled.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ConnectionSample {
+    /// Which connection.
+    pub of: Sampled,
+    /// The congestion window in bytes.
+    pub window: u64,
+    /// The bytes that have been acknowledged so far.
+    pub acknowledged: u64,
+}
+
+struct ConnectionSeries {
+    acknowledged_before: u64,
+    window: Series,
     rate: Series,
+}
+
+impl ConnectionSeries {
+    fn new(of: Sampled) -> ConnectionSeries {
+        let Sampled { flow, copy } = of;
+        let whose = match copy {
+            0 => format!("flow {flow}"),
+            _ => format!("flow {flow} connection {copy}"),
+        };
+        let named = |what: &str| Series { of: Some(of), ..series(format!("{whose} {what}")) };
+        let (window, rate) = (named("cwnd_bytes"), named("rate_bps"));
+        ConnectionSeries { acknowledged_before: 0, window, rate }
+    }
 }
 
 /// The shortest paths between two hosts. There may be very many, so that none is walked: they are what leads on from
@@ -180,11 +204,12 @@ pub struct Sampler {
     max_samples: usize,
     links: Vec<LinkSeries>,
     differentials: Vec<PathSeries>,
-    flows: BTreeMap<u64, FlowSeries>,
+    /// Those of a flow's further connections are added when they are sampled first.
+    connections: BTreeMap<Sampled, ConnectionSeries>,
 }
 
 fn series(name: String) -> Series {
-    Series { name, times: vec![], values: vec![], truncated: false }
+    Series { name, of: None, times: vec![], values: vec![], truncated: false }
 }
 
 fn push(series: &mut Series, max: usize, now: Time, value: f64) {
@@ -220,20 +245,15 @@ impl Sampler {
             paths.reroute(graph, routes);
             differentials.push(paths);
         }
-        let flows = spec.flows.iter().map(|&id| {
-            let flow = FlowSeries {
-                acked_before: 0,
-                cwnd: series(format!("flow {id} cwnd_bytes")),
-                rate: series(format!("flow {id} rate_bps")),
-            };
-            (id, flow)
-        });
+        let first = |&flow: &u64| Sampled { flow, copy: 0 };
+        let connections =
+            spec.flows.iter().map(first).map(|first| (first, ConnectionSeries::new(first)));
         Ok(Sampler {
             interval: spec.interval,
             max_samples: spec.max_samples as usize,
             links,
             differentials,
-            flows: flows.collect(),
+            connections: connections.collect(),
         })
     }
 
@@ -247,7 +267,7 @@ impl Sampler {
     /// Time between samples, or none when nothing is asked for.
     pub fn interval(&self) -> Option<Time> {
         let nothing =
-            self.links.is_empty() && self.flows.is_empty() && self.differentials.is_empty();
+            self.links.is_empty() && self.connections.is_empty() && self.differentials.is_empty();
         (!nothing).then_some(self.interval)
     }
 
@@ -267,13 +287,17 @@ impl Sampler {
         }
     }
 
-    /// Samples a flow, if it is asked for: window and acknowledged bytes of its first connection.
-    pub fn sample_flow(&mut self, now: Time, id: u64, cwnd: u64, acked: u64) {
-        let Some(flow) = self.flows.get_mut(&id) else { return };
-        push(&mut flow.cwnd, self.max_samples, now, cwnd as f64);
-        let bits = (acked.saturating_sub(flow.acked_before) * 8) as f64;
-        flow.acked_before = acked;
-        push(&mut flow.rate, self.max_samples, now, bits / self.interval.as_secs_f64());
+    /// Samples a connection, if its flow is asked for.
+    pub fn sample_connection(&mut self, now: Time, sample: ConnectionSample) {
+        let ConnectionSample { of, window, acknowledged } = sample;
+        if !self.connections.contains_key(&Sampled { copy: 0, ..of }) {
+            return;
+        }
+        let series = self.connections.entry(of).or_insert_with(|| ConnectionSeries::new(of));
+        push(&mut series.window, self.max_samples, now, window as f64);
+        let bits = (acknowledged.saturating_sub(series.acknowledged_before) * 8) as f64;
+        series.acknowledged_before = acknowledged;
+        push(&mut series.rate, self.max_samples, now, bits / self.interval.as_secs_f64());
     }
 
     /// The collected series.
@@ -281,6 +305,6 @@ impl Sampler {
         let links = self.links.into_iter().flat_map(|l| [l.queue, l.utilisation]);
         let differentials = self.differentials.into_iter().map(|pair| pair.differential);
         let links = links.chain(differentials);
-        links.chain(self.flows.into_values().flat_map(|f| [f.cwnd, f.rate])).collect()
+        links.chain(self.connections.into_values().flat_map(|c| [c.window, c.rate])).collect()
     }
 }

@@ -9,6 +9,7 @@ use crate::topology::Graph;
 use crate::transport::ends::Ends;
 use crate::transport::other_ends;
 use crate::transport::spread::Spread;
+use crate::transport::tcp::options::UNSCALED_WINDOW;
 use crate::transport::tcp::{TcpSpec, WireSizes};
 use crate::transport::TransportSpec;
 
@@ -111,6 +112,10 @@ impl Profile {
                 _ => u64::MAX,
             },
             receive_window: tcp.receive_window.0,
+            first_window: match kind {
+                Kind::Tcp | Kind::Spread(_) => tcp.receive_window.0.min(UNSCALED_WINDOW),
+                _ => tcp.receive_window.0,
+            },
             probes: tcp.reordering.probes(),
             acks_each: tcp.ack_every == 1,
             subflows: None,
@@ -118,6 +123,7 @@ impl Profile {
         if kind.pulls() {
             // A copy that is sent in doubt is one more packet to be pulled for: the window bounds nothing.
             (shape.initial_window, shape.receive_window) = (u64::MAX, u64::MAX);
+            shape.first_window = u64::MAX;
         }
         let Kind::Spread(spread) = kind else { return shape };
         let others = u64::from(spread.subflows()) - 1;
@@ -129,6 +135,7 @@ impl Profile {
             receive_window: shape.receive_window.saturating_mul(1 + others).min(shared),
         });
         shape.receive_window = shape.receive_window.min(shared);
+        shape.first_window = shape.first_window.min(shared);
         shape
     }
 }

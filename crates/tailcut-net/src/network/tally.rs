@@ -6,7 +6,7 @@ use super::books::Books;
 use crate::fabric::Fabric;
 use crate::measure::instants::Instants;
 use crate::measure::records::{Counters, PortSamples, Series};
-use crate::measure::series::{Sampler, UnknownPlace};
+use crate::measure::series::{ConnectionSample, Sampler, UnknownPlace};
 use crate::measure::{Loss, Observer, PacketView, SenderView};
 use crate::scenario::Scenario;
 use crate::topology::{Graph, HostId, PortId};
@@ -189,11 +189,11 @@ impl<O: Observer> Tally<O> {
         &mut self,
         now: Time,
         fabric: &mut Fabric,
-        flows: impl Iterator<Item = (u64, u64, u64)>,
+        connections: impl Iterator<Item = ConnectionSample>,
     ) {
         self.sampler.sample_links(now, fabric);
-        for (id, cwnd, acked) in flows {
-            self.sampler.sample_flow(now, id, cwnd, acked);
+        for sample in connections {
+            self.sampler.sample_connection(now, sample);
         }
     }
 
@@ -222,6 +222,7 @@ impl<O: Observer> Tally<O> {
 mod tests {
     use super::*;
     use crate::fabric::Parts;
+    use crate::measure::records::Sampled;
     use crate::measure::series::SeriesSpec;
     use crate::measure::Unobserved;
     use crate::network::tests::scenario;
@@ -279,11 +280,19 @@ mod tests {
         scenario.series = SeriesSpec { flows: vec![7], ..SeriesSpec::default() };
         let mut tally = tally(&scenario, Unobserved);
         assert_eq!(tally.interval(), Some(scenario.series.interval));
-        tally.sample(Time(9), &mut fabric, [(7, 100, 5), (8, 200, 6)].into_iter());
+        let sample = |flow, copy, window| {
+            let of = Sampled { flow, copy };
+            ConnectionSample { of, window, acknowledged: 5 }
+        };
+        let samples = [sample(7, 2, 300), sample(7, 0, 100), sample(8, 0, 200)];
+        tally.sample(Time(9), &mut fabric, samples.into_iter());
         let (_, _, series, _) = tally.finish();
         let names: Vec<_> = series.iter().map(|series| series.name.as_str()).collect();
-        assert_eq!(names, ["flow 7 cwnd_bytes", "flow 7 rate_bps"]);
-        assert_eq!(series[0].values, [100.0]);
+        let first = ["flow 7 cwnd_bytes", "flow 7 rate_bps"];
+        let third = ["flow 7 connection 2 cwnd_bytes", "flow 7 connection 2 rate_bps"];
+        assert_eq!(names, [first, third].concat());
+        assert_eq!((&series[0].values, &series[2].values), (&vec![100.0], &vec![300.0]));
+        assert_eq!(series[2].of, Some(Sampled { flow: 7, copy: 2 }));
     }
 
     #[test]

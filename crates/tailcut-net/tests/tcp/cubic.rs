@@ -47,7 +47,7 @@ fn after_loss(window: u32, spec: CubicSpec) -> Script {
 /// Section 4.6.
 #[test]
 fn a_loss_leaves_seven_tenths_of_the_flight() {
-    assert_eq!(after_loss(100, pure()).threshold(), 70);
+    assert_eq!(after_loss(60, pure()).threshold(), 42);
 }
 
 /// Section 4.6, for ECN.
@@ -163,9 +163,9 @@ fn a_window_that_fell_short_of_the_last_one_gives_way() {
 /// Section 4.8: the plateau is then the threshold itself.
 #[test]
 fn a_timeout_leaves_one_segment_and_a_threshold_of_seven_tenths() {
-    let mut script = Script::established(cubic(100, pure()), ENDLESS);
+    let mut script = Script::established(cubic(60, pure()), ENDLESS);
     script.expire();
-    assert_eq!((script.window(), script.threshold()), (1, 70));
+    assert_eq!((script.window(), script.threshold()), (1, 42));
 }
 
 #[test]

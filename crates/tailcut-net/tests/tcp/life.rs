@@ -1,6 +1,6 @@
 //! From the SYN to the end (RFC 9293, RFC 6298).
 
-use crate::tcp::script::{new, newreno, news, Script, ENDLESS, RTT};
+use crate::tcp::script::{new, newreno, news, sack, Script, ENDLESS, RTT};
 use tailcut_engine::Time;
 use tailcut_net::transport::tcp::{Sender, TcpSpec};
 use tailcut_net::transport::{Phase, Transmit};
@@ -167,6 +167,23 @@ fn a_reset_after_the_last_ack_leaves_the_connection_done() {
     script.ack(1);
     script.sender.on_reset();
     assert_eq!(script.sender.phase(), Phase::Done);
+}
+
+/// RFC 7323 2.2: the window of a SYN-ACK is not scaled.
+#[test]
+fn the_window_of_the_syn_ack_bounds_what_leaves_before_the_first_acknowledgement() {
+    for spec in [newreno(100), sack(100)] {
+        let mut script = Script::opening(spec, ENDLESS);
+        script.pass(RTT);
+        let mut sent = vec![Transmit::Ack];
+        sent.extend(news(0..65));
+        assert_eq!(script.syn_ack(), sent);
+        script.pass(RTT);
+        assert_eq!(script.ack(1), news(65..102), "an acknowledgement has the scaled window");
+    }
+    let mut script = Script::established(newreno(100), ENDLESS);
+    script.pass(RTT);
+    assert_eq!(script.ack(0), news(65..101), "a duplicate has it, too");
 }
 
 #[test]

@@ -20,6 +20,8 @@ pub struct Shape {
     pub ssthresh: u64,
     /// Bytes that one connection may have in flight, whatever its congestion window.
     pub receive_window: u64,
+    /// The same until the first ACK, when the window is the one that the handshake has told.
+    pub first_window: u64,
     /// A segment leaves beyond the window where no ACK comes for two round trips.
     pub probes: bool,
     /// Whether each segment has an ACK of its own throughout, so that that of the last one waits behind that of the one before.
@@ -67,21 +69,22 @@ impl Windows {
 
     /// The fewest ACKs after which the first connection may have sent that many bytes.
     pub fn acks_for(&mut self, bytes: u64) -> usize {
-        self.first(bytes, 0, self.shape.receive_window)
+        let Shape { first_window, receive_window, .. } = self.shape;
+        self.first(bytes, 0, |acks| if acks == 0 { first_window } else { receive_window })
     }
 
     /// The fewest ACKs after which all connections together may have.
     pub fn acks_for_all(&mut self, bytes: u64) -> usize {
         match self.shape.subflows {
             None => self.acks_for(bytes),
-            Some(others) => self.first(bytes, others.initial_window, others.receive_window),
+            Some(others) => self.first(bytes, others.initial_window, |_| others.receive_window),
         }
     }
 
-    fn first(&mut self, bytes: u64, more: u64, most: u64) -> usize {
+    fn first(&mut self, bytes: u64, more: u64, most: impl Fn(usize) -> u64) -> usize {
         let mss = self.shape.mss;
         let edge = |acks: usize, congestion: u64| {
-            (acks as u64 * mss).saturating_add(congestion.saturating_add(more).min(most))
+            (acks as u64 * mss).saturating_add(congestion.saturating_add(more).min(most(acks)))
         };
         let last = |windows: &[u64]| edge(windows.len() - 1, windows[windows.len() - 1]);
         while last(&self.congestion) < bytes {

@@ -8,7 +8,8 @@ use tailcut_engine::Time;
 use super::foresight::Foreseen;
 use super::hosts::{Chains, Hosts, Known};
 use crate::balance::audit::{self, Audit};
-use crate::measure::records::{Counters, FlowRecord};
+use crate::measure::records::{Counters, FlowRecord, Sampled};
+use crate::measure::series::ConnectionSample;
 use crate::packet::{ConnectionId, FlowKey, FIRST_SOURCE_PORT};
 use crate::replicate::machine::{
     Action, Answer, Arrived, Event, Receiving, Replicate, Sending, Sent,
@@ -17,7 +18,7 @@ use crate::scenario::Scenario;
 use crate::traffic::{Flow, FlowIndex};
 use crate::transport::spread::{self as subflow, Manage};
 use crate::transport::subflows::Collected;
-use crate::transport::{DataAck, Mapping};
+use crate::transport::{DataAck, Mapping, Phase};
 
 /// What is known of a flow so far.
 struct FlowState {
@@ -270,16 +271,26 @@ impl Flows {
 
     // --- what is told of them ---------------------------------------------------------------------------------------
 
-    /// Flows under way, by their first connection or its latest piece: identifier, congestion window and acknowledged bytes.
+    /// The state of every connection that is under way, where a copy has several of the latest.
     pub fn samples<'s>(
         &'s self,
         hosts: &'s Hosts<'s>,
-    ) -> impl Iterator<Item = (u64, u64, u64)> + 's {
-        let of = move |id: ConnectionId| hosts.at_sender(id).flow;
-        let latest = hosts.live().filter(move |&id| hosts.find(self.head(of(id)), 0) == Some(id));
-        latest.map(move |id| {
-            let cwnd = hosts.sender(id).cwnd(hosts.sends_by(id));
-            (self.flow(of(id)).id, cwnd, hosts.acknowledged(id))
+    ) -> impl Iterator<Item = ConnectionSample> + 's {
+        let is_under_way = |id: &ConnectionId| {
+            let sender = hosts.sender(*id);
+            sender.phase() != Phase::Closed && !sender.finished()
+        };
+        let is_latest = |id: &ConnectionId| {
+            let &Known { flow, copy, .. } = hosts.at_sender(*id);
+            hosts.find(self.head(flow), copy) == Some(*id)
+        };
+        hosts.live().filter(is_under_way).filter(is_latest).map(|id| {
+            let (&Known { flow, copy, .. }, sender) = (hosts.at_sender(id), hosts.sender(id));
+            ConnectionSample {
+                of: Sampled { flow: self.flow(flow).id, copy },
+                window: sender.cwnd(hosts.sends_by(id)),
+                acknowledged: hosts.acknowledged(id),
+            }
         })
     }
 

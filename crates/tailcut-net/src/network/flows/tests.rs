@@ -90,15 +90,27 @@ fn a_flow_has_delivered_what_its_furthest_connection_has_or_all_if_it_is_over() 
 }
 
 #[test]
-fn a_flow_is_sampled_by_its_first_connection_once() {
+fn each_copy_of_a_flow_is_sampled_by_its_latest_connection_while_that_is_under_way() {
     let (mut flows, profiles) = (flows(), tcp());
-    let (mut hosts, [first, _]) = connected(&mut flows, &profiles);
+    let (mut hosts, [first, second]) = connected(&mut flows, &profiles);
     let window = hosts.sender(first).cwnd(hosts.sends_by(first));
-    assert_eq!(flows.samples(&hosts).collect::<Vec<_>>(), [(1, window, 0)]);
-    // A later piece of the same copy comes before it.
+    let samples = |flows: &Flows, hosts: &Hosts<'_>| {
+        let samples = flows.samples(hosts).inspect(|sample| assert_eq!(sample.window, window));
+        samples
+            .map(|sample| (sample.of.flow, sample.of.copy, sample.acknowledged))
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(samples(&flows, &hosts), [], "none has been opened");
+    for id in [first, second] {
+        hosts.wake_sender(id, Time::ZERO);
+    }
+    assert_eq!(samples(&flows, &hosts), [(1, 0, 0), (1, 1, 0)]);
     let later = hosts.admit(Opening { from: 5_840, ..opening(&hosts, FLOW.0, 0) });
     flows.set_chains(FLOW, hosts.insert(flows.chains(FLOW), later));
-    assert_eq!(flows.samples(&hosts).collect::<Vec<_>>(), [(1, window, 5_840)]);
+    hosts.wake_sender(later, Time::ZERO);
+    assert_eq!(samples(&flows, &hosts), [(1, 1, 0), (1, 0, 5_840)]);
+    hosts.sender_mut(second).abort();
+    assert_eq!(samples(&flows, &hosts), [(1, 0, 5_840)]);
 }
 
 #[test]

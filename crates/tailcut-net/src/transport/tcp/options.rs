@@ -18,6 +18,9 @@ const SACK_PERMITTED: u64 = 2;
 /// Maximum segment size option (RFC 9293).
 const MSS_OPTION: u64 = 4;
 
+/// The largest window of a SYN or SYN-ACK, whose 16 bits are never scaled (RFC 7323, section 2.2).
+pub(crate) const UNSCALED_WINDOW: u64 = 65_535;
+
 /// Sizes of a connection's packets on the wire, framing included.
 #[derive(Debug, Clone, Copy)]
 pub struct WireSizes {

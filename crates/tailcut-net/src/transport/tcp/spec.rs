@@ -24,7 +24,8 @@ pub struct TcpSpec {
     pub initial_window: Amount,
     /// Initial slow-start threshold; RFC 5681 wants it arbitrarily high.
     pub initial_ssthresh: Limit,
-    /// Receive window. Bounds what a connection may have in flight (RepFlow's model: M = 64 KB).
+    /// Receive window. Bounds what a connection may have in flight (RepFlow's model: M = 64 KB); until the first acknowledgement
+    /// at most 65,535 bytes of it, since the window of a SYN-ACK is not scaled.
     pub receive_window: Bytes,
     /// Duplicate ACKs that trigger a fast retransmit (RFC 5681).
     pub dupack_threshold: u32,

@@ -111,7 +111,7 @@ impl Sender {
         if all_sent && self.state == CongestionState::Open && spec.close == Close::Fin {
             return None;
         }
-        let room = self.window.cwnd.min(spec.receive_window.0).saturating_sub(self.pipe(spec));
+        let room = self.window.cwnd.min(self.receive_window(spec)).saturating_sub(self.pipe(spec));
         if room == 0 {
             return None;
         }
@@ -120,7 +120,7 @@ impl Sender {
             None if all_sent => return None,
             None => {
                 let outstanding = self.flight(spec) + self.payload(spec, self.next);
-                if outstanding > spec.receive_window.0 {
+                if outstanding > self.receive_window(spec) {
                     return None;
                 }
                 self.next

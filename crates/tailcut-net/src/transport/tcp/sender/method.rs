@@ -145,6 +145,6 @@ impl Sender {
     /// Whether there is new data that the receiver has room for.
     pub(super) fn has_more(&self, spec: &TcpSpec) -> bool {
         self.next < self.segments
-            && self.flight(spec) + self.payload(spec, self.next) <= spec.receive_window.0
+            && self.flight(spec) + self.payload(spec, self.next) <= self.receive_window(spec)
     }
 }

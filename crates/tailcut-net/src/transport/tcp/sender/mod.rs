@@ -20,6 +20,7 @@ use tailcut_engine::Time;
 pub use state::{CongestionState, SenderCounters};
 
 use super::congestion::{Acked, Congestion, Window};
+use super::options::UNSCALED_WINDOW;
 use super::prr::Prr;
 use super::rtt::Rtt;
 use super::scoreboard::{Progress, Scoreboard};
@@ -53,6 +54,8 @@ pub struct Sender {
     ecn: bool,
     /// The ACK in hand opens no window, for its ECN echo.
     pauses: bool,
+    /// An acknowledgement has arrived: the receiver's window is scaled from then on.
+    scaled: bool,
     /// The next new segment says that the window was reduced (CWR of RFC 3168).
     owes_cwr: bool,
     /// An ECN echo up to here belongs to a window of data that has had its reduction.
@@ -96,6 +99,7 @@ impl Sender {
             threshold: spec.dupack_threshold,
             ecn: spec.uses_ecn(),
             pauses: false,
+            scaled: false,
             owes_cwr: false,
             reduced_until: 0,
             duplicates: 0,
@@ -342,6 +346,7 @@ impl Sender {
         if !self.life.hears_acks() || ack > self.board.end() {
             return;
         }
+        self.scaled = true;
         let overtaken = ack < self.una;
         // What an ACK that another has overtaken tells of single segments, above all of duplicates, no other tells.
         if overtaken && (spec.recovery != Recovery::SackPrr || blocks.is_empty()) {
@@ -391,7 +396,17 @@ impl Sender {
         if spec.reduces_window() {
             return self.window;
         }
-        Window { cwnd: self.window.cwnd.min(spec.receive_window.0), ..self.window }
+        Window { cwnd: self.window.cwnd.min(self.receive_window(spec)), ..self.window }
+    }
+
+    /// The receiver's window in bytes. Until the first acknowledgement it is the SYN-ACK's, which is
+    /// never scaled (RFC 7323, section 2.2).
+    #[inline]
+    fn receive_window(&self, spec: &TcpSpec) -> u64 {
+        match self.scaled {
+            true => spec.receive_window.0,
+            false => spec.receive_window.0.min(UNSCALED_WINDOW),
+        }
     }
 
     /// Moves `una` to `ack`.

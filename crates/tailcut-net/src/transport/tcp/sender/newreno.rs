@@ -101,6 +101,6 @@ impl Sender {
         if self.state == CongestionState::Disorder {
             window += u64::from(self.limited(spec)) * spec.mss.0;
         }
-        wanted <= window.min(spec.receive_window.0)
+        wanted <= window.min(self.receive_window(spec))
     }
 }

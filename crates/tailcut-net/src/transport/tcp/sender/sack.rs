@@ -205,7 +205,7 @@ impl Sender {
         }
         let held_back = self.state == CongestionState::Disorder && !spec.limited_transmit;
         let more = self.next < self.segments && !held_back;
-        if more && self.flight(spec) + payload(self.next) <= spec.receive_window.0 {
+        if more && self.flight(spec) + payload(self.next) <= self.receive_window(spec) {
             return fits(self.next);
         }
         if self.state != CongestionState::Recovery || !in_doubt {
@@ -239,7 +239,7 @@ impl Sender {
             return seq;
         }
         let more = self.next < self.segments;
-        if more && self.flight(spec) + self.payload(spec, self.next) <= spec.receive_window.0 {
+        if more && self.flight(spec) + self.payload(spec, self.next) <= self.receive_window(spec) {
             return self.next;
         }
         self.una

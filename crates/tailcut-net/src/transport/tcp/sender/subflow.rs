@@ -24,7 +24,7 @@ impl Sender {
                 !held_back
                     && self.board.next_lost().is_none()
                     && self.pipe(spec) + payload <= self.window.cwnd
-                    && self.flight(spec) + payload <= spec.receive_window.0
+                    && self.flight(spec) + payload <= self.receive_window(spec)
             }
         }
     }
@@ -39,7 +39,7 @@ impl Sender {
         let under_way = if by_pipe { self.pipe(spec) } else { self.flight(spec) };
         let room = under_way + payload <= self.window.cwnd;
         let unassigned = self.endless && self.next == self.segments;
-        if room && (unassigned || self.flight(spec) + payload > spec.receive_window.0) {
+        if room && (unassigned || self.flight(spec) + payload > self.receive_window(spec)) {
             Stop::ReceiveWindow
         } else if self.window.cwnd < self.window.ssthresh {
             Stop::SlowStart
