@@ -67,10 +67,12 @@ const WIDEST: u32 = 32;
 /// So many busy entities and more do not fit into the nearest cache. Buckets with a few events each show which come next, so that
 /// these can be fetched. Fewer entities fit, and a bucket for each event saves sorting.
 const MANY: u32 = 128;
-/// Events to a bucket of many entities.
-const FEW: u64 = 8;
+/// Events to a bucket where all of many entities were at work.
+const FEW: u64 = 16;
 /// Buckets of few entities are not wider than this.
 const NEAREST: u64 = 1 << 16;
+/// So many of the next events are compared one by one with an event that is due among them.
+const NEXT: usize = 8;
 /// A buffer that had to hold more events than this is given back.
 const LARGE: usize = 1 << 10;
 
@@ -148,6 +150,17 @@ impl Ranks {
     }
 }
 
+/// What most events are like. Tunes speed, never order.
+#[derive(Debug, Clone, Copy)]
+pub struct Typical {
+    /// How far ahead most events are scheduled, at the most.
+    pub delay: Time,
+    /// The time between two events of an entity that is at work.
+    pub spacing: Time,
+    /// How many entities have an event at a time.
+    pub busy: u32,
+}
+
 /// Pending events, at most one per entity.
 #[derive(Debug, Clone)]
 pub struct Agenda {
@@ -169,17 +182,25 @@ pub struct Agenda {
     pending: usize,
 }
 
+/// Returns the place in a bucket, latest event first, behind all events that `is_later`.
+#[inline]
+fn place_in(current: &[Event], is_later: impl Fn(Event) -> bool) -> usize {
+    let (far, next) = current.split_at(current.len().saturating_sub(NEXT));
+    match next.iter().rposition(|&other| is_later(other)) {
+        Some(place) => far.len() + place + 1,
+        None => far.partition_point(|&other| is_later(other)),
+    }
+}
+
 impl Agenda {
-    /// An empty agenda. `typical_delay` is how far ahead most events are
-    /// scheduled, and `busy` how many entities have one at a time; both tune
-    /// speed, never order. Entities from `ranked` on have ranks.
-    pub fn new(typical_delay: Time, busy: u32, ranked: u32) -> Agenda {
-        // Level 0 reaches as far as most events lie ahead.
-        let reach = typical_delay.0 / (BUCKETS as u64 / 4);
+    /// Returns an empty agenda. Entities from `ranked` on have ranks.
+    pub fn new(typical: Typical, ranked: u32) -> Agenda {
+        let Typical { delay, spacing, busy } = typical;
         let width = if busy < MANY {
-            reach.min(NEAREST)
+            (delay.0 / (BUCKETS as u64 / 4)).min(NEAREST)
         } else {
-            reach.max(typical_delay.0 / u64::from(busy) * FEW)
+            // Level 0 reaches as far as most events lie ahead.
+            (delay.0 / BUCKETS as u64).max(spacing.0 / u64::from(busy) * FEW)
         };
         Agenda {
             shift: width.max(1).next_power_of_two().trailing_zeros().clamp(NARROWEST, WIDEST),
@@ -343,12 +364,12 @@ impl Agenda {
     }
 
     fn place_current(&mut self, event: Event) {
-        let (ranks, mut current) = (&self.ranks, self.current.iter());
-        let after = match ranks.has(event.entity()) {
-            true => current.rposition(|&other| ranks.order(other, event).is_gt()),
-            false => current.rposition(|&other| other > event),
+        let Agenda { ranks, current, .. } = self;
+        let place = match ranks.has(event.entity()) {
+            true => place_in(current, |other| ranks.order(other, event).is_gt()),
+            false => place_in(current, |other| other > event),
         };
-        self.current.insert(after.map_or(0, |i| i + 1), event);
+        current.insert(place, event);
     }
 
     #[inline]

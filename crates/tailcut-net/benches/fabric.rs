@@ -33,9 +33,9 @@ const HELP: &str = "\
 cargo bench -p tailcut-net --bench fabric [-- [--check] CASE ...]
 
 Prints a row for each case, for all of them when none is named. With --check it fails when a scheme at k = 16 takes more
-processor time per packet-hop than it may: 1.5 times plain TCP's, with pFabric's queues 2.5 times, with CONGA 2 times,
-where completion times are attributed 1.75 times; no bound is set to watching the fabric. It fails as well when a
-packet-hop of plain TCP takes more than 1.6 times as long at k = 16 as at k = 4. What is beyond that is measured again
+processor time per packet-hop than it may: 1.5 times plain TCP's, with queues that decide the order at departure (pFabric,
+NDP, deficit round robin) and where links are paused 2.5 times, with CONGA 2 times, with BBR and where completion times
+are attributed 1.75 times; no bound is set to watching the fabric. It fails as well when a packet-hop of plain TCP takes more than 1.6 times as long at k = 16 as at k = 4. What is beyond that is measured again
 first, five times in turns with what it is held against, and the median of the five ratios counts.";
 
 /// How many times plain TCP's processor time per packet-hop a scheme may take.
@@ -44,11 +44,19 @@ fn most_times_tcp(case: &Case) -> f64 {
     match (queue, balance) {
         _ if case.name.ends_with(ATTRIBUTED) => 1.75,
         _ if case.name.ends_with(WATCHED) => f64::INFINITY,
-        (QueueSpec::Pfabric(_), _) => 2.5,
+        (QueueSpec::Pfabric(_) | QueueSpec::Trimming(_) | QueueSpec::Drr(_), _) => 2.5,
+        _ if case.name.ends_with(PAUSED) => 2.5,
         // It keeps a rate for every link, and reads and writes what goes with a packet at every switch.
         (_, BalanceSpec::Conga(_)) => 2.0,
+        _ if is_bbr(case) => 1.75,
         _ => 1.5,
     }
+}
+
+/// Returns whether a case has BBR: a sample of the rate with every acknowledgement, and a timer for every segment.
+fn is_bbr(case: &Case) -> bool {
+    let TransportSpec::Tcp(spec) = (case.scheme)().transport else { return false };
+    matches!(spec.congestion, CongestionSpec::Bbr(_))
 }
 
 /// The end of the names of cases in which completion times are attributed.
@@ -56,6 +64,8 @@ const ATTRIBUTED: &str = "-attribution";
 /// The end of those in which every port is sampled at as many instants as by default, and the links of flows are noted.
 const WATCHED: &str = "-watched";
 const INSTANTS: u32 = 400;
+/// The end of those in which links are stopped by pause frames.
+const PAUSED: &str = "-pfc";
 
 /// How many times as long a packet-hop of plain TCP may take at k = 16 as at k = 4.
 const MOST_GROWTH: f64 = 1.6;
@@ -146,6 +156,38 @@ fn pfabric() -> Scheme {
     }
 }
 
+fn ndp() -> Scheme {
+    Scheme {
+        transport: TransportSpec::Ndp(Default::default()),
+        queue: QueueSpec::Trimming(Default::default()),
+        balance: BalanceSpec::Spray(Spray {}),
+        ..Scheme::default()
+    }
+}
+
+fn swift() -> Scheme {
+    with(|spec| spec.congestion = CongestionSpec::Swift(Default::default()))
+}
+
+fn bbr() -> Scheme {
+    with(|spec| {
+        spec.recovery = Recovery::SackPrr;
+        spec.congestion = CongestionSpec::Bbr(Default::default());
+    })
+}
+
+fn drill() -> Scheme {
+    Scheme { balance: BalanceSpec::Drill(Default::default()), ..tcp() }
+}
+
+fn drr() -> Scheme {
+    Scheme { queue: QueueSpec::Drr(Default::default()), ..tcp() }
+}
+
+fn hedge() -> Scheme {
+    Scheme { replicate: ReplicateSpec::Hedge(Default::default()), ..tcp() }
+}
+
 fn mptcp() -> Scheme {
     Scheme { transport: TransportSpec::Mptcp(Default::default()), ..Scheme::default() }
 }
@@ -175,6 +217,13 @@ const CASES: &[Case] = &[
     Case { name: "k16-conga", k: 16, milliseconds: 100, scheme: conga },
     Case { name: "k16-tinyflow", k: 16, milliseconds: 100, scheme: tinyflow },
     Case { name: "k16-pfabric", k: 16, milliseconds: 100, scheme: pfabric },
+    Case { name: "k16-ndp", k: 16, milliseconds: 100, scheme: ndp },
+    Case { name: "k16-swift", k: 16, milliseconds: 100, scheme: swift },
+    Case { name: "k16-bbr", k: 16, milliseconds: 100, scheme: bbr },
+    Case { name: "k16-drill", k: 16, milliseconds: 100, scheme: drill },
+    Case { name: "k16-drr", k: 16, milliseconds: 100, scheme: drr },
+    Case { name: "k16-pfc", k: 16, milliseconds: 100, scheme: tcp },
+    Case { name: "k16-hedge", k: 16, milliseconds: 100, scheme: hedge },
     Case { name: "k16-mptcp", k: 16, milliseconds: 100, scheme: mptcp },
     Case { name: "k16-mmptcp", k: 16, milliseconds: 100, scheme: mmptcp },
 ];
@@ -190,7 +239,10 @@ fn scenario(case: &Case) -> Scenario {
     let flows = demand.flows;
     Scenario {
         faults: FaultsSpec::default(),
-        switch: SwitchSpec::default(),
+        switch: SwitchSpec {
+            pfc: case.name.ends_with(PAUSED).then(Default::default),
+            ..SwitchSpec::default()
+        },
         graph,
         host: HostSpec::default(),
         scheme: (case.scheme)(),

@@ -138,6 +138,10 @@ impl Strategy for ByTier {
         self.strategies().any(BalanceSpec::draws)
     }
 
+    fn looks_at_queues(&self) -> bool {
+        self.strategies().any(BalanceSpec::looks_at_queues)
+    }
+
     fn has_equal_shares(&self) -> bool {
         self.strategies().all(BalanceSpec::has_equal_shares)
     }

@@ -117,6 +117,10 @@ pub(crate) trait Strategy {
     fn has_equal_shares(&self) -> bool {
         false
     }
+    /// True when a choice, or what is written on a packet, goes by what waits at ports.
+    fn looks_at_queues(&self) -> bool {
+        false
+    }
     /// Bytes of memory that grow with the parameters.
     fn state_bytes(&self, _: &Graph) -> u64 {
         0
@@ -249,6 +253,11 @@ macro_rules! strategies {
             /// True when every switch gives its ports equal shares whatever their rates are, and could do otherwise.
             pub fn has_equal_shares(&self) -> bool {
                 match self { $(BalanceSpec::$name(spec) => Strategy::has_equal_shares(spec),)* }
+            }
+
+            /// True when a choice, or what is written on a packet, goes by what waits at ports.
+            pub(crate) fn looks_at_queues(&self) -> bool {
+                match self { $(BalanceSpec::$name(spec) => Strategy::looks_at_queues(spec),)* }
             }
 
             /// Why it is not for any switch alone, if it is a strategy of the edge as a whole.

@@ -148,6 +148,12 @@ pub struct Fabric {
     sees_all: bool,
     /// What waits at the ports where the order is decided at departure.
     scheduled: Scheduled,
+    /// Departures from there are carried out when somebody looks, and not when they are due.
+    defers: bool,
+    /// The event at hand comes after departures of its instant.
+    after_departures: bool,
+    /// Choices and notes of the balancer go by what waits.
+    looked_at: bool,
     hosts: u32,
     balancer: Balancer,
     marks: Marks,
@@ -203,6 +209,7 @@ impl Fabric {
         ingress: Option<PortId>,
         packet: Packet,
     ) -> Offered {
+        self.settle(now, port);
         if self.stops.is_some() {
             return self.offer_controlled(now, port, ingress, packet);
         }

@@ -1,4 +1,5 @@
-//! Ports whose queue decides the order at departure: a queue before the port, and a second event per packet.
+//! Ports whose queue decides the order at departure: a queue before the port, and a second event per packet where departures
+//! are not deferred.
 
 use super::{Fabric, Offered};
 use crate::packet::Packet;
@@ -82,6 +83,68 @@ impl Scheduled {
     }
 }
 
+/// Deferred departures: which packet a transmitter takes next is settled when somebody looks at the port.
+///
+/// Nothing depends on it before: on what waits goes by what was offered until then, and the packet
+/// reaches the far end after the one before it, whose arrival looks at the port.
+impl Fabric {
+    /// Defers departures from now on, where nobody needs to know of them when they are due: no switch looks
+    /// at queues, shares memory, stops links or writes on packets, and no link fails or changes. Queues
+    /// and counters are to be settled before they are looked at ([`Fabric::settle`], [`Fabric::settle_all`]).
+    pub(crate) fn defer_departures(&mut self) {
+        let told = self.stops.is_some() || self.pools.is_some() || self.stamped;
+        let needed = told || self.looked_at || self.next_incident().is_some();
+        self.defers = !self.scheduled.is_empty() && !needed;
+    }
+
+    /// Whether departures are deferred.
+    #[inline]
+    pub(crate) fn defers(&self) -> bool {
+        self.defers
+    }
+
+    /// Says whether the event at hand comes after departures of its instant, or before them.
+    #[inline]
+    pub(crate) fn come_after_departures(&mut self, after: bool) {
+        self.after_departures = after;
+    }
+
+    /// Carries out the departures of a port that come before the event at hand.
+    #[inline]
+    pub(crate) fn settle(&mut self, now: Time, port: PortId) {
+        if self.defers && self.scheduled.waiting(port).is_some_and(|waiting| waiting > 0) {
+            self.carry_out_departures(now, port);
+        }
+    }
+
+    /// Carries out the departures of all ports that come before the event at hand.
+    pub(crate) fn settle_all(&mut self, now: Time) {
+        if self.defers {
+            (0..self.ports()).map(PortId).for_each(|port| self.settle(now, port));
+        }
+    }
+
+    fn carry_out_departures(&mut self, now: Time, port: PortId) {
+        loop {
+            let idle = self.ports[port.index()].busy_until();
+            if idle > now || idle == now && !self.after_departures {
+                return;
+            }
+            let Some(packet) = self.scheduled.pop(idle, port) else { return };
+            let offered = self.put(idle, port, packet);
+            debug_assert_eq!(offered, Offered::Behind, "the packet before it has yet to arrive");
+        }
+    }
+
+    /// When the transmitter of a port falls idle of which the last packet under way has just arrived, if
+    /// something waits there: [`Fabric::idle`] is due then. Only where a link has no length.
+    #[inline]
+    pub(crate) fn falls_idle(&self, port: PortId) -> Option<Time> {
+        let waits = self.scheduled.waiting(port).is_some_and(|waiting| waiting > 0);
+        waits.then(|| self.ports[port.index()].busy_until())
+    }
+}
+
 /// What a transmitter that fell idle has taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Dequeued {
@@ -144,7 +207,8 @@ impl Fabric {
                 Some(other) => panic!("{other:?} makes way for a packet that is dropped"),
             };
         }
-        Offered::Waits(first.then(|| self.ports[port.index()].busy_until().max(now)))
+        let asks = first && !self.defers;
+        Offered::Waits(asks.then(|| self.ports[port.index()].busy_until().max(now)))
     }
 
     /// Takes one of the packets that a queue has dropped for better ones, or a header that it sends back.
@@ -170,7 +234,7 @@ impl Fabric {
         }
         let more = self.scheduled.waiting(port).is_some_and(|waiting| waiting > 0);
         self.leaves_controlled(now, port, more);
-        let idle = more.then(|| self.ports[port.index()].busy_until());
+        let idle = (more && !self.defers).then(|| self.ports[port.index()].busy_until());
         Some(Dequeued { packet, offered, idle })
     }
 }

@@ -5,6 +5,7 @@
 //! These come by hosts, and those of one host in the order in which it has opened them: a connection's place in the
 //! table of the run, which may have been another's, decides nothing.
 
+use tailcut_engine::agenda::Typical;
 use tailcut_engine::{Agenda, Time};
 
 use crate::packet::ConnectionId;
@@ -74,17 +75,21 @@ impl Clock {
     /// The clock of a network whose packets have at most `bytes`.
     pub fn new(graph: &Graph, bytes: u16, seldom: Seldom) -> Clock {
         let ports = 2 * graph.links.len() as u32;
-        // How far ahead most events lie: the slowest link's time for a full packet.
-        let longest = graph
-            .links
-            .iter()
-            .map(|link| Clocking::new(link.rate).transmission(bytes) + link.propagation.0);
+        let transmissions =
+            || graph.links.iter().map(|link| Clocking::new(link.rate).transmission(bytes));
+        // Most events lie no farther ahead than a full packet's arrival over the slowest link.
+        let delays =
+            transmissions().zip(&graph.links).map(|(time, link)| time + link.propagation.0);
+        let delay = Time(delays.max().unwrap_or(1));
+        // Links that are busy have full packets one behind the other: so many events each.
+        let events: f64 = transmissions().map(|time| 1.0 / time.max(1) as f64).sum();
+        let spacing = Time((graph.links.len() as f64 / events.max(f64::MIN_POSITIVE)) as u64);
         let idle = if seldom.idle { ports } else { 0 };
         let frames = if seldom.frames { ports } else { 0 };
         let pulls = if seldom.pulls { graph.hosts } else { 0 };
         let connections = ports + OWN + idle + frames + pulls;
         // In a busy fabric about every fourth link has packets on their way.
-        let mut agenda = Agenda::new(Time(longest.max().unwrap_or(1)), ports / 4, connections);
+        let mut agenda = Agenda::new(Typical { delay, spacing, busy: ports / 4 }, connections);
         agenda.grow_to(connections as usize);
         let opened = vec![0; graph.each_host().len()];
         let now = Time::ZERO;

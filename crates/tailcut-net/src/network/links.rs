@@ -12,9 +12,14 @@ impl<O: Observer> Network<'_, O> {
     /// The first packet of a link has reached its far end.
     #[inline]
     pub(super) fn arrive(&mut self, port: PortId) {
+        self.fabric.settle(self.clock.now(), port);
         let (mut packet, next) = self.fabric.take(port);
         if let Some(at) = next {
             self.clock.expect(Due::Arrival(port), at);
+        } else if self.fabric.defers() {
+            if let Some(at) = self.fabric.falls_idle(port) {
+                self.clock.expect(Due::Idle(port), at);
+            }
         }
         self.tally.note_hop();
         match self.fabric.forward(self.clock.now(), port, &mut packet) {

@@ -142,7 +142,10 @@ fn view(hosts: &Hosts<'_>, flows: &Flows, packet: &Packet) -> PacketView {
 impl<'a, O: Observer> Network<'a, O> {
     fn new(scenario: &'a Scenario, profiles: &'a [Profile], observer: O) -> Result<Self, SimError> {
         check(scenario)?;
-        let fabric = Fabric::new(&scenario.parts())?;
+        let mut fabric = Fabric::new(&scenario.parts())?;
+        if !O::ACTIVE && !O::FOLLOWS {
+            fabric.defer_departures();
+        }
         let full = profiles.iter().map(|p| p.sizes.data(p.tcp.mss.0)).max().unwrap_or(1);
         let pulls = Pulls::new(profiles, &scenario.graph, &fabric);
         let seldom =
@@ -197,11 +200,17 @@ impl<'a, O: Observer> Network<'a, O> {
                 Due::Arrival(port) => self.arrive(port),
                 Due::Connection(id) => {
                     self.tally.follow(|observer| observer.connection_wakes(self.clock.now(), id));
+                    self.fabric.come_after_departures(true);
                     self.wake(id);
+                    self.fabric.come_after_departures(false);
                 }
                 Due::Idle(port) => self.idle(port),
                 Due::Frame(port) => self.heed(port),
-                Due::Pull(host) => self.pull(host),
+                Due::Pull(host) => {
+                    self.fabric.come_after_departures(true);
+                    self.pull(host);
+                    self.fabric.come_after_departures(false);
+                }
                 Due::Flows => self.start_flows(),
                 Due::Window => self.close_window(),
                 Due::Sample => self.sample(),
@@ -231,10 +240,16 @@ impl<'a, O: Observer> Network<'a, O> {
             }
         }
         if self.clock.has_idle() {
-            if let Some(port) = self.clock.upcoming_idle(4) {
+            let upcoming = |ahead| match self.fabric.defers() {
+                true => {
+                    self.clock.upcoming_arrival(ahead).filter(|&port| self.fabric.schedules(port))
+                }
+                false => self.clock.upcoming_idle(ahead),
+            };
+            if let Some(port) = upcoming(4) {
                 self.fabric.fetch_idle(port);
             }
-            if let Some(port) = self.clock.upcoming_idle(2) {
+            if let Some(port) = upcoming(2) {
                 self.fabric.fetch_waiting(port);
             }
         }
@@ -243,6 +258,7 @@ impl<'a, O: Observer> Network<'a, O> {
     /// The arrivals have ended.
     #[cold]
     fn close_window(&mut self) {
+        self.fabric.settle_all(self.clock.now());
         self.tally.close_window(self.clock.now(), &self.fabric);
         self.flows.note_deliveries(&self.hosts);
     }
@@ -253,18 +269,20 @@ impl<'a, O: Observer> Network<'a, O> {
         if !self.clock.is_sample_due() {
             return;
         }
+        self.fabric.settle_all(self.clock.now());
         let next = self.tally.sample_ports(self.clock.now(), &mut self.fabric);
         if let Some(at) = next.filter(|at| *at <= end) {
             self.clock.expect_sample(Due::Instant, at);
         }
     }
 
-    /// Series are sampled: links, and flows by their first connection or its latest piece.
+    /// Series are sampled: links, and the connections of flows.
     #[cold]
     fn sample(&mut self) {
         if !self.clock.is_sample_due() {
             return;
         }
+        self.fabric.settle_all(self.clock.now());
         let seen = self.flows.samples(&self.hosts);
         self.tally.sample(self.clock.now(), &mut self.fabric, seen);
         if let Some(interval) = self.tally.interval() {

@@ -13,6 +13,8 @@ use tailcut_engine::Time;
 
 impl<O: Observer> Network<'_, O> {
     pub(super) fn finish(mut self) -> (Outcome, O) {
+        self.fabric.come_after_departures(true);
+        self.fabric.settle_all(self.clock.now());
         if !self.tally.window_is_closed() {
             // The run ended with the arrivals.
             self.close_window();
@@ -58,6 +60,7 @@ impl<O: Observer> Network<'_, O> {
 
 impl<O: Observer> Sight for Network<'_, O> {
     fn queue(&mut self, port: PortId) -> u32 {
+        self.fabric.settle(self.clock.now(), port);
         self.fabric.queue(self.clock.now(), port)
     }
 

@@ -432,9 +432,13 @@ proptest! {
 
     #[test]
     fn the_parts_of_completion_times_add_up(scenario in scenarios()) {
-        let (outcome, attribution) = run_observed(&scenario, Attribution::new(&scenario.graph));
+        let (mut outcome, attribution) = run_observed(&scenario, Attribution::new(&scenario.graph));
         crate::run::attribution::check(&outcome, &attribution);
-        prop_assert_eq!(run(&scenario), outcome);
+        let plain = run(&scenario);
+        // Only where nobody follows packets is there no event for a transmitter that falls idle.
+        prop_assert!(outcome.counters.events >= plain.counters.events);
+        outcome.counters.events = plain.counters.events;
+        prop_assert_eq!(plain, outcome);
     }
 
     #[test]

@@ -4,8 +4,10 @@ use tailcut_engine::{Rate, Time};
 use tailcut_net::amount::{Amount, Limit};
 use tailcut_net::balance::spray::Spray;
 use tailcut_net::balance::BalanceSpec;
+use tailcut_net::component::OneOrEach;
 use tailcut_net::faults::Incident;
 use tailcut_net::measure::records::{FlowRecord, Outcome};
+use tailcut_net::measure::segments::Segments;
 use tailcut_net::queue::trimming::Trimming;
 use tailcut_net::queue::QueueSpec;
 use tailcut_net::scenario::Scenario;
@@ -16,7 +18,7 @@ use tailcut_net::traffic::Flow;
 use tailcut_net::transport::ndp::NdpSpec;
 use tailcut_net::transport::TransportSpec;
 
-use crate::run::support::{flow, limit_queues, row, run, scenario};
+use crate::run::support::{flow, limit_queues, row, run, run_observed, scenario};
 
 fn ndp(graph: Graph, flows: Vec<Flow>) -> Scenario {
     let mut scenario = scenario(graph, flows);
@@ -24,6 +26,34 @@ fn ndp(graph: Graph, flows: Vec<Flow>) -> Scenario {
     scenario.scheme.queue = QueueSpec::Trimming(Trimming::default());
     scenario.scheme.balance = BalanceSpec::Spray(Spray {});
     scenario
+}
+
+/// Only observers need events for transmitters that fall idle; links without length have them anyway.
+#[test]
+fn departures_are_the_same_with_and_without_events_of_their_own() {
+    let queues = [
+        (QueueSpec::Trimming(Trimming::default()), TransportSpec::Ndp(NdpSpec::default())),
+        (QueueSpec::Pfabric(Default::default()), TransportSpec::Pfabric(Default::default())),
+        (QueueSpec::Drr(Default::default()), TransportSpec::default()),
+    ];
+    for length in [Time::ZERO, Time::from_ns(300), Time::from_us(50)] {
+        for (queue, transport) in queues.clone() {
+            let propagation = OneOrEach::One(length);
+            let graph =
+                FatTree { k: 4, propagation, ..FatTree::default() }.build().expect("k is even");
+            let flows =
+                (0..30).map(|id| flow(id, id as u32 % 7, 8 + id as u32 % 3, 90_000, Time::ZERO));
+            let mut scenario = ndp(graph, flows.collect());
+            (scenario.scheme.queue, scenario.scheme.transport) = (queue, transport);
+            let deferred = run(&scenario);
+            let (mut told, _) = run_observed(&scenario, Segments::default());
+            let fewer = deferred.counters.events < told.counters.events;
+            assert_eq!(fewer, length > Time::ZERO, "{:?}", scenario.scheme);
+            assert!(deferred.tiers.iter().any(|tier| tier.max_queue > 5), "{:?}", scenario.scheme);
+            told.counters.events = deferred.counters.events;
+            assert_eq!(deferred, told);
+        }
+    }
 }
 
 fn star(hosts: u32) -> Graph {

@@ -61,6 +61,10 @@ const MOST: u64 = 1 << 26;
 impl Strategy for Conga {
     type State = Box<Leaves>;
 
+    fn looks_at_queues(&self) -> bool {
+        true
+    }
+
     fn fabric_only(&self) -> Option<&'static str> {
         Some("conga")
     }

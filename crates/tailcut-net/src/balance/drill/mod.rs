@@ -47,6 +47,10 @@ const MOST_STEPS: u64 = 1 << 32;
 impl Strategy for Drill {
     type State = Drilling;
 
+    fn looks_at_queues(&self) -> bool {
+        true
+    }
+
     fn check(&self) -> Result<(), SpecError> {
         if !(1..=MOST).contains(&self.samples) {
             let message = format!("samples = {}: 1 to {MOST} ports are drawn", self.samples);
