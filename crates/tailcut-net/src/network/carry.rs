@@ -75,7 +75,7 @@ impl<O: Observer> Network<'_, O> {
         match action {
             Action::Open(Open { copy, .. }) => {
                 if let Some(id) = self.hosts.find(self.flows.head(flow), copy) {
-                    self.wake(id);
+                    self.wake_sender(id);
                 }
             }
             Action::Confirm => {

@@ -2,8 +2,9 @@
 //!
 //! Events of one instant come in the order of these numbers: packets that arrive before what the run does itself, that
 //! before transmitters that fall idle, those before frames of flow control, those before hosts that ask for more, and those before timers of connections.
-//! These come by hosts, and those of one host in the order in which it has opened them: a connection's place in the
-//! table of the run, which may have been another's, decides nothing.
+//! Either end of a connection has a timer of its own. Timers come by the hosts of these ends, and those of one host in the order
+//! in which it has opened connections as a sender and first waited for something as a receiver: a connection's place in the table
+//! of the run, which may have been another's, decides nothing, and neither does what another host does.
 
 use tailcut_engine::agenda::Typical;
 use tailcut_engine::{Agenda, Time};
@@ -33,8 +34,10 @@ pub(super) enum Due {
     Frame(PortId),
     /// A host may ask one of its senders for more.
     Pull(HostId),
-    /// The earliest deadline of a connection.
-    Connection(ConnectionId),
+    /// The earliest deadline of a connection's sender.
+    Sender(ConnectionId),
+    /// The earliest deadline of a connection's receiver.
+    Receiver(ConnectionId),
 }
 
 /// The time, and the agenda: one pending event per entity.
@@ -53,8 +56,8 @@ pub(super) struct Clock {
     frames: u32,
     /// Hosts that ask for more: all or none.
     pulls: u32,
-    /// How many connections each host has opened.
-    opened: Vec<u32>,
+    /// How many ends of connections each host has given an order.
+    ends: Vec<u32>,
 }
 
 /// What happens in some networks only.
@@ -91,18 +94,27 @@ impl Clock {
         // In a busy fabric about every fourth link has packets on their way.
         let mut agenda = Agenda::new(Typical { delay, spacing, busy: ports / 4 }, connections);
         agenda.grow_to(connections as usize);
-        let opened = vec![0; graph.each_host().len()];
+        let ends = vec![0; graph.each_host().len()];
         let now = Time::ZERO;
-        Clock { now, before: now, agenda, samples: 0, ports, idle, frames, pulls, opened }
+        Clock { now, before: now, agenda, samples: 0, ports, idle, frames, pulls, ends }
     }
 
-    /// Makes room for a connection that a host opens.
+    /// Makes room for a connection that a host opens, and orders its sender among the ends of that host.
     pub fn admit(&mut self, id: ConnectionId, host: HostId) {
-        let entity = self.entity(Due::Connection(id));
-        self.agenda.grow_to(entity as usize + 1);
-        let number = &mut self.opened[host.index()];
-        self.agenda.rank(entity, u64::from(host.0) << 32 | u64::from(*number));
+        self.agenda.grow_to(self.entity(Due::Receiver(id)) as usize + 1);
+        self.order(Due::Sender(id), host);
+    }
+
+    /// Orders a receiver among the ends of its host, before its first timer.
+    pub fn order_receiver(&mut self, id: ConnectionId, host: HostId) {
+        self.order(Due::Receiver(id), host);
+    }
+
+    fn order(&mut self, end: Due, host: HostId) {
+        let number = &mut self.ends[host.index()];
+        let rank = u64::from(host.0) << 32 | u64::from(*number);
         *number += 1;
+        self.agenda.rank(self.entity(end), rank);
     }
 
     /// The first of the connections.
@@ -124,7 +136,8 @@ impl Clock {
             Due::Idle(port) => self.ports + OWN + port.0,
             Due::Frame(port) => self.ports + OWN + self.idle + port.0,
             Due::Pull(host) => self.ports + OWN + self.idle + self.frames + host.0,
-            Due::Connection(id) => self.connections() + id.0,
+            Due::Sender(id) => self.connections() + 2 * id.0,
+            Due::Receiver(id) => self.connections() + 2 * id.0 + 1,
         }
     }
 
@@ -134,7 +147,11 @@ impl Clock {
         if entity < self.ports {
             Due::Arrival(PortId(entity))
         } else if entity >= self.connections() {
-            Due::Connection(ConnectionId(entity - self.connections()))
+            let end = entity - self.connections();
+            match end % 2 {
+                0 => Due::Sender(ConnectionId(end / 2)),
+                _ => Due::Receiver(ConnectionId(end / 2)),
+            }
         } else {
             match entity - self.ports {
                 0 => Due::Flows,
@@ -203,10 +220,10 @@ impl Clock {
         }
     }
 
-    /// Wakes a connection at this time, or now if that has passed.
+    /// Wakes an end of a connection at this time, or now if that has passed.
     #[inline]
-    pub fn wake(&mut self, id: ConnectionId, at: Time) {
-        self.move_to(Due::Connection(id), at.max(self.now));
+    pub fn wake(&mut self, end: Due, at: Time) {
+        self.move_to(end, at.max(self.now));
     }
 
     /// Expects an event no more, if it was pending.
@@ -258,7 +275,8 @@ mod tests {
         if seldom.pulls {
             all.extend([Due::Pull(HostId(0)), Due::Pull(HostId(4))]);
         }
-        all.extend([0, 7].map(|id| Due::Connection(ConnectionId(id))));
+        all.extend([0, 7].map(|id| Due::Sender(ConnectionId(id))));
+        all.push(Due::Receiver(ConnectionId(7)));
         all
     }
 
@@ -269,6 +287,7 @@ mod tests {
             let seldom = Seldom { idle, frames, pulls };
             let mut clock = clock(seldom);
             (0..8).for_each(|id| clock.admit(ConnectionId(id), HostId(id % 5)));
+            clock.order_receiver(ConnectionId(7), HostId(4));
             let all = all(seldom);
             all.iter().rev().for_each(|&due| clock.expect(due, Time(7)));
             let came: Vec<_> = std::iter::from_fn(|| clock.next(Time(8))).collect();
@@ -277,15 +296,29 @@ mod tests {
     }
 
     #[test]
-    fn timers_of_one_instant_come_by_hosts_and_in_the_order_of_opening() {
+    fn timers_of_one_instant_come_by_hosts_and_in_the_order_of_their_ends_there() {
         let mut clock = clock(Seldom::default());
         // Places as they are taken, and taken again.
         for (place, host) in [(0, 3), (1, 3), (2, 1), (0, 3), (3, 0), (2, 3)] {
             clock.admit(ConnectionId(place), HostId(host));
         }
-        (0..4).for_each(|place| clock.expect(Due::Connection(ConnectionId(place)), Time(7)));
+        (0..4).for_each(|place| clock.expect(Due::Sender(ConnectionId(place)), Time(7)));
+        for (place, host) in [(1, 0), (3, 3), (0, 3)] {
+            clock.order_receiver(ConnectionId(place), HostId(host));
+            clock.expect(Due::Receiver(ConnectionId(place)), Time(7));
+        }
         let came: Vec<_> = std::iter::from_fn(|| clock.next(Time(8))).collect();
-        assert_eq!(came, [3, 1, 0, 2].map(|place| Due::Connection(ConnectionId(place))));
+        let [sender, receiver] = [Due::Sender, Due::Receiver];
+        let expected = [
+            (sender, 3),
+            (receiver, 1),
+            (sender, 1),
+            (sender, 0),
+            (sender, 2),
+            (receiver, 3),
+            (receiver, 0),
+        ];
+        assert_eq!(came, expected.map(|(end, place)| end(ConnectionId(place))));
     }
 
     #[test]
@@ -333,13 +366,13 @@ mod tests {
     #[test]
     fn a_connection_is_not_woken_in_the_past() {
         let mut clock = clock(Seldom::default());
-        let [late, early] = [0, 1].map(ConnectionId);
-        [late, early].into_iter().for_each(|id| clock.admit(id, HostId(0)));
+        [0, 1].into_iter().for_each(|id| clock.admit(ConnectionId(id), HostId(0)));
+        let [late, early] = [0, 1].map(|id| Due::Sender(ConnectionId(id)));
         clock.expect(Due::Flows, Time(7));
         clock.next(Time::NEVER);
         clock.wake(late, Time(9));
         clock.wake(early, Time(2));
-        let woken = [early, late].map(|id| Some(Due::Connection(id)));
+        let woken = [early, late].map(Some);
         let times = woken.map(|due| {
             assert_eq!(clock.next(Time::NEVER), due);
             clock.now()

@@ -147,7 +147,7 @@ impl<O: Observer> Network<'_, O> {
             self.send(key, id, segment);
         }
         if let Some(due) = self.hosts.wake_for_sender(id) {
-            self.clock.wake(id, due);
+            self.clock.wake(Due::Sender(id), due);
         }
         self.tell_timer(id);
         self.tally.follow(|observer| {
@@ -166,23 +166,32 @@ impl<O: Observer> Network<'_, O> {
         });
     }
 
-    /// Makes sure that the connection is woken no later than its receiver wants to be.
+    /// Makes sure that a receiver is woken no later than it wants to be.
     #[inline]
     fn expect_receiver(&mut self, id: ConnectionId) {
         if let Some(due) = self.hosts.wake_for_receiver(id) {
-            self.clock.wake(id, due);
+            if self.hosts.joins_order(id) {
+                self.clock.order_receiver(id, self.hosts.at_receiver(id).key.src());
+            }
+            self.clock.wake(Due::Receiver(id), due);
         }
     }
 
-    /// A connection's timer has fired.
-    pub(super) fn wake(&mut self, id: ConnectionId) {
+    /// The timer of a receiver has fired.
+    pub(super) fn wake_receiver(&mut self, id: ConnectionId) {
         let now = self.clock.now();
-        self.hosts.note_wake(id);
         if self.hosts.wake_receiver(id, now) {
             self.tally.follow(|observer| observer.timer_fires(now, id, End::Receiver));
             self.answer(id);
+        } else {
+            self.expect_receiver(id);
         }
-        self.expect_receiver(id);
+        self.retire_if_over(id);
+    }
+
+    /// The timer of a sender has fired, or its connection is to be opened.
+    pub(super) fn wake_sender(&mut self, id: ConnectionId) {
+        let now = self.clock.now();
         if self.hosts.sender(id).deadline() <= now {
             self.tally.follow(|observer| observer.timer_fires(now, id, End::Sender));
         }
@@ -202,7 +211,8 @@ impl<O: Observer> Network<'_, O> {
     }
 
     fn retire(&mut self, id: ConnectionId) {
-        self.clock.cancel(Due::Connection(id));
+        self.clock.cancel(Due::Sender(id));
+        self.clock.cancel(Due::Receiver(id));
         self.leave_pulls(id);
         if let Some(audit) = self.fabric.audit() {
             self.flows.settle(audit, &self.hosts);

@@ -198,10 +198,16 @@ impl<'a, O: Observer> Network<'a, O> {
             self.fetch_ahead();
             match due {
                 Due::Arrival(port) => self.arrive(port),
-                Due::Connection(id) => {
+                Due::Sender(id) => {
                     self.tally.follow(|observer| observer.connection_wakes(self.clock.now(), id));
                     self.fabric.come_after_departures(true);
-                    self.wake(id);
+                    self.wake_sender(id);
+                    self.fabric.come_after_departures(false);
+                }
+                Due::Receiver(id) => {
+                    self.tally.follow(|observer| observer.connection_wakes(self.clock.now(), id));
+                    self.fabric.come_after_departures(true);
+                    self.wake_receiver(id);
                     self.fabric.come_after_departures(false);
                 }
                 Due::Idle(port) => self.idle(port),

@@ -34,7 +34,7 @@ impl<O: Observer> Network<'_, O> {
         let id = self.admit(opening);
         let chains = self.hosts.prepend(self.flows.chains(index), id);
         self.flows.set_chains(index, chains);
-        self.wake(id);
+        self.wake_sender(id);
     }
 
     /// Lets the manager of a flow answer an event of one of its subflows.

@@ -1,7 +1,7 @@
 //! The connections of all hosts: their places in the table of the run, the two ends of each, and what of them is under way.
 //!
-//! A connection's two ends are two structs, and what happens at a host touches those that are there. A run on one core keeps
-//! two things of both once: when the agenda wakes the connection, and how many of its packets are in the network.
+//! A connection's two ends are two structs, and what happens at a host touches those that are there; each has a timer of its
+//! own. A run on one core keeps one thing of both once: how many of the connection's packets are in the network.
 
 mod chains;
 mod opening;
@@ -41,6 +41,8 @@ struct SendingEnd {
     known: Known,
     /// The next connection of the same flow at this host.
     sibling: Option<ConnectionId>,
+    /// When the agenda will wake it: no later than it wants to be woken.
+    timer: Time,
     sender: Sender,
 }
 
@@ -49,6 +51,10 @@ struct ReceivingEnd {
     known: Known,
     /// The next connection of the same flow at this host.
     sibling: Option<ConnectionId>,
+    /// When the agenda will wake it: no later than it wants to be woken.
+    timer: Time,
+    /// It has a place in the order of its host's ends.
+    is_ordered: bool,
     receiver: Receiver,
 }
 
@@ -57,8 +63,6 @@ struct Shared {
     live: bool,
     /// Its packets that are queued or on a wire, and its ends that are at work.
     holds: u32,
-    /// When the agenda will wake it: no later than either end wants to be woken.
-    timer: Time,
 }
 
 /// Both ends in their place of the table. Neither looks at the other.
@@ -120,10 +124,11 @@ impl<'a> Hosts<'a> {
         let mut receiver = Receiver::new(self.transport(profile), segments);
         receiver.closed = closed;
         let known = Known { key, flow, from, copy, profile };
-        let sending = SendingEnd { known, sibling: None, sender };
+        let (sibling, timer) = (None, Time::NEVER);
+        let sending = SendingEnd { known, sibling, timer, sender };
         let known = Known { key: key.reversed(), ..known };
-        let receiving = ReceivingEnd { known, sibling: None, receiver };
-        let shared = Shared { live: true, holds: 0, timer: Time::NEVER };
+        let receiving = ReceivingEnd { known, sibling, timer, is_ordered: false, receiver };
+        let shared = Shared { live: true, holds: 0 };
         let connection = Connection { receiving, shared, sending };
         self.live += 1;
         if let Some(id) = self.vacant.pop() {
@@ -363,37 +368,31 @@ impl<'a> Hosts<'a> {
 
     // --- timers -----------------------------------------------------------------------------------------------------
 
-    /// The deadline of a connection's sender, where it is to be woken earlier than it will be: it is from now on. A deadline
-    /// that moves later costs nothing: the timer finds out when it fires.
+    /// Returns the deadline of a connection's sender, where that is to be woken earlier than it will be: it is from now on. A
+    /// deadline that moves later costs nothing: the timer finds out when it fires.
     #[inline]
     pub fn wake_for_sender(&mut self, id: ConnectionId) -> Option<Time> {
-        self.earlier(id, self.sender(id).deadline())
+        let SendingEnd { timer, sender, .. } = &mut self.connections[id.index()].sending;
+        earlier(timer, sender.deadline())
     }
 
-    /// The same for its receiver.
+    /// Returns the same for its receiver.
     #[inline]
     pub fn wake_for_receiver(&mut self, id: ConnectionId) -> Option<Time> {
-        self.earlier(id, self.receiver(id).deadline())
+        let ReceivingEnd { timer, receiver, .. } = &mut self.connections[id.index()].receiving;
+        earlier(timer, receiver.deadline())
     }
 
-    #[inline]
-    fn earlier(&mut self, id: ConnectionId, due: Time) -> Option<Time> {
-        let timer = &mut self.connections[id.index()].shared.timer;
-        (due < *timer).then(|| {
-            *timer = due;
-            due
-        })
+    /// Returns true once: where a connection's receiver has no place yet in the order of its host's ends.
+    pub fn joins_order(&mut self, id: ConnectionId) -> bool {
+        !std::mem::replace(&mut self.connections[id.index()].receiving.is_ordered, true)
     }
 
-    /// A connection's timer has fired.
-    pub fn note_wake(&mut self, id: ConnectionId) {
-        self.connections[id.index()].shared.timer = Time::NEVER;
-    }
-
-    /// It wakes the receiver. True when that was waiting for it.
+    /// The timer of a connection's receiver fires. Returns true where the receiver was waiting for it.
     pub fn wake_receiver(&mut self, id: ConnectionId, now: Time) -> bool {
         let profile = self.receives_by(id);
-        let receiver = self.receiver_mut(id);
+        let ReceivingEnd { timer, receiver, .. } = &mut self.connections[id.index()].receiving;
+        *timer = Time::NEVER;
         let due = receiver.deadline() <= now;
         if due {
             receiver.on_timer(&profile.tcp, now);
@@ -401,12 +400,22 @@ impl<'a> Hosts<'a> {
         due
     }
 
-    /// It wakes the sender. True when that repeats what is not answered, and has been heard before.
+    /// The timer of a connection's sender fires. Returns true where that repeats data that are not acknowledged.
     pub fn wake_sender(&mut self, id: ConnectionId, now: Time) -> bool {
         let profile = self.sends_by(id);
-        let sender = self.sender_mut(id);
+        let SendingEnd { timer, sender, .. } = &mut self.connections[id.index()].sending;
+        *timer = Time::NEVER;
         sender.deadline() <= now
             && sender.on_timer(profile, now)
             && sender.phase() == Phase::Established
     }
+}
+
+/// Moves a timer to an earlier deadline; returns it if it is one.
+#[inline]
+fn earlier(timer: &mut Time, due: Time) -> Option<Time> {
+    (due < *timer).then(|| {
+        *timer = due;
+        due
+    })
 }

@@ -71,8 +71,8 @@ fn a_timer_moves_earlier_only_and_is_forgotten_when_it_fires() {
     let id = hosts.admit(opening(&hosts, 0, 0));
     let both = [hosts.wake_for_sender(id), hosts.wake_for_sender(id)];
     assert_eq!(both, [Some(NOW), None]);
-    hosts.note_wake(id);
     assert!(!hosts.wake_receiver(id, NOW), "nothing waits there");
+    assert_eq!(hosts.wake_for_sender(id), None, "each end has its own");
     assert!(!hosts.wake_sender(id, NOW), "it has not been heard yet");
     while hosts.poll_sender(id, NOW).is_some() {}
     let first_rto = profiles[0].tcp.initial_rto;
