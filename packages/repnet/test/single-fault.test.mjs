@@ -1,6 +1,6 @@
 /**
  * The law of design.md, over connections of memory and a virtual clock: what net would have delivered is delivered, under any one fault
- * at any time of a flow's life. Each script is run without a fault, and again with several. By default 1,000 flows;
+ * at any time of a flow's life, while the processes of both ends stand still now and then. Each script is run without a fault, and again with several. By default 1,000 flows;
  * REPNET_MODEL_FLOWS=100000 is the long form (`make soak`), and REPNET_FAULT_SEED draws others.
  */
 import assert from 'node:assert/strict';
@@ -16,6 +16,8 @@ const FAULTS_PER_SCRIPT = 4;
 const THRESHOLD = 1_000;
 /** Milliseconds of the virtual clock after which a flow hangs, beyond what it takes without a fault. */
 const PATIENCE = 30_000;
+/** Milliseconds for which the process of one end stands still. */
+const LONGEST_STALL = 10_000;
 /** And that it may take without a fault. */
 const LONGEST = 100_000;
 
@@ -57,11 +59,11 @@ class Play {
       if (pause > 0 && this.#paused !== this.#sent) {
         if (this.#pausing) return;
         this.#pausing = true;
-        end.pair.time.after(pause, () => {
+        setTimeout(() => {
           this.#pausing = false;
           this.#paused = this.#sent;
           this.heard(end);
-        });
+        }, pause);
         return;
       }
       this.#sent++;
@@ -124,6 +126,11 @@ function drawFault(random, length) {
     sides: kind === 'fin' ? [pick([0, 1])] : pick([[0], [1], [0, 1]]),
     ms: kind === 'while' ? pick([5, 100, 700, 2_000]) : Number.POSITIVE_INFINITY,
     at: random() * length,
+    stalls: Array.from({ length: pick([0, 1, 1, 2]) }, () => ({
+      side: pick([0, 1]),
+      at: random() * length,
+      ms: random() * pick([20, 300, 2_000, LONGEST_STALL]),
+    })),
   };
 }
 
@@ -134,24 +141,33 @@ function play(time, script, fault, usual = LONGEST) {
     ...script,
     threshold: THRESHOLD,
   });
-  let [paired, carried] = [true, true];
+  let [paired, carried, established] = [true, true, true];
   if (fault !== undefined)
     time.at(began + fault.at, () => {
       ({ paired } = pair);
+      established = pair.ends[0].flow.tx.copies[PRIMARY] !== 'pending';
       // A message from before the second connection may be on the first alone.
       carried = paired && pair.ends.every(({ flow }) => flow.tx.hasAll(REPLICA));
       pair.paths[fault.copy].strike(fault);
     });
-  time.run(began + 3 * usual + PATIENCE, () => pair.over);
+  let still = 0;
+  for (const { side, at, ms } of fault?.stalls ?? []) {
+    still += ms;
+    const process = pair.processes[side];
+    time.at(began + at, () => {
+      process.stillUntil = Math.max(process.stillUntil, time.now + ms);
+    });
+  }
+  time.run(began + 3 * (usual + still) + PATIENCE, () => pair.over);
   const length = time.now - began;
-  const result = { ...judge(pair, script.exchanges, fault, { paired, carried }), length };
+  const result = { ...judge(pair, script.exchanges, fault, { paired, carried, established }), length };
   // What is still to come of it disturbs no other flow.
   for (const end of pair.ends) if (end.flow !== undefined && !end.destroyed) end.destroy(new Error('hung'));
   time.run(time.now + 200_000);
   return result;
 }
 
-function judge(pair, exchanges, fault, { paired, carried }) {
+function judge(pair, exchanges, fault, { paired, carried, established }) {
   const totals = ['request', 'reply'].map((name) => exchanges.reduce((sum, each) => sum + each[name], 0));
   const ofFirst = fault?.copy === PRIMARY;
   for (const end of pair.ends) {
@@ -186,7 +202,9 @@ function judge(pair, exchanges, fault, { paired, carried }) {
   if (carried && doubled)
     return { complaint: `not complete, though both connections carry everything: ${how}` };
   // net is silent where its one connection is, and at the end that a reset does not reach, unless the second tells that.
-  const mayHang = fault.kind === 'silence' || (fault.sides.length === 1 && !paired);
+  // A reset in the handshake is silence here, and a server that stands still meanwhile is not waited for, as net's would not be.
+  const isSilent = fault.kind === 'silence' || (!established && fault.stalls?.length > 0);
+  const mayHang = isSilent || (fault.sides.length === 1 && !paired);
   // A connection that was reset in its handshake is no server's: with net, too, nobody has a socket there.
   const hangs = pair.ends.some(({ destroyed, flow }) => flow !== undefined && !destroyed);
   return hangs && !mayHang ? { complaint: `hangs: ${how}` } : {};

@@ -8,6 +8,7 @@ import type { Flow } from './flow.js';
 import type { Leg } from './leg.js';
 import { endLinger, type Linger, startLinger } from './linger.js';
 import { COPIES, type Copy, PRIMARY, REPLICA } from './machine.js';
+import { wordTimeout } from './patience.js';
 
 export class Closing {
   readonly #flow: Flow;
@@ -165,7 +166,10 @@ export class Closing {
       }
       this.settled();
     };
-    this.#linger = startLinger(over, options.pairTimeout, carrying);
+    // The word of a reset waits for a peer that stands still.
+    const { pairTimeout } = options;
+    const tells = reset && legs[REPLICA] !== undefined;
+    this.#linger = startLinger(over, tells ? wordTimeout(pairTimeout) : pairTimeout, carrying);
   }
 
   /** Client: the first connection carries the flow, and the second is established and has had no answer yet. */

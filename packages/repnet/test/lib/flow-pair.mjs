@@ -5,12 +5,16 @@ import { LateSecond } from '../../dist/client/late-second.js';
 import { RepnetError } from '../../dist/errors.js';
 import { Flow } from '../../dist/flow/flow.js';
 import { COPIES, PRIMARY, REPLICA } from '../../dist/flow/machine.js';
+import { patientTimeout } from '../../dist/flow/patience.js';
 import { Remains } from '../../dist/server/remains.js';
 import { ANSWER_BYTES, decodeAnswer, encodeAnswer, HELLO_BYTES } from '../../dist/wire.js';
 import { MemoryPath } from './memory-path.mjs';
 
 const PAIR_TIMEOUT = 500;
 const WAIT_TIMEOUT = 3_000;
+const TICKS = 4;
+/** Times PAIR_TIMEOUT for which the server may answer when the first connection is lost. */
+const MOST_WAITS = 10;
 const CLIENT = 0;
 const SERVER = 1;
 
@@ -59,7 +63,7 @@ class End {
     }
     setImmediate(() => this.pair.script.heard(this));
     if (!this.pair.script.behind()) return true;
-    this.pair.time.after(3, () => this.destroyed || this.flow.resume());
+    setTimeout(() => this.destroyed || this.flow.resume(), 3);
     return false;
   }
 
@@ -130,6 +134,7 @@ class End {
 
 export class FlowPair {
   ends = [new End(this, CLIENT), new End(this, SERVER)];
+  processes = [{ stillUntil: 0 }, { stillUntil: 0 }];
   paths;
   #attempts = [true, true];
   #remains;
@@ -141,14 +146,14 @@ export class FlowPair {
   constructor(time, script, { shapes, delay, threshold }) {
     Object.assign(this, { time, script });
     this.options = { threshold, lull: 50, copyDelay: 0, pairTimeout: PAIR_TIMEOUT, loser: 'rst' };
-    this.paths = COPIES.map((copy) => new MemoryPath(time, copy, shapes[copy]));
+    this.paths = COPIES.map((copy) => new MemoryPath(time, copy, shapes[copy], this.processes));
     const [client] = this.ends;
     client.flow = new Flow(client, this.options);
     Object.assign(client.flow, { joined: false, client: this });
     this.#dial(PRIMARY, 0);
     this.#dial(REPLICA, delay);
     this.#due = time.now + delay + PAIR_TIMEOUT;
-    setTimeout(() => this.#timeout(), delay + PAIR_TIMEOUT);
+    time.within(this.processes[CLIENT], () => patientTimeout(() => this.#timeout(), delay + PAIR_TIMEOUT));
   }
 
   /** SYN, SYN-ACK and ACK go the path as all else does. */
@@ -161,8 +166,11 @@ export class FlowPair {
       up.carry(0, () =>
         down.carry(0, () => {
           if (!this.#attempts[copy] || near.lost) return;
-          this.#opened(copy, near);
-          up.carry(0, () => this.#accepted(copy, far));
+          this.time.as(this.processes[CLIENT], () => {
+            if (this.#attempts[copy]) this.#opened(copy, near);
+            else near.close();
+          });
+          up.carry(0, () => this.time.as(this.processes[SERVER], () => this.#accepted(copy, far)));
         }),
       ),
     );
@@ -251,12 +259,19 @@ export class FlowPair {
 
   firstBytes() {}
 
-  #timeout() {
+  #timeout(times = 1) {
     const { flow } = this.ends[CLIENT];
     if (flow.closed) return;
-    if (flow.tx.copies[REPLICA] === 'pending') flow.abandon(REPLICA);
-    else if (flow.tx.copies[PRIMARY] === 'pending' && flow.tx.copies[REPLICA] === 'open')
-      flow.abandon(PRIMARY);
+    const [first, second] = flow.tx.copies;
+    if (second === 'pending') {
+      const mayAnswer = flow.legs[REPLICA] !== undefined;
+      const isOver = first === 'pending' || (first === 'gone' && times >= MOST_WAITS);
+      if (mayAnswer && !isOver) {
+        patientTimeout(() => this.#timeout(times + 1), PAIR_TIMEOUT);
+        return;
+      }
+      flow.abandon(REPLICA);
+    } else if (first === 'pending' && second === 'open') flow.abandon(PRIMARY);
     this.#noneLeft();
   }
 
@@ -284,7 +299,7 @@ export class FlowPair {
     const begins = server.flow === undefined;
     if (begins) {
       server.flow = new Flow(server, this.options, { receives: 'request' });
-      setTimeout(() => this.#waitOver(), WAIT_TIMEOUT);
+      this.#wait(TICKS);
     }
     const { flow } = server;
     if (this.#remains?.joinable) {
@@ -305,6 +320,11 @@ export class FlowPair {
     if (rest === undefined) return;
     if (flow.receiver.paused) flow.receiver.pause(leg, rest);
     else leg.receive(rest);
+  }
+
+  /** Counted in ticks, of which a process that stands still sees one. */
+  #wait(ticks) {
+    setTimeout(() => (ticks > 1 ? this.#wait(ticks - 1) : this.#waitOver()), WAIT_TIMEOUT / TICKS);
   }
 
   #waitOver() {

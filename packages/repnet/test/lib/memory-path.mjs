@@ -66,6 +66,9 @@ export class MemoryLeg {
   get far() {
     return this.path.ends[1 - this.side];
   }
+  get process() {
+    return this.path.processes[this.side];
+  }
 
   // ---------------------------------------------------------------- as Leg
 
@@ -123,7 +126,7 @@ export class MemoryLeg {
         this.#waiting.shift();
         this.#fin = true;
         this.out.carry(0, () => this.far.arrive({ fin: true }));
-        first.done(null);
+        this.#tell(first);
         continue;
       }
       const room = this.out.room - this.out.used;
@@ -135,8 +138,15 @@ export class MemoryLeg {
         return;
       }
       this.#waiting.shift();
-      first.done(null);
+      this.#tell(first);
     }
+  }
+
+  /** The system has taken what was written: its process learns so, at once if it is the one at work. */
+  #tell({ done }) {
+    const { time } = this.path;
+    if (time.process === this.process) done(null);
+    else time.as(this.process, () => done(null));
   }
 
   #carry(bytes) {
@@ -216,7 +226,7 @@ export class MemoryLeg {
   #pump() {
     if (this.#pumping || this.stopped) return;
     this.#pumping = true;
-    this.path.time.after(0, () => {
+    this.path.time.as(this.process, () => {
       this.#pumping = false;
       this.#read();
     });
@@ -253,8 +263,8 @@ export class MemoryLeg {
 export class MemoryPath {
   dead = false;
 
-  constructor(time, copy, shape) {
-    this.time = time;
+  constructor(time, copy, shape, processes) {
+    Object.assign(this, { time, processes });
     this.channels = [new Channel(this, shape), new Channel(this, shape)];
     this.ends = [new MemoryLeg(this, 0, copy), new MemoryLeg(this, 1, copy)];
   }

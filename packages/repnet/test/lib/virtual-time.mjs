@@ -1,4 +1,8 @@
-/** Time that passes only when a test lets it: timers, immediates and `performance.now` of the whole process, in order, without waiting. */
+/**
+ * Time that passes only when a test lets it: timers, immediates and `performance.now` of the whole process, in order, without waiting.
+ * Work that is done `as` one of several processes, and the timers that it sets, wait while that process stands still; when it goes on,
+ * timers that are due run first, then what has arrived, then immediates.
+ */
 const NAMES = ['setTimeout', 'clearTimeout', 'setImmediate', 'clearImmediate'];
 
 /** A binary heap by time, and by order where that is the same. */
@@ -11,7 +15,8 @@ class Agenda {
     return this.#heap[0];
   }
   #before(a, b) {
-    return a.due < b.due || (a.due === b.due && a.order < b.order);
+    if (a.due !== b.due) return a.due < b.due;
+    return a.phase === b.phase ? a.order < b.order : a.phase < b.phase;
   }
   add(entry) {
     const heap = this.#heap;
@@ -50,10 +55,14 @@ class Timer {
   }
   refresh() {
     if (this.entry !== undefined) this.entry.run = undefined;
-    this.entry = this.time.at(this.time.now + this.delay, () => {
-      this.entry = undefined;
-      this.run();
-    });
+    this.entry = this.time.at(
+      this.time.now + this.delay,
+      () => {
+        this.entry = undefined;
+        this.run();
+      },
+      this.time.process,
+    );
     return this;
   }
   ref() {
@@ -72,11 +81,27 @@ export function virtualTime() {
   let order = 0;
   const time = {
     now: 0,
-    /** Runs `run` at a time in milliseconds. */
-    at(due, run) {
-      const entry = { due: Math.max(due, time.now), order: order++, run };
+    /** Whose work is done; undefined: the network's. */
+    process: undefined,
+    /** Runs `run` at a time in milliseconds. `phase`: among what is due at once. */
+    at(due, run, process = undefined, phase = 0) {
+      const entry = { due: Math.max(due, time.now), order: order++, phase, process, run };
       agenda.add(entry);
       return entry;
+    },
+    /** Runs `run` as work of `process`, { stillUntil }, when that reads what has arrived. */
+    as(process, run) {
+      return time.at(time.now, run, process, 1);
+    },
+    /** Runs `run` at once as work of `process`. */
+    within(process, run) {
+      const before = time.process;
+      time.process = process;
+      try {
+        return run();
+      } finally {
+        time.process = before;
+      }
     },
     after(milliseconds, run) {
       return time.at(time.now + milliseconds, run);
@@ -84,15 +109,26 @@ export function virtualTime() {
     /** Runs what is due until `limit`, or until `over` says so. */
     run(limit, over = () => false) {
       while (!over()) {
-        while (immediates.length > 0) {
+        // Immediates come after all that is due and has arrived.
+        if (immediates.length > 0 && !(agenda.size > 0 && agenda.first.due <= time.now)) {
           const now = immediates;
           immediates = [];
-          for (const each of now) each.run?.();
+          for (const { run, process } of now) {
+            if (run === undefined) continue;
+            if (process?.stillUntil > time.now) time.at(process.stillUntil, run, process, 2);
+            else time.within(process, run);
+          }
+          continue;
         }
         if (agenda.size === 0 || agenda.first.due > limit) break;
-        const { due, run } = agenda.take();
-        time.now = due;
-        run?.();
+        const entry = agenda.take();
+        time.now = entry.due;
+        const { process, run } = entry;
+        if (run === undefined) continue;
+        if (process?.stillUntil > time.now) {
+          entry.due = process.stillUntil;
+          agenda.add(entry);
+        } else time.within(process, run);
       }
     },
     stop() {
@@ -111,7 +147,7 @@ export function virtualTime() {
     setTimeout: (run, delay = 0, ...args) => new Timer(time, Math.max(1, delay), () => run(...args)),
     clearTimeout: end('clearTimeout'),
     setImmediate: (run, ...args) => {
-      const immediate = { run: () => run(...args) };
+      const immediate = { run: () => run(...args), process: time.process };
       immediates.push(immediate);
       return immediate;
     },
