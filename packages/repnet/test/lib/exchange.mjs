@@ -7,6 +7,8 @@ import { awhile, PATIENCE, until } from './support.mjs';
 
 const HEADER = 16;
 const TICK = 50;
+/** Ticks for more than the twenty `pairTimeout`s (of 500 ms) for which an end waits for word of a second connection that is silent. */
+const WORD_TICKS = 300;
 
 /** Byte `offset` of the stream named `seed`. */
 function fill(buffer, seed, offset) {
@@ -158,7 +160,7 @@ export function request(
  */
 export async function serverHears(side, mayNotHear, describe) {
   const closed = () => (side()?.closes ?? 1) > 0;
-  if (mayNotHear) await awhile(closed);
+  if (mayNotHear) await awhile(closed, WORD_TICKS, TICK);
   else await until(closed, 'the server has closed the flow', describe);
 }
 
