@@ -5,10 +5,12 @@
 //! event. Packets waiting, in service and on the wire lie in one ring in order
 //! of arrival at the far end, so that a port has one pending event whatever its
 //! backlog. A packet counts as in service from the instant its transmission
-//! starts; a packet arriving at that very instant finds it in service.
+//! starts. Whether a packet that arrives at that very instant finds it in service
+//! matters where the queue is full, and is decided there (the module `ties`).
 
 mod clocking;
 mod faults;
+mod ties;
 
 use tailcut_engine::{Rate, Stream, Time};
 
@@ -17,7 +19,7 @@ use self::faults::Faults;
 pub(crate) use self::faults::Retiming;
 use crate::amount::{Amount, Limit};
 use crate::packet::{ConnectionId, Flags, FlowKey, Packet, NO_OPTIONS};
-use crate::queue::{Admit, Arrival, Discipline, Verdict};
+use crate::queue::{Admit, Arrival, Discipline, Order, Verdict};
 use crate::topology::NodeId;
 
 /// Two to a cache line, of which neither reaches into the next one.
@@ -95,6 +97,7 @@ struct Cold {
     clocking: Clocking,
     limit: Limit,
     discipline: Discipline,
+    order: Order,
     drops: u64,
     max_queue: u32,
     wraps: u32,
@@ -129,12 +132,12 @@ const BLANK: Entry = Entry {
 };
 
 impl Port {
-    /// An idle drop-tail port.
+    /// An idle drop-tail port, where departures go before arrivals of the same instant.
     pub fn new(rate: Rate, propagation: Time, limit: Limit) -> Port {
         Port::with_discipline(rate, propagation, limit, Discipline::Plain)
     }
 
-    /// An idle port.
+    /// An idle port, where departures go before arrivals of the same instant.
     pub(crate) fn with_discipline(
         rate: Rate,
         propagation: Time,
@@ -146,6 +149,7 @@ impl Port {
             clocking,
             limit,
             discipline,
+            order: Order::Departure,
             drops: 0,
             max_queue: 0,
             wraps: 0,
@@ -285,7 +289,7 @@ impl Port {
         }
         let (arrival, full) = self.arrival(now, packet);
         let Arrival { busy, waiting, .. } = arrival;
-        if busy && full {
+        if busy && (full || self.finds_full_first(now, &arrival)) {
             self.cold.discipline.turned_away(&arrival);
             return Admission::Full;
         }

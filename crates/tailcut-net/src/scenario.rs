@@ -60,6 +60,7 @@ impl Scenario {
             jitter: self.host.jitter,
             full_packet: sizes.data(segments.mss.0).into(),
             faults: self.faults.clone(),
+            ties_as_scheduled: self.scheme.transport.ties_as_scheduled(),
             seed: self.seed,
         }
     }

@@ -3,6 +3,7 @@
 mod capture_analysis;
 mod capture_tshark;
 mod common;
+mod exact;
 mod fabric;
 mod ns3;
 mod run;

@@ -25,7 +25,8 @@ impl Fabric {
     fn has_memory(&mut self, now: Time, port: PortId, bytes: u16) -> bool {
         let busy = self.ports[port.index()].busy_until() > now;
         let pools = self.pools.as_mut().expect("switches share their buffers");
-        pools.admits(now.0, port, bytes) || !busy
+        let at = &mut self.ports[port.index()];
+        pools.admits(now.0, port, bytes, || at.arrival_goes_first(now)) || !busy
     }
 
     /// A packet was accepted at `port`; it may have to wait in its switch's memory.

@@ -74,6 +74,7 @@ mod scheduled;
 mod stamps;
 #[cfg(test)]
 mod tests;
+mod ties;
 mod waiting;
 mod ways;
 
@@ -95,6 +96,7 @@ pub use parts::{FabricError, Parts};
 pub use scheduled::Dequeued;
 use scheduled::Scheduled;
 use stamps::Stamps;
+use ties::Brought;
 use waiting::Waiting;
 pub(crate) use ways::Ways;
 
@@ -164,6 +166,8 @@ pub struct Fabric {
     incidents: Incidents,
     /// What the balancer has written on packets; none where it writes nothing.
     stamps: Option<Box<Stamps>>,
+    /// The packet that a host has got last; none where events of one instant do not come in ns-3's order.
+    brought: Option<Brought>,
 }
 
 impl Fabric {
@@ -210,6 +214,9 @@ impl Fabric {
         packet: Packet,
     ) -> Offered {
         self.settle(now, port);
+        if self.brought.is_some() {
+            self.note_schedule(now, port, ingress, &packet);
+        }
         if self.stops.is_some() {
             return self.offer_controlled(now, port, ingress, packet);
         }
@@ -259,6 +266,9 @@ impl Fabric {
         match end.switch(self.hosts) {
             None => {
                 self.drop_stamp(port);
+                if !self.plain {
+                    self.note_brought(now, port, packet);
+                }
                 Place::Host(HostId(end.0))
             }
             Some(switch) => {

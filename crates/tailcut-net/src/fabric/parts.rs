@@ -7,6 +7,7 @@ use super::incidents::Incidents;
 use super::marks::Marks;
 use super::scheduled::Scheduled;
 use super::stamps::Stamps;
+use super::ties::Brought;
 use super::Fabric;
 use crate::amount::Limit;
 use crate::balance::{BalanceSpec, Balancer, Layout, Pick};
@@ -14,7 +15,7 @@ use crate::component::SpecError;
 use crate::faults::FaultsSpec;
 use crate::host::HostSpec;
 use crate::port::{Port, FULL_PACKET};
-use crate::queue::{At, Discipline, QueueSpec};
+use crate::queue::{At, Discipline, Order, QueueSpec};
 use crate::switch::pools::Pools;
 use crate::switch::SwitchSpec;
 use crate::topology::{Graph, PathCounts, PortId, RouteError, Routes};
@@ -38,6 +39,8 @@ pub struct Parts<'a> {
     pub full_packet: u64,
     /// What fails when.
     pub faults: FaultsSpec,
+    /// Of events of one instant the one that was scheduled first comes first, as in ns-3, whatever the queue says.
+    pub ties_as_scheduled: bool,
     /// Seed of whatever it draws.
     pub seed: u64,
 }
@@ -54,6 +57,7 @@ impl<'a> Parts<'a> {
             jitter: Time::ZERO,
             full_packet: FULL_PACKET.into(),
             faults: FaultsSpec::default(),
+            ties_as_scheduled: false,
             seed: 0,
         }
     }
@@ -109,7 +113,11 @@ impl Fabric {
                 if host && parts.jitter > Time::ZERO {
                     port.hold_back(parts.jitter, Stream::new(*seed, u64::from(from.0), "jitter"));
                 }
-                ports.push(port.leading_to(to));
+                let order = match parts.ties_as_scheduled {
+                    true => Order::Scheduled(0),
+                    false => Order::at(queue.ties(), *seed, number.0),
+                };
+                ports.push(port.in_order(order).leading_to(to));
             }
         }
         let incidents = Incidents::new(parts).map_err(FabricError::Fault)?;
@@ -128,7 +136,11 @@ impl Fabric {
             ports,
             routes,
             path_counts: PathCounts::default(),
-            plain: scheduled.is_empty() && pools.is_none() && stamps.is_none(),
+            plain: scheduled.is_empty()
+                && pools.is_none()
+                && stamps.is_none()
+                && !parts.ties_as_scheduled,
+            brought: parts.ties_as_scheduled.then(Brought::default),
             stamped: stamps.is_some(),
             keeps_paths: balance.keeps_paths(),
             scheduled,

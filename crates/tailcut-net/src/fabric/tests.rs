@@ -207,7 +207,7 @@ fn packets_that_meet_at_a_port_follow_each_other() {
 fn a_packet_that_finds_its_port_full_is_given_back() {
     let mut driver = Driver::new(&star(), |parts| {
         let limit = Limit::AtMost(Amount::Packets(1));
-        parts.queue = QueueSpec::DropTail(DropTail { limit });
+        parts.queue = QueueSpec::DropTail(DropTail { limit, ..DropTail::default() });
     });
     for host in 0..4 {
         driver.send(Time::ZERO, packet(host, HostId(host), HostId(4)));
@@ -280,7 +280,8 @@ fn packets_that_find_no_room_raise_the_average_of_early_detection() {
 fn a_scheduled_queue_sends_the_best_first_and_gives_back_the_worst() {
     let mut driver = Driver::new(&star(), |parts| {
         let limit = Limit::AtMost(Amount::Packets(1));
-        parts.queue = QueueSpec::Pfabric(PfabricQueue { limit, hosts: false });
+        parts.queue =
+            QueueSpec::Pfabric(PfabricQueue { limit, hosts: false, ..PfabricQueue::default() });
     });
     assert!(driver.fabric.schedules_any());
     for (host, priority) in [(0, 900), (1, 500), (2, 100), (3, 700)] {
@@ -410,8 +411,10 @@ fn the_same_packets_meet_the_same_fate() {
     let run = || {
         let mut driver = Driver::new(&graph, |parts| {
             parts.balance = BalanceSpec::Spray(crate::balance::spray::Spray {});
-            parts.queue =
-                QueueSpec::DropTail(DropTail { limit: Limit::AtMost(Amount::Packets(2)) });
+            parts.queue = QueueSpec::DropTail(DropTail {
+                limit: Limit::AtMost(Amount::Packets(2)),
+                ..DropTail::default()
+            });
         });
         for tag in 0..200 {
             driver.send(

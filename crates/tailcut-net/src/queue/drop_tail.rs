@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{check_limit, At, Never, Queueing};
+use super::{check_limit, At, Never, Queueing, Ties};
 use crate::amount::{Amount, Limit};
 use crate::component::SpecError;
 
@@ -14,11 +14,14 @@ pub struct DropTail {
     /// What may wait behind the packet being transmitted, which is not counted
     /// (RepFlow: 100 packets; TinyFlow: 25; pFabric: 36 KB). ACKs count too.
     pub limit: Limit,
+    /// Who goes first where a packet reaches a full queue at the very instant at which a transmission ends; at the hosts'
+    /// interfaces, too.
+    pub ties: Ties,
 }
 
 impl Default for DropTail {
     fn default() -> Self {
-        DropTail { limit: Limit::AtMost(Amount::Packets(100)) }
+        DropTail { limit: Limit::AtMost(Amount::Packets(100)), ties: Ties::default() }
     }
 }
 
@@ -32,6 +35,9 @@ impl Queueing for DropTail {
 
     fn limit(&self) -> Limit {
         self.limit
+    }
+    fn ties(&self) -> Ties {
+        self.ties
     }
     fn admission(&self, _: &At) -> Option<Never> {
         None

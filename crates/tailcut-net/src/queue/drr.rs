@@ -11,7 +11,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tailcut_engine::{Bytes, Time};
 
-use super::{check_limit, fits, At, Headers, Never, Queueing, Schedule};
+use super::{check_limit, fits, At, Headers, Never, Queueing, Schedule, Ties};
 use crate::amount::{Amount, Limit};
 use crate::component::SpecError;
 use crate::packet::Packet;
@@ -22,6 +22,9 @@ use crate::packet::Packet;
 pub struct Drr {
     /// What may wait in all lines together behind the packet being transmitted, which is not counted.
     pub limit: Limit,
+    /// Who goes first where a packet reaches a full queue at the very instant at which a transmission ends; at the hosts'
+    /// interfaces, too.
+    pub ties: Ties,
     /// What a line may send in its turn. The paper wants at least a full packet, so that every turn sends one.
     pub quantum: Bytes,
     /// Schedule the hosts' interfaces too, within `host.nic_queue`.
@@ -31,7 +34,7 @@ pub struct Drr {
 impl Default for Drr {
     fn default() -> Self {
         let limit = Limit::AtMost(Amount::Packets(100));
-        Drr { limit, quantum: Bytes(1_538), hosts: false }
+        Drr { limit, ties: Ties::default(), quantum: Bytes(1_538), hosts: false }
     }
 }
 
@@ -60,6 +63,10 @@ impl Queueing for Drr {
 
     fn limit(&self) -> Limit {
         self.limit
+    }
+
+    fn ties(&self) -> Ties {
+        self.ties
     }
 
     fn admission(&self, _: &At) -> Option<Never> {
@@ -241,6 +248,10 @@ impl Schedule for Lines {
 
     fn first(&self) -> Option<&Packet> {
         self.lines.get(self.turns.front()?)?.packets.front()
+    }
+
+    fn has_room(&self, packet: &Packet) -> bool {
+        fits(self.limit, self.packets as usize, self.bytes, packet.wire_bytes)
     }
 
     fn visit(&self, see: &mut dyn FnMut(&Packet)) {

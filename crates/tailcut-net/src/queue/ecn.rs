@@ -9,7 +9,7 @@ use tailcut_engine::Rate;
 
 use super::room::{Around, Fullest};
 use super::thresholds::Thresholds;
-use super::{check_limit, Admit, Arrival, At, Never, Queueing, Verdict};
+use super::{check_limit, Admit, Arrival, At, Never, Queueing, Ties, Verdict};
 use crate::amount::{Amount, Limit};
 use crate::component::SpecError;
 use crate::topology::Graph;
@@ -20,6 +20,9 @@ use crate::topology::Graph;
 pub struct Ecn {
     /// What may wait behind the packet being transmitted, which is not counted.
     pub limit: Limit,
+    /// Who goes first where a packet reaches a full queue at the very instant at which a transmission ends; at the hosts'
+    /// interfaces, too.
+    pub ties: Ties,
     /// K: packets that find more than this waiting are marked (RepFlow: 5 % of a 100-packet buffer). One for all ports, or one for
     /// each tier of links or rate: `{ "1Gbps" = "20packets", "10Gbps" = "65packets" }` (DCTCP, section 3.5).
     pub threshold: Thresholds,
@@ -32,6 +35,7 @@ impl Default for Ecn {
     fn default() -> Self {
         Ecn {
             limit: Limit::AtMost(Amount::Packets(100)),
+            ties: Ties::default(),
             threshold: Thresholds::One(Amount::Packets(5)),
             hosts: false,
         }
@@ -67,6 +71,10 @@ impl Queueing for Ecn {
 
     fn limit(&self) -> Limit {
         self.limit
+    }
+
+    fn ties(&self) -> Ties {
+        self.ties
     }
 
     fn marks(&self) -> bool {
@@ -231,7 +239,7 @@ mod tests {
             let shared_buffer = Limit::AtMost(Amount::Bytes(100_000));
             let switch = SwitchSpec { shared_buffer, alpha, pfc: None };
             let threshold = Thresholds::One(threshold.parse().expect("it is an amount"));
-            let spec = Ecn { threshold, limit: Limit::Unlimited, hosts: false };
+            let spec = Ecn { threshold, limit: Limit::Unlimited, ..Ecn::default() };
             spec.check_room(&Around { switch, ..around() }).map_err(|e| e.code)
         };
         assert_eq!(with("300packets", 1.0), Err("ecn-threshold"));

@@ -2,7 +2,7 @@
 
 use tailcut_engine::{Rate, Time};
 
-use super::Around;
+use super::{Around, Ties};
 use crate::amount::{Amount, Limit};
 use crate::component::SpecError;
 use crate::packet::Packet;
@@ -57,6 +57,8 @@ pub(crate) trait Queueing {
     }
     /// What may wait at a switch port.
     fn limit(&self) -> Limit;
+    /// Who goes first where a packet reaches a full queue as a transmission ends.
+    fn ties(&self) -> Ties;
     /// What may wait at a port in all, where `at.limit` is that of a queue.
     fn limit_in_all(&self, at: &At) -> Limit {
         at.limit
@@ -142,6 +144,8 @@ pub(crate) trait Schedule {
     fn len(&self) -> u32;
     /// One that is sent soon, if any waits: its memory is asked for early.
     fn first(&self) -> Option<&Packet>;
+    /// Whether it takes a packet as it is, with nothing dropped or cut for it.
+    fn has_room(&self, packet: &Packet) -> bool;
     /// Shows every packet that waits.
     fn visit(&self, see: &mut dyn FnMut(&Packet));
     /// Packets dropped so far.
@@ -190,6 +194,9 @@ impl<S: Schedule> Schedule for Box<S> {
     }
     fn first(&self) -> Option<&Packet> {
         S::first(self)
+    }
+    fn has_room(&self, packet: &Packet) -> bool {
+        S::has_room(self, packet)
     }
     fn visit(&self, see: &mut dyn FnMut(&Packet)) {
         S::visit(self, see);
@@ -245,6 +252,9 @@ impl Schedule for Never {
         match *self {}
     }
     fn first(&self) -> Option<&Packet> {
+        match *self {}
+    }
+    fn has_room(&self, _: &Packet) -> bool {
         match *self {}
     }
     fn visit(&self, _: &mut dyn FnMut(&Packet)) {

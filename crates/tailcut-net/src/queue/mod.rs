@@ -15,12 +15,15 @@ pub mod red;
 mod room;
 pub mod selective_red;
 pub mod thresholds;
+mod ties;
 pub mod trimming;
 
 pub(crate) use self::kind::{
     Admit, Arrival, At, Headers, LostPaths, Never, Queueing, Schedule, Stamps, Verdict,
 };
 pub use self::room::Around;
+pub(crate) use self::ties::Order;
+pub use self::ties::Ties;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -134,6 +137,11 @@ macro_rules! queues {
                 match self { $(QueueSpec::$name(spec) => Queueing::limit(spec),)* }
             }
 
+            /// Who goes first where a packet reaches a full queue as a transmission ends.
+            pub fn ties(&self) -> Ties {
+                match self { $(QueueSpec::$name(spec) => Queueing::ties(spec),)* }
+            }
+
             /// What may wait at a port in all.
             pub(crate) fn limit_in_all(&self, at: &At) -> Limit {
                 match self { $(QueueSpec::$name(spec) => Queueing::limit_in_all(spec, at),)* }
@@ -226,6 +234,12 @@ macro_rules! queues {
                 match self {
                     Scheduler::Fifo(state) => state.first(),
                     $(Scheduler::$name(state) => state.first(),)*
+                }
+            }
+            fn has_room(&self, packet: &Packet) -> bool {
+                match self {
+                    Scheduler::Fifo(state) => state.has_room(packet),
+                    $(Scheduler::$name(state) => state.has_room(packet),)*
                 }
             }
             fn visit(&self, see: &mut dyn FnMut(&Packet)) {

@@ -12,7 +12,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tailcut_engine::Time;
 
-use super::{check_limit, fits, At, Headers, Never, Queueing, Schedule, Stamps};
+use super::{check_limit, fits, At, Headers, Never, Queueing, Schedule, Stamps, Ties};
 use crate::amount::{Amount, Limit};
 use crate::component::SpecError;
 use crate::packet::Packet;
@@ -24,13 +24,20 @@ pub struct PfabricQueue {
     /// What may wait behind the packet being transmitted, which is not counted (pFabric: 36 KB, about two
     /// bandwidth-delay products).
     pub limit: Limit,
+    /// Who goes first where a packet reaches a full queue at the very instant at which a transmission ends; at the hosts'
+    /// interfaces, too.
+    pub ties: Ties,
     /// Schedule the hosts' interfaces by priority too, within `host.nic_queue`.
     pub hosts: bool,
 }
 
 impl Default for PfabricQueue {
     fn default() -> Self {
-        PfabricQueue { limit: Limit::AtMost(Amount::Bytes(36_000)), hosts: true }
+        PfabricQueue {
+            limit: Limit::AtMost(Amount::Bytes(36_000)),
+            ties: Ties::default(),
+            hosts: true,
+        }
     }
 }
 
@@ -58,6 +65,10 @@ impl Queueing for PfabricQueue {
 
     fn limit(&self) -> Limit {
         self.limit
+    }
+
+    fn ties(&self) -> Ties {
+        self.ties
     }
 
     fn admission(&self, _: &At) -> Option<Never> {
@@ -146,6 +157,10 @@ impl Schedule for PriorityQueue {
     #[inline]
     fn first(&self) -> Option<&Packet> {
         self.waiting.first().map(|w| &w.packet)
+    }
+
+    fn has_room(&self, packet: &Packet) -> bool {
+        fits(self.limit, self.waiting.len(), self.bytes, packet.wire_bytes)
     }
 
     fn visit(&self, see: &mut dyn FnMut(&Packet)) {

@@ -6,7 +6,7 @@ use tailcut_engine::Stream;
 
 use super::early::{Early, EarlyState};
 use super::room::Around;
-use super::{At, Never, Queueing};
+use super::{At, Never, Queueing, Ties};
 use crate::amount::Limit;
 use crate::component::SpecError;
 
@@ -16,6 +16,9 @@ use crate::component::SpecError;
 pub struct Red {
     /// What may wait behind the packet being transmitted, which is not counted.
     pub limit: Limit,
+    /// Who goes first where a packet reaches a full queue at the very instant at which a transmission ends; at the hosts'
+    /// interfaces, too.
+    pub ties: Ties,
     /// Average queue, in packets, below which nothing is dropped (RPS: 10).
     pub min: f64,
     /// Average queue, in packets, from which everything is dropped (RPS: 20).
@@ -31,13 +34,13 @@ pub struct Red {
 impl Default for Red {
     fn default() -> Self {
         let Early { limit, min, max, max_probability, weight, mark } = Early::default();
-        Red { limit, min, max, max_probability, weight, mark }
+        Red { limit, ties: Ties::default(), min, max, max_probability, weight, mark }
     }
 }
 
 impl Red {
     fn early(&self) -> Early {
-        let &Red { limit, min, max, max_probability, weight, mark } = self;
+        let &Red { limit, min, max, max_probability, weight, mark, .. } = self;
         Early { limit, min, max, max_probability, weight, mark }
     }
 }
@@ -56,6 +59,10 @@ impl Queueing for Red {
 
     fn limit(&self) -> Limit {
         self.limit
+    }
+
+    fn ties(&self) -> Ties {
+        self.ties
     }
 
     fn marks(&self) -> bool {

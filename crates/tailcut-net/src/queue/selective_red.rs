@@ -11,7 +11,7 @@ use tailcut_engine::Stream;
 
 use super::early::{Early, EarlyState};
 use super::room::Around;
-use super::{Admit, Arrival, At, LostPaths, Never, Queueing, Verdict};
+use super::{Admit, Arrival, At, LostPaths, Never, Queueing, Ties, Verdict};
 use crate::amount::{Amount, Limit};
 use crate::component::SpecError;
 
@@ -21,6 +21,9 @@ use crate::component::SpecError;
 pub struct SelectiveRed {
     /// What may wait behind the packet being transmitted, which is not counted; with two queues, in each of them.
     pub limit: Limit,
+    /// Who goes first where a packet reaches a full queue at the very instant at which a transmission ends; at the hosts'
+    /// interfaces, too.
+    pub ties: Ties,
     /// Whether marked packets share the buffer of the others.
     pub form: Form,
     /// Average number of marked packets waiting below which none is dropped (RPS: 10).
@@ -50,7 +53,16 @@ impl Default for SelectiveRed {
     fn default() -> Self {
         let Early { limit, min, max, max_probability, weight, .. } = Early::default();
         let form = Form::default();
-        SelectiveRed { limit, form, min, max, max_probability, weight, mark_acks: true }
+        SelectiveRed {
+            limit,
+            ties: Ties::default(),
+            form,
+            min,
+            max,
+            max_probability,
+            weight,
+            mark_acks: true,
+        }
     }
 }
 
@@ -75,6 +87,10 @@ impl Queueing for SelectiveRed {
 
     fn limit(&self) -> Limit {
         self.limit
+    }
+
+    fn ties(&self) -> Ties {
+        self.ties
     }
 
     fn limit_in_all(&self, at: &At) -> Limit {

@@ -12,7 +12,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tailcut_engine::{Bytes, Stream, Time};
 
-use super::{check_limit, fits, At, Headers, Never, Queueing, Schedule, Stamps};
+use super::{check_limit, fits, At, Headers, Never, Queueing, Schedule, Stamps, Ties};
 use crate::amount::{Amount, Limit};
 use crate::component::SpecError;
 use crate::packet::{Flags, Packet};
@@ -23,6 +23,9 @@ use crate::packet::{Flags, Packet};
 pub struct Trimming {
     /// Packets with data that may wait behind the one being transmitted, which is not counted (NDP: 8).
     pub limit: Limit,
+    /// Who goes first where a packet reaches a full queue at the very instant at which a transmission ends; at the hosts'
+    /// interfaces, too.
+    pub ties: Ties,
     /// Headers that may wait, and other packets without data. As much memory as `limit` full packets where nothing is said, as
     /// in NDP: 146 headers beside 8 packets of 1,538 B.
     pub header_limit: Option<Limit>,
@@ -38,6 +41,7 @@ impl Default for Trimming {
     fn default() -> Self {
         Trimming {
             limit: Limit::AtMost(Amount::Packets(8)),
+            ties: Ties::default(),
             header_limit: None,
             header: Bytes(84),
             ratio: 10,
@@ -100,6 +104,10 @@ impl Queueing for Trimming {
 
     fn limit(&self) -> Limit {
         self.limit
+    }
+
+    fn ties(&self) -> Ties {
+        self.ties
     }
 
     fn admission(&self, _: &At) -> Option<Never> {
@@ -286,6 +294,13 @@ impl Schedule for Trimmed {
 
     fn first(&self) -> Option<&Packet> {
         self.headers.packets.front().or_else(|| self.data.packets.front())
+    }
+
+    fn has_room(&self, packet: &Packet) -> bool {
+        match packet.flags.has(Flags::DATA) {
+            true => self.data.fits(packet.wire_bytes),
+            false => self.headers.fits(packet.wire_bytes),
+        }
     }
 
     fn visit(&self, see: &mut dyn FnMut(&Packet)) {

@@ -48,15 +48,51 @@ impl Pools {
         })
     }
 
-    /// Whether there is room for a packet that has to wait at `port`.
-    pub fn admits(&mut self, now: u64, port: PortId, bytes: u16) -> bool {
+    /// Whether there is room for a packet that has to wait at `port`. Where only what begins to be transmitted at this very
+    /// instant makes room, `arrival_goes_first` decides.
+    pub fn admits(
+        &mut self,
+        now: u64,
+        port: PortId,
+        bytes: u16,
+        arrival_goes_first: impl FnOnce() -> bool,
+    ) -> bool {
         let Some(switch) = self.switch[port.index()] else { return true };
+        self.release(switch, |begins| begins < now, |_, _| {});
+        if self.has_room(switch, port, bytes) {
+            return true;
+        }
+        let mut released = vec![];
+        self.release(switch, |begins| begins == now, |port, bytes| released.push((port, bytes)));
+        if !self.has_room(switch, port, bytes) {
+            return false;
+        }
+        let refused = arrival_goes_first();
+        if refused {
+            released.into_iter().for_each(|(port, bytes)| self.add(port, bytes, now));
+        }
+        !refused
+    }
+
+    /// Releases the memory of what begins to be transmitted at the times that `begun` names, and tells of each packet.
+    #[inline]
+    fn release(
+        &mut self,
+        switch: SwitchId,
+        begun: impl Fn(u64) -> bool,
+        mut tell: impl FnMut(PortId, u16),
+    ) {
         let pool = &mut self.pools[switch.index()];
-        while let Some(&Reverse((_, left, size))) = pool.leaving.peek().filter(|p| p.0 .0 <= now) {
+        while let Some(&Reverse((_, left, size))) = pool.leaving.peek().filter(|p| begun(p.0 .0)) {
             pool.leaving.pop();
             pool.used -= u64::from(size);
             self.waiting[left.index()] -= u64::from(size);
+            tell(left, size);
         }
+    }
+
+    fn has_room(&self, switch: SwitchId, port: PortId, bytes: u16) -> bool {
+        let pool = &self.pools[switch.index()];
         let queue = self.waiting[port.index()] + u64::from(bytes);
         let free = self.size - pool.used;
         queue as f64 <= self.alpha * free as f64 && u64::from(bytes) <= free
@@ -95,7 +131,7 @@ mod tests {
         let spec = SwitchSpec { shared_buffer, alpha, pfc: None };
         let mut pools = Pools::new(&spec, &graph).expect("there is a buffer");
         let mut offer = |port: PortId| {
-            let room = pools.admits(0, port, 100);
+            let room = pools.admits(0, port, 100, || false);
             if room {
                 pools.add(port, 100, 1);
             }
@@ -121,10 +157,10 @@ mod tests {
         let spec = SwitchSpec { shared_buffer, ..SwitchSpec::default() };
         let mut pools = Pools::new(&spec, &graph).expect("one");
         pools.add(PortId(1), 2_000, 50);
-        assert!(!pools.admits(49, PortId(1), 100));
-        assert!(pools.admits(50, PortId(1), 2_000));
+        assert!(!pools.admits(49, PortId(1), 100, || false));
+        assert!(pools.admits(50, PortId(1), 2_000, || false));
         pools.add(PortId(1), 2_000, 90);
         pools.retime(PortId(1), &[]);
-        assert!(pools.admits(51, PortId(3), 2_000));
+        assert!(pools.admits(51, PortId(3), 2_000, || false));
     }
 }

@@ -52,6 +52,8 @@ pub(crate) mod owed {
     pub const NEXT: u8 = 16;
     /// A byte that asks to be heard (pFabric).
     pub const PROBE: u8 = 32;
+    /// Nothing more than the above, until the next event.
+    pub const SILENCE: u8 = 64;
 }
 
 /// What a SYN-ACK means.

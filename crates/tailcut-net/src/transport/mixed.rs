@@ -160,6 +160,10 @@ impl Transport for MixedTransport {
         self.parts.iter().all(|part| part.transport.hears_headers())
     }
 
+    fn ties_as_scheduled(&self) -> bool {
+        self.parts.iter().any(|part| part.transport.ties_as_scheduled())
+    }
+
     fn refuses_copies(&self) -> Option<String> {
         let reason = self.parts.iter().find_map(|part| part.transport.refuses_copies());
         reason.map(|reason| format!("in this mixture, {reason}"))

@@ -85,6 +85,11 @@ pub trait Transport {
         false
     }
 
+    /// It imitates ns-3's order of events of one instant.
+    fn ties_as_scheduled(&self) -> bool {
+        self.segments().imitate.ties_as_scheduled
+    }
+
     /// Why its flows are not copied, if they are not.
     fn refuses_copies(&self) -> Option<String> {
         let why = "a multipath flow already uses several paths, and its subflows carry parts of it";

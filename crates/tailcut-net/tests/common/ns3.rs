@@ -77,7 +77,10 @@ impl Setting {
             },
             scheme: Scheme {
                 transport: TransportSpec::Tcp(transport),
-                queue: QueueSpec::DropTail(DropTail { limit: self.queue.parse().unwrap() }),
+                queue: QueueSpec::DropTail(DropTail {
+                    limit: self.queue.parse().unwrap(),
+                    ..DropTail::default()
+                }),
                 // As when ns-3 was given the paths of its flows.
                 balance: BalanceSpec::Ecmp(Ecmp {
                     salt: Salting::Fixed,
@@ -140,7 +143,7 @@ pub fn run(scenario: &Scenario) -> Outcome {
         .expect("the scenario is valid")
 }
 
-fn oracle_file(name: &str) -> String {
+pub fn oracle_file(name: &str) -> String {
     let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../tests/oracles/ns3").join(name);
     std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }

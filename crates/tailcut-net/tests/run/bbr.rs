@@ -94,8 +94,10 @@ fn steady(
         .map(|id| flow(id.into(), id, flows + id, 1 << 30, Time::from_us(3_700 * u64::from(id))))
         .collect();
     let mut scenario = scenario(graph.build().unwrap(), rows);
-    scenario.scheme.queue =
-        QueueSpec::DropTail(DropTail { limit: format!("{buffer}packets").parse().unwrap() });
+    scenario.scheme.queue = QueueSpec::DropTail(DropTail {
+        limit: format!("{buffer}packets").parse().unwrap(),
+        ..DropTail::default()
+    });
     let spec = tcp(&mut scenario);
     spec.congestion = kind.clone();
     spec.recovery = Recovery::SackPrr;

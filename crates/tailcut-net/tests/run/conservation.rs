@@ -265,9 +265,9 @@ fn tinyflows() -> impl Strategy<Value = TinyFlow> {
 fn queues() -> impl Strategy<Value = QueueSpec> {
     limits(1..30).prop_flat_map(|limit| {
         prop_oneof![
-            2 => Just(QueueSpec::DropTail(DropTail { limit })),
+            2 => Just(QueueSpec::DropTail(DropTail { limit, ..DropTail::default() })),
             1 => (0..20u32, any::<bool>()).prop_map(move |(k, hosts)| {
-                QueueSpec::Ecn(Ecn { limit, threshold: Thresholds::One(Amount::Packets(k)), hosts })
+                QueueSpec::Ecn(Ecn { limit, threshold: Thresholds::One(Amount::Packets(k)), hosts, ..Ecn::default() })
             }),
             1 => (64..3_000u64, any::<bool>()).prop_map(move |(quantum, hosts)| {
                 QueueSpec::Drr(Drr { limit, quantum: Bytes(quantum), hosts })
@@ -362,9 +362,11 @@ fn scenarios() -> impl Strategy<Value = Scenario> {
         parts.prop_map(move |(flows, queue, balance, nic, replicate, transport, drain, around)| {
             let mut scenario = scenario(graph.clone(), flows);
             let queue = match &transport {
-                TransportSpec::Pfabric(_) if drain % 3 > 0 => {
-                    QueueSpec::Pfabric(PfabricQueue { limit: queue.limit(), hosts: drain % 2 == 0 })
-                }
+                TransportSpec::Pfabric(_) if drain % 3 > 0 => QueueSpec::Pfabric(PfabricQueue {
+                    limit: queue.limit(),
+                    hosts: drain % 2 == 0,
+                    ..PfabricQueue::default()
+                }),
                 TransportSpec::Ndp(_) if drain % 3 > 0 => {
                     let header_limit = Limit::AtMost(Amount::Bytes(84 * drain));
                     let (limit, hosts) = (queue.limit(), drain % 2 == 0);

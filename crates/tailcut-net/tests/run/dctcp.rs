@@ -101,6 +101,7 @@ fn simulated(flows: u32, scale: Scale) -> Steady {
         limit: Limit::AtMost(Amount::Packets(1_000 * scale.0 as u32)),
         threshold: OneOrEach::One(Amount::Packets(scale.k())),
         hosts: false,
+        ..Ecn::default()
     });
     let spec = tcp(&mut scenario);
     spec.congestion = CongestionSpec::Dctcp(analysed());
@@ -291,6 +292,7 @@ impl Pair {
             limit: Limit::AtMost(Amount::Packets(100)),
             threshold: OneOrEach::One(Amount::Packets(5)),
             hosts: false,
+            ..Ecn::default()
         });
         tcp(&mut scenario).congestion = CongestionSpec::Dctcp(analysed());
         tcp(&mut scenario).recovery = Recovery::Newreno;
@@ -384,6 +386,7 @@ fn a_link_marks_beyond_its_own_threshold() {
             limit: Limit::Unlimited,
             threshold: OneOrEach::One(Amount::Packets(60)),
             hosts: false,
+            ..Ecn::default()
         });
         let tcp = tcp(&mut scenario);
         tcp.congestion = CongestionSpec::Dctcp(DctcpSpec::default());

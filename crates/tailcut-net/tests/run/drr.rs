@@ -16,7 +16,7 @@ const LIMIT: Limit = Limit::AtMost(Amount::Packets(100));
 
 fn queues() -> [QueueSpec; 2] {
     [
-        QueueSpec::DropTail(DropTail { limit: LIMIT }),
+        QueueSpec::DropTail(DropTail { limit: LIMIT, ..DropTail::default() }),
         QueueSpec::Drr(Drr { limit: LIMIT, ..Drr::default() }),
     ]
 }

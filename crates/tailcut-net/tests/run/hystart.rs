@@ -22,8 +22,10 @@ fn lost(hystart: HystartSpec) -> (u64, Time) {
     };
     let rows = vec![flow(0, 0, 1, 5_000_000, Time::ZERO)];
     let mut scenario = scenario(graph.build().unwrap(), rows);
-    scenario.scheme.queue =
-        QueueSpec::DropTail(DropTail { limit: Limit::AtMost(Amount::Packets(200)) });
+    scenario.scheme.queue = QueueSpec::DropTail(DropTail {
+        limit: Limit::AtMost(Amount::Packets(200)),
+        ..DropTail::default()
+    });
     let spec = tcp(&mut scenario);
     *spec = Hosts::Linux.defaults();
     spec.congestion = CongestionSpec::Cubic(CubicSpec { hystart, ..CubicSpec::default() });

@@ -331,10 +331,11 @@ impl Observer for Ledger {
         }
         self.offered(now, link, packet);
         let book = &self.links[link.index()];
-        let waiting = || book.on_it.iter().filter(|entry| entry.begins > now);
+        // Whoever begins at this very instant may still have waited when the packet came (`queue.ties`).
+        let waiting = || book.on_it.iter().filter(|entry| entry.begins >= now);
         let full = match book.limit {
             Limit::Unlimited => false,
-            Limit::AtMost(Amount::Packets(limit)) => waiting().count() == limit as usize,
+            Limit::AtMost(Amount::Packets(limit)) => waiting().count() >= limit as usize,
             Limit::AtMost(Amount::Bytes(limit)) => {
                 waiting().map(|entry| entry.bytes).sum::<u64>() + u64::from(packet.wire_bytes)
                     > limit

@@ -368,6 +368,7 @@ fn a_timeout_below_the_round_trip_resends_for_nothing_and_a_long_one_waits() {
 fn a_queue_counted_in_packets_serves_as_well() {
     let mut scenario = one_bottleneck();
     let limit = Limit::AtMost(Amount::Packets(24));
-    scenario.scheme.queue = QueueSpec::Pfabric(PfabricQueue { limit, hosts: true });
+    scenario.scheme.queue =
+        QueueSpec::Pfabric(PfabricQueue { limit, hosts: true, ..PfabricQueue::default() });
     assert!(run(&scenario).flows.iter().all(|record| record.fct.is_some()));
 }

@@ -27,7 +27,7 @@ pub fn flow(id: u64, src: u32, dst: u32, bytes: u64, start: Time) -> Flow {
 
 /// Ten simulated seconds, nothing ever dropped.
 pub fn scenario(graph: Graph, flows: Vec<Flow>) -> Scenario {
-    let queue = QueueSpec::DropTail(DropTail { limit: Limit::Unlimited });
+    let queue = QueueSpec::DropTail(DropTail { limit: Limit::Unlimited, ..DropTail::default() });
     Scenario {
         faults: FaultsSpec::default(),
         switch: SwitchSpec::default(),
@@ -51,7 +51,7 @@ pub fn tcp(scenario: &mut Scenario) -> &mut TcpSpec {
 }
 
 pub fn limit_queues(scenario: &mut Scenario, limit: Limit) {
-    scenario.scheme.queue = QueueSpec::DropTail(DropTail { limit });
+    scenario.scheme.queue = QueueSpec::DropTail(DropTail { limit, ..DropTail::default() });
 }
 
 pub fn run(scenario: &Scenario) -> Outcome {

@@ -94,6 +94,7 @@ fn steady(flows: u32, swift: &SwiftSpec) -> Steady {
     scenario.scheme.queue =
         tailcut_net::queue::QueueSpec::DropTail(tailcut_net::queue::drop_tail::DropTail {
             limit: Limit::Unlimited,
+            ..Default::default()
         });
     let spec = tcp(&mut scenario);
     spec.congestion = CongestionSpec::Swift(swift.clone());

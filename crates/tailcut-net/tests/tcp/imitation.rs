@@ -1,6 +1,7 @@
 //! Departures from the RFCs that are switched on to compare with ns-3.
 
 use crate::tcp::script::{again, new, newreno, news, sack, Script, ENDLESS, MSS, RTT};
+use tailcut_engine::Time;
 use tailcut_net::transport::tcp::{CongestionState, Imitation, TcpSpec};
 use tailcut_net::transport::Transmit;
 
@@ -178,4 +179,125 @@ fn without_sack_the_ack_that_ends_a_loss_opens_no_window_for_what_was_lost() {
         script.window()
     });
     assert_eq!((rfc, ns3), (2, 1));
+}
+
+/// By the RFCs but for the first names, and with the last as well.
+fn with_and_without(spec: TcpSpec, names: &[&str]) -> [TcpSpec; 2] {
+    let (without, with) = (&names[..names.len() - 1], names);
+    [without, with].map(|names| {
+        let imitate = Imitation::of(names).expect("they are departures");
+        TcpSpec { imitate, ..spec.clone() }
+    })
+}
+
+#[test]
+fn a_repeated_syn_ack_lets_nothing_out_before_the_next_ack() {
+    let names = ["repeated-syn-ack-resets", "repeated-syn-ack-is-silent"];
+    let [loud, silent] = with_and_without(sack(4), &names).map(|spec| {
+        let mut script = Script::timed_out(spec);
+        (script.syn_ack(), script.ack(1).is_empty())
+    });
+    let resent = vec![Transmit::Ack, again(1), again(2), again(3)];
+    assert_eq!((loud.0, silent), (resent, (vec![Transmit::Ack], false)));
+}
+
+#[test]
+fn an_ack_that_advances_and_reports_a_gap_neither_opens_the_window_nor_restarts_the_timer() {
+    let [rfc, ns3] = with_and_without(sack(10), &["advancing-sack-waits"]).map(|spec| {
+        let mut script = Script::established(spec, ENDLESS);
+        script.pass(RTT);
+        script.sack(1, &[(2, 3)]);
+        (script.window(), script.timer())
+    });
+    let whole = Time::from_ms(10);
+    assert_eq!((rfc, ns3), ((11, whole), (10, whole - RTT)));
+}
+
+/// The threshold is 2 after a timeout with four segments under way.
+#[test]
+fn the_ack_of_three_segments_that_ends_slow_start_opens_the_window_twice() {
+    let [rfc, ns3] = with_and_without(sack(4), &["slow-start-grows-twice"]).map(|spec| {
+        let mut script = Script::timed_out(spec);
+        assert_eq!((script.window(), script.threshold()), (1, 2));
+        script.ack(3);
+        script.sender.cwnd()
+    });
+    assert_eq!((rfc, ns3), (2 * MSS, 2 * MSS + MSS / 2));
+}
+
+/// A recovery whose first 60 of 100 segments are lost: 37 are in the network, the threshold is 50, three are sent again.
+fn deep_recovery(spec: TcpSpec) -> Script {
+    let mut script = Script::established(spec, ENDLESS);
+    assert_eq!(script.sack(0, &[(60, 63)]), [again(0), again(1), again(2)]);
+    script
+}
+
+/// Two segments are delivered, and five have been with three sent; an ACK that is safe may send one more.
+#[test]
+fn an_ack_that_advances_and_reports_goes_through_prr_twice() {
+    let [rfc, ns3] = with_and_without(sack(100), &["prr-twice"])
+        .map(|spec| deep_recovery(spec).sack(1, &[(63, 64), (60, 63)]).len());
+    assert_eq!((rfc, ns3), (3, 5));
+}
+
+/// Four segments are delivered, and 63 is lost besides.
+#[test]
+fn an_ack_of_a_retransmission_is_safe_though_it_tells_of_a_loss() {
+    let [rfc, ns3] = with_and_without(sack(100), &["repair-is-safe"])
+        .map(|spec| deep_recovery(spec).sack(1, &[(64, 67), (60, 63)]).len());
+    assert_eq!((rfc, ns3), (4, 5));
+}
+
+/// All is sent, nothing is lost and no block lies above the first outstanding segment; the window has room for one.
+#[test]
+fn without_blocks_a_recovery_sends_again_what_is_in_doubt() {
+    let [rfc, ns3] = with_and_without(sack(10), &["no-rescue", "doubt-without-sack"]).map(|spec| {
+        let mut script = Script::established(spec, 10);
+        script.sack(0, &[(1, 4)]);
+        script.ack(4)
+    });
+    assert_eq!((rfc, ns3), (vec![], vec![again(4)]));
+}
+
+/// Only the last segment, of half a full one, is outstanding, and has just been sent again.
+#[test]
+fn a_partial_ack_sends_a_short_last_segment_again() {
+    let [rfc, ns3] = with_and_without(sack(10), &["short-last-again"]).map(|spec| {
+        let mut script = Script::established(spec.clone(), 10);
+        script.sender = tailcut_net::transport::tcp::Sender::new(&spec, 9 * MSS + 500, Time::ZERO);
+        script.sender.on_timer(&spec, Time::ZERO);
+        script.syn_ack();
+        assert_eq!(script.sack(0, &[(1, 4)]), [again(0), again(9)], "the second to the rescue");
+        script.sack(0, &[(1, 9)]);
+        script.ack(9)
+    });
+    assert_eq!((rfc, ns3), (vec![], vec![again(9)]));
+}
+
+/// A recovery of twelve segments has ended, 12 and 13 of nineteen are known to be lost, and the FIN has left.
+#[test]
+fn a_sender_whose_fin_has_left_sends_nothing_in_open() {
+    let names = ["timeout-ends-in-open", "fin-ends-open"];
+    let [without, with] = with_and_without(sack(12), &names).map(|spec| {
+        let mut script = Script::established(spec, 19);
+        script.sack(0, &[(1, 4)]);
+        script.sack(0, &[(1, 12)]);
+        script.sack(0, &[(14, 15), (1, 12)]);
+        assert_eq!(script.sack(0, &[(14, 16), (1, 12)]), [new(18)]);
+        script.sack(12, &[(14, 17)])
+    });
+    assert_eq!((without, with), (vec![again(12), again(13)], vec![]));
+}
+
+/// The second sending of 9, in doubt, has overtaken that of 0 when 9 is reported.
+#[test]
+fn what_is_reported_in_doubt_tells_of_what_it_overtook() {
+    let [rfc, ns3] = with_and_without(sack(10), &["doubt-overtakes"]).map(|spec| {
+        let mut script = Script::established(spec, 10);
+        script.sack(0, &[(1, 4)]);
+        script.pass(RTT);
+        assert_eq!(script.sack(0, &[(1, 9)]), [again(9)], "a rescue");
+        script.sack(0, &[(1, 10)])
+    });
+    assert_eq!((rfc, ns3), (vec![], vec![again(0)]));
 }

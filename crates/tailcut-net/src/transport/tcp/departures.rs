@@ -61,15 +61,31 @@ macro_rules! departures {
 }
 
 departures! {
+    ties_as_scheduled, "ties-as-scheduled",
+        "Of events of one instant the one that was scheduled first comes first, in place of `queue.ties`: of equal packets the \
+         arrival goes before the end of a transmission, an ACK that meets the end of a data packet after it.",
+        "ns-3, PointToPointNetDevice::TransmitStart";
     repeated_syn_ack_resets, "repeated-syn-ack-resets",
         "A repeated SYN-ACK sets window and threshold back to those of a new connection.",
         "ns-3, TcpSocketBase::DoForwardUp";
     repeated_syn_ack_is_ignored, "repeated-syn-ack-is-ignored",
         "A repeated SYN-ACK is not acknowledged (against RFC 9293 section 3.10.7.4).",
         "ns-3, TcpSocketBase::ProcessEstablished";
+    repeated_syn_ack_is_silent, "repeated-syn-ack-is-silent",
+        "A repeated SYN-ACK lets nothing out but its ACK: what its reset of the window allows waits for the next ACK or timeout.",
+        "ns-3, TcpSocketBase::ProcessEstablished";
+    syns_beside_timer, "syns-beside-timer",
+        "A repeated SYN is answered beside the timer of the SYN-ACK, whose next back-off counts that answer.",
+        "ns-3, TcpSocketBase::ProcessSynRcvd";
+    early_fin_is_ignored, "early-fin-is-ignored",
+        "Before the handshake ends at the receiver, a segment with the FIN is ignored unless it is the one expected.",
+        "ns-3, TcpSocketBase::ProcessSynRcvd";
     repeated_syn_measures, "repeated-syn-measures",
         "A repeated SYN gives a round-trip sample, from the first sending on (against Karn's algorithm).",
         "ns-3, TcpSocketBase::EstimateRtt";
+    rtt_rounds_once, "rtt-rounds-once",
+        "The smoothed round trip and its variation are rounded down once per sample, to ns-3's unit of time: picoseconds here.",
+        "ns-3, RttMeanDeviation::IntegerUpdate";
     any_ack_ends_back_off, "any-ack-ends-back-off",
         "Any ACK of new data ends the back-off of the retransmission timer (RFC 6298 waits for a measurement).",
         "ns-3, TcpSocketBase::NewAck";
@@ -86,9 +102,37 @@ departures! {
     one_partial_ack_rearms, "one-partial-ack-rearms",
         "Under SACK, too, only the first partial ACK of a recovery restarts the timer (RFC 6582 step 3 is for NewReno).",
         "ns-3, TcpSocketBase::ProcessAck";
+    window_told, "window-told",
+        "A receiver announces a receive window that had less than a segment left when its application reads: one ACK more.",
+        "ns-3, TcpSocketBase::Recv";
     three_packet_close, "three-packet-close",
         "A receiver ends a connection with an ACK of the data, its FIN and one more ACK, where one packet does.",
         "ns-3, TcpSocketBase::DoPeerClose";
+    four_blocks, "four-blocks",
+        "The receiver remembers four blocks: a fifth is forgotten for good, and what joins a forgotten block is reported without \
+         it; a segment that it holds already leaves their order alone (against RFC 2018 section 4).",
+        "ns-3, TcpRxBuffer::UpdateSackList";
+    doubt_overtakes, "doubt-overtakes",
+        "What the ACK in hand newly reports has overtaken every retransmission that left before, be it in doubt which of its \
+         sendings arrived (RFC 8985 leaves it out then); earlier reports count no more.",
+        "ns-3, TcpTxBuffer::MarkRetransmittedSegmentsLost";
+    doubt_without_sack, "doubt-without-sack",
+        "NextSeg rule 3 goes by marks in place of HighRxt, and without any SACK above the first outstanding segment it takes \
+         whatever is neither lost nor sent again (against RFC 6675, which has nothing to send then).",
+        "ns-3, TcpTxBuffer::NextSeg";
+    advancing_sack_waits, "advancing-sack-waits",
+        "Outside recovery, an ACK that advances and reports something beyond a gap neither opens the window nor restarts the \
+         timer, and duplicates are counted on over it; one that advances and reports nothing ends the disorder.",
+        "ns-3, TcpSocketBase::ProcessAck";
+    slow_start_grows_twice, "slow-start-grows-twice",
+        "The ACK of several segments with which slow start reaches the threshold opens the window in congestion avoidance, too.",
+        "ns-3, TcpNewReno::IncreaseWindow";
+    prr_twice, "prr-twice",
+        "In recovery, an ACK that advances and reports something beyond a gap goes through PRR twice: its bytes count twice.",
+        "ns-3, TcpSocketBase::ProcessAck";
+    repair_is_safe, "repair-is-safe",
+        "For PRR an ACK is safe if it covers a retransmission (RFC 9937: if it advances and tells of no further loss).",
+        "ns-3, TcpPrrRecovery::DoRecovery";
     pipe_is_halved, "pipe-is-halved",
         "Under SACK, recovery halves what is thought to be in the network (RFC 6675 step 4.2: what is outstanding).",
         "ns-3, TcpSocketBase::EnterRecovery";
@@ -99,6 +143,14 @@ departures! {
     partial_ack_sends, "partial-ack-sends",
         "Under SACK, a partial ACK sends one segment whatever the window says: lost, else new, else the first.",
         "ns-3, TcpSocketBase::ProcessAck";
+    short_last_again, "short-last-again",
+        "Under SACK, a partial ACK sends the first outstanding segment again though it may be under way, if that is shorter than \
+         an MSS: ns-3 asks for a retransmission that ends an MSS beyond the ACK.",
+        "ns-3, TcpSocketBase::ProcessAck";
+    fin_ends_open, "fin-ends-open",
+        "Under SACK, a sender whose FIN has left sends nothing while it is neither in disorder nor in recovery, whatever is \
+         known to be lost.",
+        "ns-3, TcpSocketBase::SendPendingData";
     lost_waits_for_sack, "lost-waits-for-sack",
         "Under SACK, what a timeout has declared lost above the highest selective acknowledgement is not sent again before that \
          is acknowledged; new data is sent instead (NextSeg rule 1.b of RFC 6675, against its section 5.1).",

@@ -67,8 +67,13 @@ impl Rtt {
             self.rttvar = r / 2;
         } else {
             let error = self.srtt.abs_diff(r);
-            self.rttvar = self.rttvar - self.rttvar / 4 + error / 4;
-            self.srtt = self.srtt - self.srtt / 8 + r / 8;
+            if spec.imitate.rtt_rounds_once {
+                self.rttvar = (3 * self.rttvar + error) / 4;
+                self.srtt = (7 * self.srtt + r) / 8;
+            } else {
+                self.rttvar = self.rttvar - self.rttvar / 4 + error / 4;
+                self.srtt = self.srtt - self.srtt / 8 + r / 8;
+            }
         }
         self.end_back_off(spec);
     }
@@ -149,6 +154,20 @@ mod tests {
         rtt.sample(&spec(), Time::from_ms(180), 0, 0);
         // SRTT = 7/8 * 100 + 1/8 * 180 = 110; RTTVAR = 3/4 * 50 + 1/4 * 80 = 57.5.
         assert_eq!((rtt.smoothed(), rtt.rto()), (Time::from_ms(110), Time::from_ms(340)));
+    }
+
+    #[test]
+    fn ns3_rounds_once_per_sample() {
+        let smoothed = |names: &[&str]| {
+            let imitate = crate::transport::tcp::Imitation::of(names).expect("they are departures");
+            let spec = TcpSpec { imitate, ..spec() };
+            let mut rtt = Rtt::new(&spec);
+            [1_007, 1_003].iter().for_each(|&ps| rtt.sample(&spec, Time(ps), 0, 0));
+            (rtt.smoothed(), rtt.rttvar)
+        };
+        // (7 * 1,007 + 1,003) / 8 = 1,006.5, and (3 * 503 + 4) / 4 = 378.25.
+        assert_eq!(smoothed(&[]), (Time(1_007), 379));
+        assert_eq!(smoothed(&["rtt-rounds-once"]), (Time(1_006), 378));
     }
 
     #[test]

@@ -53,6 +53,8 @@ pub struct Scoreboard {
     rescuing: Option<u32>,
     /// How often segments in the network were taken for lost, retransmissions among them.
     ever_lost: u32,
+    /// Send time of the segment sent last among those that the ACK in hand was the first to report, in doubt or not.
+    newest_reported: u64,
     /// What the previous ACK said, to look only at what is new.
     previous: SackBlocks,
 }
@@ -64,6 +66,8 @@ pub struct Progress {
     pub delivered: u32,
     /// Age of the first newly acknowledged segment, unless it was ever sent again (Karn).
     pub rtt: Option<Time>,
+    /// Retransmissions that were thought to be in the network and are acknowledged cumulatively.
+    pub resent: u32,
 }
 
 impl Scoreboard {
@@ -119,7 +123,9 @@ impl Scoreboard {
                 progress.delivered += 1;
             }
             self.lost -= (entry & LOST != 0) as u32;
-            self.resent -= (entry & RESENT != 0) as u32;
+            let resent = (entry & RESENT != 0) as u32;
+            self.resent -= resent;
+            progress.resent += resent;
             self.base += 1;
         }
         self.lost_below = self.lost_below.max(self.base);
@@ -130,6 +136,7 @@ impl Scoreboard {
     /// Takes selective acknowledgements; returns how many segments are newly known to have arrived.
     pub fn on_blocks(&mut self, blocks: &SackBlocks) -> u32 {
         let mut delivered = 0;
+        self.newest_reported = 0;
         for &(start, end) in blocks.as_slice() {
             let known = self.previous.as_slice().iter().find(|&&(s, e)| s >= start && e <= end);
             match known.copied() {
@@ -152,9 +159,11 @@ impl Scoreboard {
             self.resent -= (*entry & RESENT != 0) as u32;
             // Whether a segment that was sent again in mere doubt arrived by its first or its second sending is
             // unknown: it says nothing of what the second has overtaken.
+            let sent_at = *entry >> FLAGS;
             if *entry & (EVER_RESENT | LOST) != EVER_RESENT {
-                self.newest_sacked = self.newest_sacked.max(*entry >> FLAGS);
+                self.newest_sacked = self.newest_sacked.max(sent_at);
             }
+            self.newest_reported = self.newest_reported.max(sent_at);
             *entry = (*entry & !(LOST | RESENT)) | SACKED;
             self.sacked += 1;
             self.sacked_end = self.sacked_end.max(seq + 1);
@@ -277,7 +286,18 @@ impl Scoreboard {
     /// Marks as lost again every retransmission that something sent later has
     /// overtaken: RFC 6675 alone would wait for the timeout (compare RFC 8985). Returns how many those are.
     pub fn mark_overtaken(&mut self) -> u32 {
-        if self.resent == 0 || self.newest_sacked <= self.oldest_resent {
+        self.mark_sent_before(self.newest_sacked)
+    }
+
+    /// The same, where only what the ACK in hand was the first to report has overtaken anything, be it in doubt which of
+    /// its sendings arrived.
+    pub fn mark_overtaken_by_news(&mut self) -> u32 {
+        self.mark_sent_before(self.newest_reported)
+    }
+
+    /// Marks as lost again every retransmission below the highest sacked segment that left before `newest`.
+    fn mark_sent_before(&mut self, newest: u64) -> u32 {
+        if self.resent == 0 || newest <= self.oldest_resent {
             return 0;
         }
         let before = self.resent;
@@ -287,18 +307,20 @@ impl Scoreboard {
             if *entry & RESENT == 0 {
                 continue;
             }
-            if seq < self.sacked_end && *entry >> FLAGS < self.newest_sacked {
+            if seq < self.sacked_end && *entry >> FLAGS < newest {
                 self.lost += u32::from(*entry & LOST == 0);
                 *entry = (*entry & !RESENT) | LOST;
                 self.resent -= 1;
                 self.ever_lost += 1;
                 self.resend_from = self.resend_from.min(seq);
+                // Segments sent again in doubt lie above everything that was marked before.
+                self.lost_end = self.lost_end.max(seq + 1);
             } else {
                 oldest = oldest.min(*entry >> FLAGS);
             }
         }
         // A rescue retransmission lies beyond what was scanned; its own time bounds it.
-        self.oldest_resent = if oldest == u64::MAX { self.newest_sacked } else { oldest };
+        self.oldest_resent = if oldest == u64::MAX { newest } else { oldest };
         before - self.resent
     }
 
@@ -371,6 +393,15 @@ impl Scoreboard {
             .find(|seq| self.entries[(seq - self.base) as usize] & SACKED == 0)
     }
 
+    /// The first segment that is not known to have arrived, is not thought lost and was not sent again: below the highest
+    /// sacked one where anything above the first outstanding segment is, anywhere else (ns-3's `NextSeg` rule 3).
+    pub fn next_unmarked(&self) -> Option<u32> {
+        let last_sacked = self.sacked_end.saturating_sub(1);
+        let end = if last_sacked > self.base { last_sacked } else { self.end() };
+        let marked = |seq: u32| self.entries[(seq - self.base) as usize] & (SACKED | LOST | RESENT);
+        (self.base..end.min(self.end())).find(|&seq| marked(seq) == 0)
+    }
+
     /// The last segment that is not known to have arrived, unless one was sent to the
     /// rescue already and what was outstanding then is not yet acknowledged (`NextSeg` rule 4).
     pub fn rescue(&self) -> Option<u32> {
@@ -391,6 +422,24 @@ impl Scoreboard {
     #[inline]
     pub fn pipe(&self) -> u32 {
         self.entries.len() as u32 - self.sacked - self.lost + self.resent
+    }
+
+    /// How often a segment that was sent counts in the pipe: twice where it was sent again without being thought lost.
+    pub fn times_in_pipe(&self, seq: u32) -> u32 {
+        let known = seq.checked_sub(self.base).and_then(|at| self.entries.get(at as usize));
+        let flag = |entry: u64, flag: u64| u32::from(entry & flag != 0);
+        known.map_or(0, |&entry| 1 - flag(entry, SACKED) - flag(entry, LOST) + flag(entry, RESENT))
+    }
+
+    /// Whether the receiver is known to hold a segment that was sent, cumulatively or beyond a gap.
+    pub fn has_arrived(&self, seq: u32) -> bool {
+        seq < self.base || self.is_sacked(seq)
+    }
+
+    /// Whether the receiver holds a segment beyond a gap.
+    pub fn is_sacked(&self, seq: u32) -> bool {
+        let known = seq.checked_sub(self.base).and_then(|at| self.entries.get(at as usize));
+        known.is_some_and(|entry| entry & SACKED != 0)
     }
 
     /// Segments that the receiver holds beyond a gap.

@@ -67,6 +67,10 @@ fn replicated() -> Vec<Row> {
             rows.push((format!("{name} {called}"), asked(&sections)));
         }
     }
+    for ties in ["departure", "arrival"] {
+        let queue = json!({ "kind": "drop-tail", "limit": "40packets", "ties": ties });
+        rows.push((format!("TCP, {ties} first"), asked(&json!({ "queue": queue }))));
+    }
     rows
 }
 

@@ -19,6 +19,8 @@ mod owed {
     /// ns-3's acknowledgement after its own FIN.
     pub const LAST: u8 = 16;
     pub const RESET: u8 = 32;
+    /// ns-3's announcement of a window that was nearly closed, before the acknowledgement itself.
+    pub const WINDOW: u8 = 64;
 }
 
 impl Receiver {
@@ -38,7 +40,11 @@ impl Receiver {
         if spec.uses_ecn() {
             self.hear_marks(spec, flags);
         }
-        if !flags.has(Flags::SYN) {
+        if !flags.has(Flags::SYN) && self.in_handshake() {
+            let early = flags.has(Flags::DATA | Flags::FIN) && packet.seq != self.next();
+            if early && spec.imitate.early_fin_is_ignored {
+                return false;
+            }
             self.end_handshake();
         }
         if flags.has(Flags::DATA) && !self.closed {
@@ -64,7 +70,13 @@ impl Receiver {
                 self.owes |= owed::RESET;
             }
         } else if flags.has(Flags::SYN) {
-            self.answer_syn(spec, now);
+            let beside = spec.imitate.syns_beside_timer && self.in_handshake();
+            if !beside {
+                self.answer_syn(spec, now);
+            } else if self.count_syn_ack(spec) {
+                self.syn_ack_again = true;
+                self.owes |= owed::SYN_ACK;
+            }
         }
     }
 
@@ -110,6 +122,18 @@ impl Receiver {
         if spec.close == Close::Fin {
             self.owes |= owed::LAST;
             self.owes |= if came_with_fin { owed::FIRST } else { 0 };
+        }
+    }
+
+    /// Segment `seq` has filled a gap. ns-3's application reads what has come in order, and if not a segment more would have
+    /// fitted before, the window is announced by an ACK of its own. After the FIN has arrived nothing is announced.
+    #[cold]
+    pub(super) fn tell_window(&mut self, spec: &TcpSpec, seq: u32) {
+        let read = u64::from(self.next() - seq) * spec.mss.0;
+        let last = self.segments.saturating_sub(1);
+        let fin_known = self.next() > last || self.holds(last);
+        if !fin_known && spec.receive_window.0.saturating_sub(read) < spec.mss.0 {
+            self.owes |= owed::WINDOW;
         }
     }
 
@@ -177,7 +201,10 @@ impl Receiver {
         data: Option<DataAck>,
         options: &mut OptionStore,
     ) -> Segment {
-        let due = self.owes & self.owes.wrapping_neg();
+        let due = match self.owes & owed::WINDOW {
+            0 => self.owes & self.owes.wrapping_neg(),
+            window => window,
+        };
         self.owes &= !due;
         let plain = |seq, echo| {
             let echo = if echo { Flags::ECN_ECHO } else { Flags(0) };
@@ -213,7 +240,9 @@ impl Receiver {
         self.acknowledged();
         let mut flags = Flags::ACK;
         let complete = data.map_or(self.complete(), |data| data.complete);
-        if complete && spec.close == Close::Fin {
+        // What is late is acknowledged without another FIN.
+        if complete && spec.close == Close::Fin && !self.fin_sent {
+            self.fin_sent = true;
             flags = flags | Flags::FIN;
         }
         if self.echoes() {
@@ -232,5 +261,129 @@ impl Receiver {
             ack.options = inline_number(data.number);
         }
         ack
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tailcut_engine::Bytes;
+
+    use super::*;
+    use crate::transport::tcp::Imitation;
+
+    /// A receiver with what it needs to hear and answer.
+    struct Stage {
+        spec: TcpSpec,
+        receiver: Receiver,
+        options: OptionStore,
+    }
+
+    impl Stage {
+        fn new(names: &[&str], segments: u32) -> Stage {
+            let imitate = Imitation::of(names).expect("they are departures");
+            let initial_rto = Time::from_ms(10);
+            let spec = TcpSpec { imitate, initial_rto, ..TcpSpec::default() };
+            let (receiver, options) = (Receiver::new(segments), OptionStore::default());
+            Stage { spec, receiver, options }
+        }
+
+        fn answers(&mut self, now: Time) -> Vec<Segment> {
+            let sizes = WireSizes::new(&self.spec, Bytes(0));
+            let Stage { spec, receiver, options } = self;
+            std::iter::from_fn(|| receiver.poll_transmit(spec, &sizes, now, None, options))
+                .collect()
+        }
+
+        fn hear(&mut self, ms: u64, flags: Flags, seq: u32) -> Vec<Segment> {
+            let packet = Segment::bare(flags, seq, 100);
+            self.receiver.on_packet(&self.spec, Time::from_ms(ms), &packet, &self.options);
+            self.answers(Time::from_ms(ms))
+        }
+
+        fn data(&mut self, seq: u32) -> Vec<Segment> {
+            self.hear(1, Flags::DATA | Flags::ACK, seq)
+        }
+
+        /// The blocks of the only answer to a segment.
+        fn blocks(&mut self, seq: u32) -> Vec<(u32, u32)> {
+            let answers = self.data(seq);
+            assert_eq!(answers.len(), 1);
+            self.options.get(answers[0].options).blocks.as_slice().to_vec()
+        }
+
+        fn expire(&mut self) -> Vec<Segment> {
+            let now = self.receiver.deadline();
+            self.receiver.on_timer(&self.spec, now);
+            self.answers(now)
+        }
+    }
+
+    #[test]
+    fn the_fin_is_sent_once_and_late_segments_get_an_ack_without_it() {
+        for names in [&[][..], &["three-packet-close"]] {
+            let mut stage = Stage::new(names, 2);
+            stage.data(0);
+            let last = stage.hear(1, Flags::DATA | Flags::ACK | Flags::FIN, 1);
+            assert_eq!(last.iter().filter(|ack| ack.flags.has(Flags::FIN)).count(), 1);
+            let late = stage.data(0);
+            assert_eq!(late.len(), 1);
+            assert!(late[0].seq == 2 && !late[0].flags.has(Flags::FIN));
+        }
+    }
+
+    #[test]
+    fn ns3_reports_four_blocks_and_forgets_the_fifth() {
+        let last = |names: &[&str]| {
+            let mut stage = Stage::new(names, 100);
+            [1, 3, 5, 7].iter().for_each(|&seq| drop(stage.data(seq)));
+            (stage.blocks(9), stage.blocks(5), stage.blocks(2))
+        };
+        let all = vec![(9, 10), (7, 8), (5, 6), (3, 4)];
+        let rfc = (
+            all.clone(),
+            vec![(5, 6), (9, 10), (7, 8), (3, 4)],
+            vec![(1, 4), (5, 6), (9, 10), (7, 8)],
+        );
+        let ns3 = (all.clone(), all, vec![(2, 4), (9, 10), (7, 8), (5, 6)]);
+        assert_eq!((last(&[]), last(&["four-blocks"])), (rfc, ns3));
+    }
+
+    /// A SYN again after 4 ms, and one as the timer expires at 10 ms.
+    #[test]
+    fn ns3_answers_syns_beside_the_timer_which_backs_off_for_them() {
+        let syns = |names: &[&str]| {
+            let mut stage = Stage::new(names, 100);
+            let answers = [0, 4, 10].map(|ms| stage.hear(ms, Flags::SYN, 0).len());
+            let due = stage.receiver.deadline() <= Time::from_ms(10);
+            let by_timer = if due { stage.expire().len() } else { 0 };
+            (answers, by_timer, stage.receiver.deadline())
+        };
+        assert_eq!(syns(&[]), ([1; 3], 0, Time::from_ms(30)));
+        assert_eq!(syns(&["syns-beside-timer"]), ([1; 3], 1, Time::from_ms(10 + 80)));
+    }
+
+    #[test]
+    fn ns3_ignores_a_fin_out_of_order_before_the_handshake_ends() {
+        let heard = |names: &[&str]| {
+            let mut stage = Stage::new(names, 3);
+            stage.hear(0, Flags::SYN, 0);
+            stage.hear(1, Flags::DATA | Flags::ACK | Flags::FIN, 2).len()
+        };
+        assert_eq!((heard(&[]), heard(&["early-fin-is-ignored"])), (1, 0));
+    }
+
+    /// So many segments of 1,460 B wait behind a gap of one in a window of 1 MiB.
+    #[test]
+    fn ns3_announces_a_window_that_was_nearly_closed() {
+        let acks = |names: &[&str], waiting: u32| {
+            let mut stage = Stage::new(names, 10_000);
+            stage.spec.receive_window = Bytes(1 << 20);
+            (1..=waiting).for_each(|seq| drop(stage.data(seq)));
+            let acks = stage.data(0);
+            assert!(acks.iter().all(|ack| ack.seq == waiting + 1));
+            acks.len()
+        };
+        assert_eq!(acks(&[], 717), 1);
+        assert_eq!([717, 716].map(|waiting| acks(&["window-told"], waiting)), [2, 1]);
     }
 }

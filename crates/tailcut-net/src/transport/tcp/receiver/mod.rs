@@ -2,9 +2,11 @@
 //! (RFC 9293 3.10.7.4, RFC 2018, RFC 1122 4.2.3.2).
 
 mod answer;
+mod listed;
 
 use tailcut_engine::Time;
 
+use self::listed::Listed;
 use super::TcpSpec;
 use crate::packet::SackBlocks;
 
@@ -52,6 +54,10 @@ pub struct Receiver {
     duplicates: u64,
     /// Half-open ranges beyond `next`, the most recently changed first.
     ranges: Vec<(u32, u32)>,
+    /// The blocks to be reported, where those are not the latest of `ranges`.
+    listed: Option<Box<Listed>>,
+    /// The FIN was sent.
+    fin_sent: bool,
 }
 
 impl Receiver {
@@ -75,6 +81,8 @@ impl Receiver {
             duplicate: None,
             duplicates: 0,
             ranges: Vec::new(),
+            listed: None,
+            fin_sent: false,
         }
     }
 
@@ -126,6 +134,13 @@ impl Receiver {
         true
     }
 
+    /// A SYN is answered beside the timer: counts the SYN-ACK; false where the tries are used up.
+    fn count_syn_ack(&mut self, spec: &TcpSpec) -> bool {
+        let left = u32::from(self.syn_acks) <= spec.syn_retries;
+        self.syn_acks += u8::from(left);
+        left
+    }
+
     /// Whether the timer is that of the SYN-ACK.
     #[inline]
     pub fn in_handshake(&self) -> bool {
@@ -175,7 +190,7 @@ impl Receiver {
                 self.duplicate = spec.reports_duplicates().then_some(seq);
             }
             if seq > self.next {
-                self.store(seq);
+                self.store(spec, seq);
             }
             return Acknowledge::Now;
         }
@@ -183,6 +198,9 @@ impl Receiver {
         if !self.ranges.is_empty() {
             // A segment that fills a gap is acknowledged at once (RFC 5681 4.2).
             self.absorb();
+            if spec.imitate.window_told {
+                self.tell_window(spec, seq);
+            }
             return Acknowledge::Now;
         }
         self.unacknowledged += 1;
@@ -214,7 +232,7 @@ impl Receiver {
         if let Some(seq) = self.duplicate {
             blocks.push(seq, seq + 1);
         }
-        for &(start, end) in self.ranges.iter().take(SackBlocks::MAX) {
+        for &(start, end) in self.reported().iter().take(SackBlocks::MAX) {
             blocks.push(start, end);
         }
         blocks
@@ -230,7 +248,13 @@ impl Receiver {
     /// True when the next ACK has blocks to carry: segments wait beyond a gap, or a duplicate is to be reported.
     #[inline]
     pub fn has_blocks(&self) -> bool {
-        !self.ranges.is_empty() || self.duplicate.is_some()
+        !self.reported().is_empty() || self.duplicate.is_some()
+    }
+
+    /// The ranges beyond `next` that ACKs report, the most recently changed first.
+    #[inline]
+    fn reported(&self) -> &[(u32, u32)] {
+        self.listed.as_ref().map_or(&self.ranges, |listed| listed.blocks())
     }
 
     /// Segments that arrived more than once.
@@ -238,7 +262,13 @@ impl Receiver {
         self.duplicates
     }
 
-    fn store(&mut self, seq: u32) {
+    fn store(&mut self, spec: &TcpSpec, seq: u32) {
+        if spec.imitate.four_blocks {
+            if self.holds(seq) {
+                return;
+            }
+            self.listed.get_or_insert_default().add(seq);
+        }
         let mut merged = (seq, seq + 1);
         self.ranges.retain(|&(start, end)| {
             let joins = start <= merged.1 && merged.0 <= end;
@@ -253,6 +283,9 @@ impl Receiver {
     fn absorb(&mut self) {
         if let Some(at) = self.ranges.iter().position(|&(start, _)| start == self.next) {
             self.next = self.ranges.remove(at).1;
+        }
+        if let Some(listed) = &mut self.listed {
+            listed.forget_below(self.next);
         }
     }
 }

@@ -96,6 +96,40 @@ fn what_was_overtaken_is_lost_again_once_something_beyond_it_has_arrived() {
     assert_eq!(board.mark_overtaken(), 1);
 }
 
+/// Segments 0 to 3 are lost; 7 is sent again in doubt. What arrives as 3 was sent after all four.
+#[test]
+fn a_segment_sent_again_in_doubt_that_is_lost_is_offered_again() {
+    let mut board = Scoreboard::default();
+    (0..10).for_each(|seq| board.on_send(seq, Time(1)));
+    board.on_blocks(&blocks(&[(4, 7)]));
+    assert_eq!(board.mark_lost(3), 4);
+    (0..3).for_each(|seq| board.on_send(seq, Time(2)));
+    board.on_blocks(&blocks(&[(8, 9), (4, 7)]));
+    board.on_send(7, Time(5));
+    board.on_send(3, Time(6));
+    board.on_blocks(&blocks(&[(3, 7), (8, 9)]));
+    assert_eq!(board.mark_overtaken(), 4);
+    let mut offered = vec![];
+    while let Some(seq) = board.next_lost() {
+        offered.push(seq);
+        board.on_send(seq, Time(7));
+    }
+    assert_eq!(offered, [0, 1, 2, 7]);
+}
+
+/// Which sending of 9 has arrived is in doubt; by ns-3 its second has overtaken that of 0.
+#[test]
+fn what_is_newly_reported_has_overtaken_in_doubt_too() {
+    let mut board = board(10);
+    board.on_blocks(&blocks(&[(1, 5)]));
+    board.mark_lost(3);
+    board.on_send(0, Time(100));
+    board.on_send(9, Time(200));
+    board.on_blocks(&blocks(&[(9, 10), (1, 5)]));
+    assert_eq!(board.mark_overtaken(), 0);
+    assert_eq!(board.mark_overtaken_by_news(), 1);
+}
+
 proptest! {
     #[test]
     fn the_counters_agree_with_a_recount(steps in prop::collection::vec((0..8u8, 0..60u32, 1..8u32), 1..80)) {

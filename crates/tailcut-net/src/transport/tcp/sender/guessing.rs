@@ -85,7 +85,7 @@ impl Sender {
 
     /// In slow start an ACK of several segments opens the window by one, and what is left of it counts in congestion
     /// avoidance if that has been reached.
-    fn grow_by_segments(
+    pub(super) fn grow_by_segments(
         &mut self,
         spec: &TcpSpec,
         now: Time,

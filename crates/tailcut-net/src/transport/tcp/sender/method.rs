@@ -128,7 +128,7 @@ impl Sender {
     pub(super) fn wake_method(&mut self, spec: &TcpSpec, now: Time) {
         if self.ask(|method, sender| method.on_wake(sender, spec, now)) == Some(true) {
             // As if one more segment had been delivered (as Linux), so that the reduction begins.
-            self.begin_sack_recovery(spec, 1, false);
+            self.begin_sack_recovery(spec, spec.mss.0, false);
         }
     }
 

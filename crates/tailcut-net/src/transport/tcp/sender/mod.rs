@@ -71,6 +71,8 @@ pub struct Sender {
     rtt: Rtt,
     board: Scoreboard,
     prr: Prr,
+    /// Bytes that PRR counts once more when the first segment has been sent again.
+    prr_again: u64,
     /// None where a fixed threshold tells loss from reordering.
     reordering: Option<Box<Reordering>>,
     counters: SenderCounters,
@@ -110,6 +112,7 @@ impl Sender {
             rtt: Rtt::new(spec),
             board: Scoreboard::default(),
             prr: Prr::default(),
+            prr_again: 0,
             reordering: spec.reordering.start(),
             counters: SenderCounters::default(),
             recent: 0,
@@ -317,6 +320,9 @@ impl Sender {
                 if spec.imitate.repeated_syn_ack_is_ignored {
                     self.life.forgive(owed::ACK);
                 }
+                if spec.imitate.repeated_syn_ack_is_silent {
+                    self.life.owe(owed::SILENCE);
+                }
             }
             SynAck::Unwanted => {}
         }
@@ -493,6 +499,9 @@ impl Sender {
             if let Some(transmit) = self.pay(spec, now) {
                 return Some(transmit);
             }
+            if self.life.settle(owed::SILENCE) {
+                return None;
+            }
         }
         if !self.life.established() || self.senses.is_some() && !self.released(now) {
             return None;
@@ -518,7 +527,10 @@ impl Sender {
         if due.is_some() || !self.life.settle(owed::RESEND) || !self.life.established() {
             return due;
         }
-        Some(self.send(spec, now, self.una))
+        let transmit = self.send(spec, now, self.una);
+        let news = std::mem::take(&mut self.prr_again);
+        self.reduce(spec, news, false);
+        Some(transmit)
     }
 
     #[inline]

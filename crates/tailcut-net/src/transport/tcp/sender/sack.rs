@@ -7,7 +7,7 @@ use super::{CongestionState, Sender};
 use crate::packet::SackBlocks;
 use crate::transport::life::owed;
 use crate::transport::tcp::prr::Prr;
-use crate::transport::tcp::{ReductionBase, TcpSpec};
+use crate::transport::tcp::{Close, ReductionBase, TcpSpec};
 
 impl Sender {
     /// Section 5 of RFC 6675.
@@ -19,28 +19,40 @@ impl Sender {
         } else {
             blocks
         };
+        let last_arrived = self.last_has_arrived();
         let newly_sacked = self.board.on_blocks(blocks);
         let mut delivered = newly_sacked;
         let from = self.una;
         let advanced = ack > from;
-        let (mut acked, mut rtt) = (0, None);
+        let (mut acked, mut rtt, mut repaired) = (0, None, 0);
+        if newly_sacked > 0 && spec.imitate.doubt_overtakes && self.reordering.is_none() {
+            self.board.mark_overtaken_by_news();
+        }
+        // An ACK with news of what lies beyond a gap is a duplicate, even one that advances (section 2).
+        let duplicate = newly_sacked > 0;
+        let waits = spec.imitate.advancing_sack_waits;
         if advanced {
             acked = self.offset(spec, ack) - self.offset(spec, self.una);
             let progress = self.advance(spec, now, ack);
             delivered += progress.delivered;
             rtt = progress.rtt;
-            self.duplicates = 0;
+            repaired = progress.resent;
+            if !(waits && duplicate) {
+                self.duplicates = 0;
+            }
         }
-        // An ACK with news of what lies beyond a gap is a duplicate, even one that advances (section 2).
-        let duplicate = newly_sacked > 0;
-        self.duplicates += u32::from(duplicate);
+        let undisturbed = matches!(self.state, CongestionState::Open | CongestionState::Disorder);
+        self.duplicates += u32::from(duplicate && (undisturbed || !waits));
         let verdict = if self.reordering.is_some() {
             self.judge(spec, now, from, duplicate)
         } else {
-            let lost = self.board.mark_overtaken() + self.board.mark_lost(self.threshold);
+            let again = if spec.imitate.doubt_overtakes { 0 } else { self.board.mark_overtaken() };
+            let lost = again + self.board.mark_lost(self.threshold);
             let enough = self.duplicates >= self.threshold || self.board.first_is_lost();
             Verdict { lost, recovers: duplicate && enough, holds: false }
         };
+        let news = self.delivered_bytes(spec, delivered, last_arrived);
+        let whole = (news / spec.mss.0) as u32;
         if advanced || self.state == CongestionState::Open {
             self.limited_from = self.board.end();
         }
@@ -55,42 +67,64 @@ impl Sender {
                 // What is known to be lost now was sent after the recovery had begun: another window of data
                 // (RFC 5681 section 4.3).
                 if self.board.any_lost() && !spec.imitate.timeout_ends_in_open {
-                    self.begin_sack_recovery(spec, delivered, advanced);
+                    self.begin_sack_recovery(spec, news, advanced);
                 } else {
-                    // What arrived during the recovery has opened no window, and does not now.
-                    let news = acked.min(u64::from(delivered) * spec.mss.0);
-                    let by_delivery = counts.is_some();
-                    self.grow_by(spec, now, acked, counts.unwrap_or(news), by_delivery, rtt);
+                    if spec.imitate.slow_start_grows_twice && counts.is_none() {
+                        self.grow_by_segments(spec, now, acked, self.una - from, rtt);
+                    } else {
+                        // What arrived during the recovery has opened no window, and does not now.
+                        let news = acked.min(news);
+                        let by_delivery = counts.is_some();
+                        self.grow_by(spec, now, acked, counts.unwrap_or(news), by_delivery, rtt);
+                    }
                 }
             }
             CongestionState::Recovery => {
                 if verdict.holds {
-                    self.hold(spec, delivered);
+                    self.hold(spec, news);
                 } else {
-                    self.reduce(spec, delivered, advanced && verdict.lost == 0);
+                    let safe = match spec.imitate.repair_is_safe {
+                        true => repaired > 0,
+                        false => advanced && verdict.lost == 0,
+                    };
+                    self.reduce(spec, news, safe);
+                    if spec.imitate.prr_twice && advanced && duplicate {
+                        self.reduce(spec, news, safe);
+                    }
                 }
-                let sends = spec.imitate.partial_ack_sends;
-                if sends && advanced && !self.board.first_is_resent() {
-                    self.life.owe(owed::NEXT);
+                if advanced {
+                    self.send_on_partial_ack(spec);
                 }
             }
             CongestionState::Loss if self.una < self.recover => {
                 if opens {
-                    self.grow(spec, now, acked, counts, rtt);
+                    self.grow_once_or_twice(spec, now, acked, counts, whole, rtt);
                 }
             }
             CongestionState::Loss if spec.imitate.timeout_ends_in_open => {
                 self.state = CongestionState::Open;
                 if self.una > self.recover {
-                    self.grow(spec, now, acked, counts, rtt);
+                    let segments = self.una - self.recover;
+                    self.grow_once_or_twice(spec, now, acked, counts, segments, rtt);
                 }
             }
-            _ if verdict.recovers => self.begin_sack_recovery(spec, delivered, advanced),
+            _ if verdict.recovers => {
+                self.begin_sack_recovery(spec, news, advanced);
+                // A partial ACK as well, once the first segment has left.
+                if advanced && spec.imitate.prr_twice {
+                    self.life.owe(owed::RESEND);
+                    self.prr_again = news;
+                }
+            }
+            _ if waits && advanced && duplicate => self.state = CongestionState::Disorder,
             _ => {
-                let gap = self.board.sacked() > 0;
+                let gap = match waits {
+                    true => duplicate || !advanced && self.state == CongestionState::Disorder,
+                    false => self.board.sacked() > 0,
+                };
                 let set = advanced && self.disorder_ends(spec);
                 if opens && !set {
-                    self.grow(spec, now, acked, counts, rtt);
+                    self.grow_once_or_twice(spec, now, acked, counts, whole, rtt);
                 }
                 if gap && self.state != CongestionState::Disorder {
                     self.begin_disorder(spec);
@@ -100,7 +134,8 @@ impl Sender {
         }
         let partial = self.state == CongestionState::Recovery;
         let once = partial && spec.imitate.one_partial_ack_rearms;
-        if advanced && !(once && self.rearmed) {
+        let waits = waits && duplicate && self.state == CongestionState::Disorder;
+        if advanced && !(once && self.rearmed) && !waits {
             self.rearmed = partial;
             self.rearm(now);
         }
@@ -115,21 +150,51 @@ impl Sender {
         delivered > 0 && ack == self.una && self.reordering.as_deref().is_some_and(wide)
     }
 
-    /// Step 4: what the ACK tells of is no reordering but loss.
-    pub(super) fn begin_sack_recovery(&mut self, spec: &TcpSpec, delivered: u32, advanced: bool) {
+    /// Step 4: what the ACK tells of is no reordering but loss. The ACK is the first to tell of `news` bytes.
+    pub(super) fn begin_sack_recovery(&mut self, spec: &TcpSpec, news: u64, advanced: bool) {
         let mss = spec.mss.0;
-        if self.reordering.is_none() || self.begin_with_first(advanced) {
+        let again = self.board.first_is_resent() && spec.imitate.recovery_repeats_first;
+        if again && !self.board.first_is_lost() {
+            self.board.lose_first();
+        } else if self.reordering.is_none() || self.begin_with_first(advanced) {
             self.board.mark_first_lost();
         }
         self.window.ssthresh = self.threshold_after_loss(spec, self.flight_at_loss(spec));
         // What was delivered before the recovery is no part of what it has to recover (RFC 9937 6.1).
-        let (news, sacked) = (u64::from(delivered) * mss, u64::from(self.board.sacked()) * mss);
+        let sacked = self.sacked_bytes(spec);
         self.prr = Prr::begin((self.flight(spec) + news).saturating_sub(sacked).max(mss));
-        let again = self.board.first_is_resent();
         self.enter_recovery();
-        self.reduce(spec, delivered, false);
-        if again && spec.imitate.recovery_repeats_first {
+        self.reduce(spec, news, false);
+        if again {
             self.life.owe(owed::RESEND);
+        }
+    }
+
+    /// What ns-3 sends on a partial ACK, whatever the window says. It looks for a retransmission that ends a full segment
+    /// beyond the ACK: a shorter last segment is sent again though it may be under way.
+    fn send_on_partial_ack(&mut self, spec: &TcpSpec) {
+        let under_way = self.board.first_is_resent();
+        let short = self.payload(spec, self.una) < spec.mss.0;
+        let sends = spec.imitate.partial_ack_sends && !under_way;
+        if sends || spec.imitate.short_last_again && under_way && short {
+            self.life.owe(owed::NEXT);
+        }
+    }
+
+    /// Grows the window; with the ACK of several `segments` that ends slow start in congestion avoidance as well, as ns-3 does.
+    fn grow_once_or_twice(
+        &mut self,
+        spec: &TcpSpec,
+        now: Time,
+        acked: u64,
+        delivered: Option<u64>,
+        segments: u32,
+        rtt: Option<Time>,
+    ) {
+        if spec.imitate.slow_start_grows_twice && delivered.is_none() {
+            self.grow_by_segments(spec, now, acked, segments, rtt);
+        } else {
+            self.grow(spec, now, acked, delivered, rtt);
         }
     }
 
@@ -148,31 +213,68 @@ impl Sender {
         }
     }
 
-    fn reduce(&mut self, spec: &TcpSpec, delivered: u32, safe: bool) {
+    /// Sets the window in recovery after an ACK that is the first to tell of `delivered` bytes.
+    pub(super) fn reduce(&mut self, spec: &TcpSpec, delivered: u64, safe: bool) {
         if delivered > 0 {
             let (mss, pipe) = (spec.mss.0, self.pipe(spec));
-            self.window.cwnd = pipe
-                + self.prr.on_ack(
-                    u64::from(delivered) * mss,
-                    pipe,
-                    self.window.ssthresh,
-                    mss,
-                    safe,
-                );
+            let ssthresh = self.window.ssthresh;
+            self.window.cwnd = pipe + self.prr.on_ack(delivered, pipe, ssthresh, mss, safe);
         }
     }
 
     /// In recovery: as much leaves as has arrived.
     #[cold]
-    fn hold(&mut self, spec: &TcpSpec, delivered: u32) {
-        let delivered = u64::from(delivered) * spec.mss.0;
+    fn hold(&mut self, spec: &TcpSpec, delivered: u64) {
         self.window.cwnd = self.pipe(spec) + delivered;
         self.prr.concede(delivered);
     }
 
     /// Bytes thought to be in the network.
+    #[inline]
     pub(super) fn pipe(&self, spec: &TcpSpec) -> u64 {
-        u64::from(self.board.pipe()) * spec.mss.0
+        let whole = u64::from(self.board.pipe()) * spec.mss.0;
+        match self.sent_short(spec) {
+            0 => whole,
+            short => whole - short * u64::from(self.board.times_in_pipe(self.segments - 1)),
+        }
+    }
+
+    /// Bytes that the last segment lacks of a full one, once it was sent.
+    #[inline]
+    fn sent_short(&self, spec: &TcpSpec) -> u64 {
+        let short = u64::from(self.segments) * spec.mss.0 - self.size;
+        if self.board.end() == self.segments {
+            short
+        } else {
+            0
+        }
+    }
+
+    /// Whether the last segment was sent and has arrived.
+    #[inline]
+    fn last_has_arrived(&self) -> bool {
+        let sent = self.segments > 0 && self.board.end() == self.segments;
+        sent && self.board.has_arrived(self.segments - 1)
+    }
+
+    /// The bytes of `delivered` segments, of which the ACK in hand is the first to tell; whether the last segment of all had
+    /// arrived before.
+    #[inline]
+    fn delivered_bytes(&self, spec: &TcpSpec, delivered: u32, last_before: bool) -> u64 {
+        let whole = u64::from(delivered) * spec.mss.0;
+        match self.sent_short(spec) {
+            short if short > 0 && !last_before && self.last_has_arrived() => whole - short,
+            _ => whole,
+        }
+    }
+
+    /// Bytes that the receiver holds beyond a gap.
+    fn sacked_bytes(&self, spec: &TcpSpec) -> u64 {
+        let whole = u64::from(self.board.sacked()) * spec.mss.0;
+        match self.sent_short(spec) {
+            short if short > 0 && self.board.is_sacked(self.segments - 1) => whole - short,
+            _ => whole,
+        }
     }
 
     /// `NextSeg` of RFC 6675: what is lost, then new data, then what is in doubt.
@@ -194,7 +296,9 @@ impl Sender {
                 Choice::Within { room: some, in_doubt: too } => (room, in_doubt) = (some, too),
             }
         }
-        if room == 0 {
+        let all_sent = self.next == self.segments && spec.close == Close::Fin;
+        let silent = all_sent && spec.imitate.fin_ends_open && self.state == CongestionState::Open;
+        if room == 0 || silent {
             return None;
         }
         let (size, mss) = (self.size, spec.mss.0);
@@ -211,7 +315,11 @@ impl Sender {
         if self.state != CongestionState::Recovery || !in_doubt {
             return None;
         }
-        if let Some(seq) = self.board.next_doubtful() {
+        let doubtful = match spec.imitate.doubt_without_sack {
+            true => self.board.next_unmarked(),
+            false => self.board.next_doubtful(),
+        };
+        if let Some(seq) = doubtful {
             return fits(seq);
         }
         if spec.imitate.no_rescue {
@@ -243,5 +351,29 @@ impl Sender {
             return self.next;
         }
         self.una
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::amount::Amount;
+
+    /// Three full segments and one of 500 B are under way.
+    #[test]
+    fn a_short_last_segment_counts_its_bytes() {
+        let initial_window = Amount::Packets(10);
+        let spec = TcpSpec { initial_window, ..TcpSpec::default() };
+        let mut sender = Sender::new(&spec, 3 * 1_460 + 500, Time::ZERO);
+        sender.on_timer(&spec, Time::ZERO);
+        sender.on_syn_ack(&spec, Time::from_us(10));
+        while sender.poll_transmit(&spec, Time::from_us(10)).is_some() {}
+        assert_eq!((sender.pipe(&spec), sender.sacked_bytes(&spec)), (4_880, 0));
+        let mut blocks = SackBlocks::default();
+        blocks.push(3, 4);
+        let before = sender.last_has_arrived();
+        sender.on_ack(&spec, Time::from_us(20), 0, &blocks, false);
+        assert_eq!((sender.pipe(&spec), sender.sacked_bytes(&spec)), (4_380, 500));
+        assert_eq!(sender.delivered_bytes(&spec, 1, before), 500);
     }
 }

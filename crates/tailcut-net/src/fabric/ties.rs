@@ -1,0 +1,66 @@
+//! Who goes first at one instant, where it takes more than a port to know: ns-3's order, scheduled queues, shared memory.
+
+use tailcut_engine::Time;
+
+use super::Fabric;
+use crate::packet::Packet;
+use crate::queue::Schedule;
+use crate::topology::PortId;
+
+/// The packet that a host has got last.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Brought {
+    /// When it came, and by which link.
+    at: Time,
+    by: PortId,
+    /// When its arrival was scheduled.
+    scheduled: u64,
+}
+
+impl Fabric {
+    /// When the arrival of a packet by a link was scheduled in ns-3: when its transmission began.
+    fn scheduled(&self, now: Time, link: PortId, packet: &Packet) -> u64 {
+        let port = &self.ports[link.index()];
+        let took = port.transmission_time(packet.wire_bytes) + port.propagation().0;
+        now.0.saturating_sub(took)
+    }
+
+    /// A host gets a packet, which may let others out at this instant.
+    #[cold]
+    pub(super) fn note_brought(&mut self, now: Time, by: PortId, packet: &Packet) {
+        if self.brought.is_some() {
+            let scheduled = self.scheduled(now, by, packet);
+            self.brought = Some(Brought { at: now, by, scheduled });
+        }
+    }
+
+    /// A packet is about to be offered. What its host sends on its own, when a flow starts or a timer expires, was scheduled
+    /// long ago.
+    #[cold]
+    pub(super) fn note_schedule(
+        &mut self,
+        now: Time,
+        port: PortId,
+        ingress: Option<PortId>,
+        packet: &Packet,
+    ) {
+        let at = match (ingress, self.brought) {
+            (Some(link), _) => self.scheduled(now, link, packet),
+            (None, Some(last)) if last.at == now && last.by == port.reversed() => last.scheduled,
+            _ => 0,
+        };
+        self.ports[port.index()].note_schedule(at);
+    }
+
+    /// Whether the transmitter of a port with a scheduled queue, which falls idle at this instant, is to take its next packet
+    /// before the arriving one is offered: only then is there room for it.
+    #[inline]
+    pub(crate) fn departs_first(&mut self, now: Time, port: PortId, packet: &Packet) -> bool {
+        let waits = self.scheduled.waiting(port).is_some_and(|waiting| waiting > 0);
+        if !waits || self.ports[port.index()].busy_until() != now || !self.is_armed(port) {
+            return false;
+        }
+        let full = self.scheduled.queue(port).is_some_and(|queue| !queue.has_room(packet));
+        full && !self.ports[port.index()].arrival_goes_first(now)
+    }
+}
