@@ -52,7 +52,7 @@ pub(crate) mod owed {
     pub const NEXT: u8 = 16;
     /// A byte that asks to be heard (pFabric).
     pub const PROBE: u8 = 32;
-    /// Nothing more than the above, until the next event.
+    /// Nothing more than the above, until the next ACK or timeout.
     pub const SILENCE: u8 = 64;
 }
 
@@ -165,6 +165,11 @@ impl Life {
         }
         self.owes = owes;
         self.deadline = Time::NEVER;
+    }
+
+    /// Whether nothing but debts may be sent.
+    pub fn is_silent(&self) -> bool {
+        self.owes & owed::SILENCE != 0
     }
 
     #[inline]

@@ -195,7 +195,9 @@ fn a_repeated_syn_ack_lets_nothing_out_before_the_next_ack() {
     let names = ["repeated-syn-ack-resets", "repeated-syn-ack-is-silent"];
     let [loud, silent] = with_and_without(sack(4), &names).map(|spec| {
         let mut script = Script::timed_out(spec);
-        (script.syn_ack(), script.ack(1).is_empty())
+        let answer = script.syn_ack();
+        assert_eq!(script.sent(), [], "asked once more, as when the receiver's timer fires");
+        (answer, script.ack(1).is_empty())
     });
     let resent = vec![Transmit::Ack, again(1), again(2), again(3)];
     assert_eq!((loud.0, silent), (resent, (vec![Transmit::Ack], false)));

@@ -244,6 +244,7 @@ impl Sender {
     }
 
     fn on_expiry(&mut self, spec: &TcpSpec, now: Time) {
+        self.life.forgive(owed::SILENCE);
         match self.life.phase() {
             Phase::Closed => self.life.open(),
             Phase::SynSent => {
@@ -352,7 +353,11 @@ impl Sender {
         if !self.life.hears_acks() || ack > self.board.end() {
             return;
         }
+<<<<<<< HEAD
         self.scaled = true;
+=======
+        self.life.forgive(owed::SILENCE);
+>>>>>>> 49177918 (A silent SYN-ACK stays silent when the receiver's timer fires; NewReno held against ns-3 where interfaces drop)
         let overtaken = ack < self.una;
         // What an ACK that another has overtaken tells of single segments, above all of duplicates, no other tells.
         if overtaken && (spec.recovery != Recovery::SackPrr || blocks.is_empty()) {
@@ -499,7 +504,7 @@ impl Sender {
             if let Some(transmit) = self.pay(spec, now) {
                 return Some(transmit);
             }
-            if self.life.settle(owed::SILENCE) {
+            if self.life.is_silent() {
                 return None;
             }
         }
