@@ -270,7 +270,7 @@ fn queues() -> impl Strategy<Value = QueueSpec> {
                 QueueSpec::Ecn(Ecn { limit, threshold: Thresholds::One(Amount::Packets(k)), hosts, ..Ecn::default() })
             }),
             1 => (64..3_000u64, any::<bool>()).prop_map(move |(quantum, hosts)| {
-                QueueSpec::Drr(Drr { limit, quantum: Bytes(quantum), hosts })
+                QueueSpec::Drr(Drr { limit, quantum: Bytes(quantum), hosts, ..Drr::default() })
             }),
             1 => (0..10u32).prop_map(move |min| {
                 let min = f64::from(min);
