@@ -1,10 +1,9 @@
-//! Who goes first at one instant, where it takes more than a port to know: ns-3's order, scheduled queues, shared memory.
+//! Who goes first at one instant, where it takes more than a port to know: ns-3's order.
 
 use tailcut_engine::Time;
 
 use super::Fabric;
 use crate::packet::Packet;
-use crate::queue::Schedule;
 use crate::topology::PortId;
 
 /// The packet that a host has got last.
@@ -50,17 +49,5 @@ impl Fabric {
             _ => 0,
         };
         self.ports[port.index()].note_schedule(at);
-    }
-
-    /// Whether the transmitter of a port with a scheduled queue, which falls idle at this instant, is to take its next packet
-    /// before the arriving one is offered: only then is there room for it.
-    #[inline]
-    pub(crate) fn departs_first(&mut self, now: Time, port: PortId, packet: &Packet) -> bool {
-        let waits = self.scheduled.waiting(port).is_some_and(|waiting| waiting > 0);
-        if !waits || self.ports[port.index()].busy_until() != now || !self.is_armed(port) {
-            return false;
-        }
-        let full = self.scheduled.queue(port).is_some_and(|queue| !queue.has_room(packet));
-        full && !self.ports[port.index()].arrival_goes_first(now)
     }
 }

@@ -54,10 +54,6 @@ impl<O: Observer> Network<'_, O> {
     #[inline(never)]
     fn transmit_closely(&mut self, port: PortId, ingress: Option<PortId>, packet: Packet) {
         let now = self.clock.now();
-        if self.fabric.departs_first(now, port, &packet) {
-            self.clock.cancel(Due::Idle(port));
-            self.idle(port);
-        }
         self.tally.note_queues(now, port, || {
             let waits = self.fabric.schedules(port);
             waits.then(|| view(&self.hosts, &self.flows, &self.tickets.as_sent::<O>(&packet)))

@@ -250,10 +250,6 @@ impl Schedule for Lines {
         self.lines.get(self.turns.front()?)?.packets.front()
     }
 
-    fn has_room(&self, packet: &Packet) -> bool {
-        fits(self.limit, self.packets as usize, self.bytes, packet.wire_bytes)
-    }
-
     fn visit(&self, see: &mut dyn FnMut(&Packet)) {
         self.lines.values().flat_map(|line| &line.packets).for_each(see);
     }

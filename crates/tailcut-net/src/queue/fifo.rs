@@ -77,10 +77,6 @@ impl Schedule for Fifo {
         self.packets.front()
     }
 
-    fn has_room(&self, packet: &Packet) -> bool {
-        fits(self.limit, self.packets.len(), self.bytes, packet.wire_bytes)
-    }
-
     fn visit(&self, see: &mut dyn FnMut(&Packet)) {
         self.packets.iter().for_each(see);
     }

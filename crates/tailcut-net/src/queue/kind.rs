@@ -144,8 +144,6 @@ pub(crate) trait Schedule {
     fn len(&self) -> u32;
     /// One that is sent soon, if any waits: its memory is asked for early.
     fn first(&self) -> Option<&Packet>;
-    /// Whether it takes a packet as it is, with nothing dropped or cut for it.
-    fn has_room(&self, packet: &Packet) -> bool;
     /// Shows every packet that waits.
     fn visit(&self, see: &mut dyn FnMut(&Packet));
     /// Packets dropped so far.
@@ -194,9 +192,6 @@ impl<S: Schedule> Schedule for Box<S> {
     }
     fn first(&self) -> Option<&Packet> {
         S::first(self)
-    }
-    fn has_room(&self, packet: &Packet) -> bool {
-        S::has_room(self, packet)
     }
     fn visit(&self, see: &mut dyn FnMut(&Packet)) {
         S::visit(self, see);
@@ -252,9 +247,6 @@ impl Schedule for Never {
         match *self {}
     }
     fn first(&self) -> Option<&Packet> {
-        match *self {}
-    }
-    fn has_room(&self, _: &Packet) -> bool {
         match *self {}
     }
     fn visit(&self, _: &mut dyn FnMut(&Packet)) {

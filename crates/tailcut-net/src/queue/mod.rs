@@ -236,12 +236,6 @@ macro_rules! queues {
                     $(Scheduler::$name(state) => state.first(),)*
                 }
             }
-            fn has_room(&self, packet: &Packet) -> bool {
-                match self {
-                    Scheduler::Fifo(state) => state.has_room(packet),
-                    $(Scheduler::$name(state) => state.has_room(packet),)*
-                }
-            }
             fn visit(&self, see: &mut dyn FnMut(&Packet)) {
                 match self {
                     Scheduler::Fifo(state) => state.visit(see),

@@ -159,10 +159,6 @@ impl Schedule for PriorityQueue {
         self.waiting.first().map(|w| &w.packet)
     }
 
-    fn has_room(&self, packet: &Packet) -> bool {
-        fits(self.limit, self.waiting.len(), self.bytes, packet.wire_bytes)
-    }
-
     fn visit(&self, see: &mut dyn FnMut(&Packet)) {
         self.waiting.iter().for_each(|w| see(&w.packet));
     }

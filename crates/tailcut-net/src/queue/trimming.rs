@@ -296,13 +296,6 @@ impl Schedule for Trimmed {
         self.headers.packets.front().or_else(|| self.data.packets.front())
     }
 
-    fn has_room(&self, packet: &Packet) -> bool {
-        match packet.flags.has(Flags::DATA) {
-            true => self.data.fits(packet.wire_bytes),
-            false => self.headers.fits(packet.wire_bytes),
-        }
-    }
-
     fn visit(&self, see: &mut dyn FnMut(&Packet)) {
         self.headers.packets.iter().chain(&self.data.packets).for_each(see);
     }

@@ -353,11 +353,8 @@ impl Sender {
         if !self.life.hears_acks() || ack > self.board.end() {
             return;
         }
-<<<<<<< HEAD
         self.scaled = true;
-=======
         self.life.forgive(owed::SILENCE);
->>>>>>> 49177918 (A silent SYN-ACK stays silent when the receiver's timer fires; NewReno held against ns-3 where interfaces drop)
         let overtaken = ack < self.una;
         // What an ACK that another has overtaken tells of single segments, above all of duplicates, no other tells.
         if overtaken && (spec.recovery != Recovery::SackPrr || blocks.is_empty()) {
