@@ -192,9 +192,12 @@ pub fn check_run(
     checked.busiest = expected::busiest(&scenario);
     checked.done("lab.fabric", format!("{}: {}", fabric.name(), fabric.about()));
     checked.done("horizon", "a second of it takes a second");
-    if scenario.host.jitter > Time::ZERO {
-        checked.fatal("host.jitter", "real hosts have their own: leave it out");
-    }
+    checked.only(
+        scenario.host.jitter == Time::ZERO,
+        "host.jitter",
+        "real hosts have their own",
+        "real hosts have their own: leave it out",
+    );
     checked.done("measure", "by the simulator's code, of what hosts and fabric tell");
     let labels = &plan.config.labels;
     let asked = [

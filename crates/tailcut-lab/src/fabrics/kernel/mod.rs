@@ -233,6 +233,7 @@ fn queue(checked: &mut Checked, scenario: &Scenario) {
     match &scenario.scheme.queue {
         QueueSpec::DropTail(spec) => {
             checked.done("queue.kind", "the kernel's, which drops what finds no room");
+            checked.done("queue.ties", "packets of one instant come as the kernel has them");
             match spec.limit {
                 Limit::AtMost(Amount::Bytes(_)) => checked.near(
                     "queue.limit",
