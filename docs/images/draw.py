@@ -7,7 +7,7 @@ from pathlib import Path
 from playwright.sync_api import sync_playwright
 
 # Under TCP it waits behind the busiest link; under RepFlow the copy that wins goes round it.
-FLOW = "100"
+FLOW = "113"
 
 
 def draw(report: Path, picture: Path) -> None:
