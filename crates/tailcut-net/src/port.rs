@@ -109,6 +109,20 @@ struct Cold {
     jitter: Option<Box<Jitter>>,
 }
 
+impl Cold {
+    /// Returns the limit of a queue in packets, if nothing else decides what is accepted and when it leaves.
+    #[inline]
+    fn limit_alone(&self) -> Option<u32> {
+        let alone = matches!(self.discipline, Discipline::Plain)
+            && self.faults.is_none()
+            && self.jitter.is_none();
+        match self.limit {
+            Limit::AtMost(Amount::Packets(limit)) if alone => Some(limit),
+            _ => None,
+        }
+    }
+}
+
 /// Even draws below a time.
 #[derive(Debug, Clone)]
 struct Jitter {
@@ -287,9 +301,12 @@ impl Port {
         if self.cold.faults.as_mut().is_some_and(|faults| faults.swallow()) {
             return Admission::Dead;
         }
+        if let Some(limit) = self.cold.limit_alone() {
+            return self.admit_by_length(now, packet.wire_bytes, limit);
+        }
         let (arrival, full) = self.arrival(now, packet);
         let Arrival { busy, waiting, .. } = arrival;
-        if busy && (full || self.finds_full_first(now, &arrival)) {
+        if busy && (full || self.finds_full_first(now, waiting, packet.wire_bytes)) {
             self.cold.discipline.turned_away(&arrival);
             return Admission::Full;
         }
@@ -307,6 +324,22 @@ impl Port {
         }
         if let Some(jitter) = &mut self.cold.jitter {
             self.busy_until = self.busy_until.max(now + jitter.stream.below(jitter.below));
+        }
+        Admission::Accepted
+    }
+
+    /// Decides as [`Port::admit`] does, where only the limit and the number of packets that wait matter.
+    fn admit_by_length(&mut self, now: u64, wire_bytes: u16, limit: u32) -> Admission {
+        if self.busy_until <= now {
+            return Admission::Accepted;
+        }
+        let waiting = self.waiting(now);
+        if waiting >= limit || self.finds_full_first(now, waiting, wire_bytes) {
+            return Admission::Full;
+        }
+        if waiting >= self.cold.max_queue {
+            self.cold.max_queue = waiting + 1;
+            self.pay_attention();
         }
         Admission::Accepted
     }

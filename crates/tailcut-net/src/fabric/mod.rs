@@ -177,7 +177,8 @@ impl Fabric {
         self.routes.host_port(host)
     }
 
-    /// Whether a port has nothing but its own queue to ask: packets are not scheduled at departure, do not share memory and have no stamps.
+    /// Whether a port has nothing but its own queue to ask: packets are not scheduled at departure, do not share memory and have
+    /// no stamps, and balancers need not see packets that have one port alone.
     #[inline]
     pub(crate) fn is_plain(&self) -> bool {
         self.plain
@@ -257,6 +258,21 @@ impl Fabric {
     /// order in which they were forwarded.
     #[inline(always)]
     pub fn forward(&mut self, now: Time, port: PortId, packet: &mut Packet) -> Place {
+        match self.plain {
+            true => self.forward_in::<true>(now, port, packet),
+            false => self.forward_in::<false>(now, port, packet),
+        }
+    }
+
+    /// Forwards a packet in a fabric that is known to be plain, or known not to be.
+    #[inline(always)]
+    pub(crate) fn forward_in<const PLAIN: bool>(
+        &mut self,
+        now: Time,
+        port: PortId,
+        packet: &mut Packet,
+    ) -> Place {
+        debug_assert_eq!(PLAIN, self.plain);
         if packet.flags.has(Flags::CORRUPTED) {
             self.ports[port.index()].note_lost();
             self.drop_stamp(port);
@@ -265,15 +281,15 @@ impl Fabric {
         let end = self.ports[port.index()].far_end();
         match end.switch(self.hosts) {
             None => {
-                self.drop_stamp(port);
-                if !self.plain {
+                if !PLAIN {
+                    self.drop_stamp(port);
                     self.note_brought(now, port, packet);
                 }
                 Place::Host(HostId(end.0))
             }
             Some(switch) => {
-                let egress = self.egress(now, switch, port, packet);
-                if self.stamped {
+                let egress = self.egress::<PLAIN>(now, switch, port, packet);
+                if !PLAIN && self.stamped {
                     self.pass_stamp(now, switch, port, egress, packet);
                 }
                 Place::Switch { switch, egress }
@@ -283,7 +299,7 @@ impl Fabric {
 
     /// The port by which a packet leaves a switch that it has reached by the link `ingress`.
     #[inline(always)]
-    fn egress(
+    fn egress<const PLAIN: bool>(
         &mut self,
         now: Time,
         switch: SwitchId,
@@ -292,7 +308,7 @@ impl Fabric {
     ) -> PortId {
         match self.routes.candidates(switch, packet.key.dst()) {
             [only] => {
-                if self.sees_all {
+                if !PLAIN && self.sees_all {
                     self.balancer.see(now, switch, packet);
                 }
                 *only
@@ -313,7 +329,7 @@ impl Fabric {
         let ingress = port.reversed();
         let near = self.ports[ingress.index()].far_end();
         let switch = near.switch(self.hosts).expect("the interfaces of hosts send nothing back");
-        let egress = self.egress(now, switch, ingress, header);
+        let egress = self.egress::<false>(now, switch, ingress, header);
         if self.stamped {
             // Its way begins here.
             self.pass(now, switch, ingress, egress, header, Stamp::default());

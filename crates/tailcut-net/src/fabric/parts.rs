@@ -139,7 +139,8 @@ impl Fabric {
             plain: scheduled.is_empty()
                 && pools.is_none()
                 && stamps.is_none()
-                && !parts.ties_as_scheduled,
+                && !parts.ties_as_scheduled
+                && !balancer.sees_all(),
             brought: parts.ties_as_scheduled.then(Brought::default),
             stamped: stamps.is_some(),
             keeps_paths: balance.keeps_paths(),

@@ -4,7 +4,7 @@ use tailcut_engine::Time;
 
 use super::Port;
 use crate::amount::{Amount, Limit};
-use crate::queue::{Arrival, Order};
+use crate::queue::Order;
 
 impl Port {
     /// It, with this order of what happens at one instant.
@@ -23,28 +23,28 @@ impl Port {
     /// Whether a packet for which there is room finds none after all: it would be full but for a packet that begins to be
     /// transmitted at this very instant, and the arrival goes first.
     #[inline]
-    pub(super) fn finds_full_first(&mut self, now: u64, arrival: &Arrival) -> bool {
+    pub(super) fn finds_full_first(&mut self, now: u64, waiting: u32, bytes: u16) -> bool {
         match self.cold.limit {
             Limit::Unlimited => false,
-            Limit::AtMost(Amount::Packets(limit)) if arrival.waiting + 1 < limit => false,
-            Limit::AtMost(_) => self.goes_before_departure(now, arrival),
+            Limit::AtMost(Amount::Packets(limit)) if waiting + 1 < limit => false,
+            Limit::AtMost(_) => self.goes_before_departure(now, waiting, bytes),
         }
     }
 
     #[inline(never)]
-    fn goes_before_departure(&mut self, now: u64, arrival: &Arrival) -> bool {
+    fn goes_before_departure(&mut self, now: u64, waiting: u32, wire_bytes: u16) -> bool {
         if matches!(self.cold.order, Order::Departure) {
             return false;
         }
-        let begun = self.held - arrival.waiting;
+        let begun = self.held - waiting;
         let Some(first) = begun.checked_sub(1).map(|at| *self.entry(at)) else { return false };
         let bytes = first.packet.wire_bytes;
         if first.arrival != now + self.propagation + self.transmission(bytes) {
             return false;
         }
         if let Limit::AtMost(Amount::Bytes(limit)) = self.cold.limit {
-            let waiting = arrival.waiting_bytes + u64::from(bytes) + u64::from(arrival.wire_bytes);
-            if waiting <= limit {
+            let others = self.waiting_bytes(waiting);
+            if others + u64::from(bytes) + u64::from(wire_bytes) <= limit {
                 return false;
             }
         }

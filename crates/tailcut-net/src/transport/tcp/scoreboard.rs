@@ -106,6 +106,7 @@ impl Scoreboard {
     #[inline]
     pub fn on_cumulative(&mut self, ack: u32, now: Time) -> Progress {
         let mut progress = Progress::default();
+        let resent_before = self.resent;
         if self.base < ack {
             let first = self.entries.front().copied().unwrap_or(EVER_RESENT);
             if first & EVER_RESENT == 0 {
@@ -123,13 +124,12 @@ impl Scoreboard {
                 progress.delivered += 1;
             }
             self.lost -= (entry & LOST != 0) as u32;
-            let resent = (entry & RESENT != 0) as u32;
-            self.resent -= resent;
-            progress.resent += resent;
+            self.resent -= (entry & RESENT != 0) as u32;
             self.base += 1;
         }
         self.lost_below = self.lost_below.max(self.base);
         self.resend_from = self.resend_from.max(self.base);
+        progress.resent = resent_before - self.resent;
         progress
     }
 
@@ -285,6 +285,7 @@ impl Scoreboard {
 
     /// Marks as lost again every retransmission that something sent later has
     /// overtaken: RFC 6675 alone would wait for the timeout (compare RFC 8985). Returns how many those are.
+    #[inline]
     pub fn mark_overtaken(&mut self) -> u32 {
         self.mark_sent_before(self.newest_sacked)
     }
@@ -296,10 +297,16 @@ impl Scoreboard {
     }
 
     /// Marks as lost again every retransmission below the highest sacked segment that left before `newest`.
+    #[inline]
     fn mark_sent_before(&mut self, newest: u64) -> u32 {
         if self.resent == 0 || newest <= self.oldest_resent {
             return 0;
         }
+        self.mark_resent_before(newest)
+    }
+
+    #[cold]
+    fn mark_resent_before(&mut self, newest: u64) -> u32 {
         let before = self.resent;
         let mut oldest = u64::MAX;
         for seq in self.base..self.resent_end.min(self.end()) {

@@ -13,6 +13,7 @@ mod sack;
 mod senses;
 mod state;
 mod subflow;
+mod timers;
 mod wire;
 
 use tailcut_engine::Time;
@@ -27,7 +28,6 @@ use super::scoreboard::{Progress, Scoreboard};
 use super::{Recovery, TcpSpec};
 use crate::packet::SackBlocks;
 use crate::transport::life::{owed, segments_of, Life, Phase, SynAck, Transmit};
-use crate::transport::Timer;
 use reordering::Reordering;
 use senses::{News, Senses};
 
@@ -184,21 +184,6 @@ impl Sender {
     pub fn counters(&self) -> SenderCounters {
         self.counters
     }
-    /// When [`Sender::on_timer`] wants to be called.
-    #[inline]
-    pub fn deadline(&self) -> Time {
-        self.life.deadline.min(self.wake)
-    }
-    /// What an established connection waits for until then.
-    pub fn timer(&self) -> Timer {
-        if self.life.deadline <= self.wake {
-            Timer::Retransmission
-        } else if self.paced_until() <= self.wake {
-            Timer::Pacing
-        } else {
-            self.method_waits_for()
-        }
-    }
     /// True once nothing more can happen on this half.
     #[inline]
     pub fn finished(&self) -> bool {
@@ -215,87 +200,6 @@ impl Sender {
     #[inline]
     fn offset(&self, spec: &TcpSpec, seq: u32) -> u64 {
         (u64::from(seq) * spec.mss.0).min(self.size)
-    }
-
-    /// The timer has reached [`Sender::deadline`]. True where that is the one that opens connections and repeats what is
-    /// not answered.
-    pub fn on_timer(&mut self, spec: &TcpSpec, now: Time) -> bool {
-        if self.wake <= now {
-            self.on_wake(spec, now);
-        }
-        let expired = self.life.deadline <= now;
-        if expired {
-            self.on_expiry(spec, now);
-        }
-        expired
-    }
-
-    #[cold]
-    fn on_wake(&mut self, spec: &TcpSpec, now: Time) {
-        if self.method_wakes() <= now {
-            self.wake_method(spec, now);
-        }
-        self.pause_pacing();
-        self.set_wake();
-    }
-
-    fn set_wake(&mut self) {
-        self.wake = self.paced_until().min(self.method_wakes());
-    }
-
-    fn on_expiry(&mut self, spec: &TcpSpec, now: Time) {
-        self.life.forgive(owed::SILENCE);
-        match self.life.phase() {
-            Phase::Closed => self.life.open(),
-            Phase::SynSent => {
-                self.counters.timeouts += 1;
-                if self.life.syn_tries > spec.syn_retries {
-                    return self.life.give_up();
-                }
-                self.rtt.back_off(spec);
-                self.life.owe(owed::SYN);
-            }
-            Phase::Established => self.on_timeout(spec, now),
-            Phase::Done | Phase::Aborted => return self.life.deadline = Time::NEVER,
-        }
-        self.life.deadline = now + self.rtt.rto();
-    }
-
-    /// RFC 5681 section 3.1 and RFC 6298 section 5.
-    fn on_timeout(&mut self, spec: &TcpSpec, now: Time) {
-        self.counters.timeouts += 1;
-        if self.reordering.is_some() {
-            self.begin_timeout(spec);
-        }
-        // Held constant while the timer resends one segment again and again (equation 4).
-        if spec.imitate.timeout_halves_anew || self.timed_out != Some(self.una) {
-            self.timed_out = Some(self.una);
-            let flight = match spec.recovery {
-                Recovery::SackPrr if spec.reduces_window() => self.window.cwnd,
-                Recovery::Newreno if !spec.guesses() => self.flight(spec),
-                Recovery::Newreno | Recovery::SackPrr => self.pipe(spec),
-            };
-            let interrupts = spec.reduces_window() && self.state == CongestionState::Recovery;
-            if !interrupts {
-                let usable = self.usable(spec);
-                self.window.ssthresh = self.congestion.on_timeout(&usable, flight, spec.mss.0);
-            }
-        }
-        self.rtt.back_off(spec);
-        self.window.cwnd = spec.mss.0;
-        self.state = CongestionState::Loss;
-        self.recover = self.board.end();
-        self.reduced();
-        self.duplicates = 0;
-        self.life.forgive(owed::RESEND | owed::NEXT | owed::PROBE);
-        match spec.recovery {
-            Recovery::Newreno if spec.guesses() => self.board.lose_all_and_guesses(),
-            Recovery::Newreno => self.next = self.una,
-            Recovery::SackPrr => self.lose_by_timeout(spec, now),
-        }
-        if self.senses.is_some() {
-            self.tell_timeout(spec, now);
-        }
     }
 
     /// The SYN-ACK has arrived.
@@ -479,13 +383,6 @@ impl Sender {
         if spec.reduces_window() && !before.holds_back(acked.flight, spec.mss.0) {
             self.window.cwnd = self.window.cwnd.min(before.cwnd);
         }
-    }
-
-    /// Restarts the retransmission timer (RFC 6298 5.2, 5.3).
-    #[inline]
-    fn rearm(&mut self, now: Time) {
-        self.life.deadline =
-            if self.una == self.board.end() { Time::NEVER } else { now + self.rtt.rto() };
     }
 
     /// Bytes sent and not cumulatively acknowledged; after a timeout without SACK, only those sent since.

@@ -52,7 +52,7 @@ impl Sender {
             Verdict { lost, recovers: duplicate && enough, holds: false }
         };
         let news = self.delivered_bytes(spec, delivered, last_arrived);
-        let whole = (news / spec.mss.0) as u32;
+        let whole = || (news / spec.mss.0) as u32;
         if advanced || self.state == CongestionState::Open {
             self.limited_from = self.board.end();
         }
@@ -105,7 +105,7 @@ impl Sender {
                 self.state = CongestionState::Open;
                 if self.una > self.recover {
                     let segments = self.una - self.recover;
-                    self.grow_once_or_twice(spec, now, acked, counts, segments, rtt);
+                    self.grow_once_or_twice(spec, now, acked, counts, || segments, rtt);
                 }
             }
             _ if verdict.recovers => {
@@ -172,6 +172,7 @@ impl Sender {
 
     /// What ns-3 sends on a partial ACK, whatever the window says. It looks for a retransmission that ends a full segment
     /// beyond the ACK: a shorter last segment is sent again though it may be under way.
+    #[cold]
     fn send_on_partial_ack(&mut self, spec: &TcpSpec) {
         let under_way = self.board.first_is_resent();
         let short = self.payload(spec, self.una) < spec.mss.0;
@@ -182,17 +183,18 @@ impl Sender {
     }
 
     /// Grows the window; with the ACK of several `segments` that ends slow start in congestion avoidance as well, as ns-3 does.
+    #[inline]
     fn grow_once_or_twice(
         &mut self,
         spec: &TcpSpec,
         now: Time,
         acked: u64,
         delivered: Option<u64>,
-        segments: u32,
+        segments: impl FnOnce() -> u32,
         rtt: Option<Time>,
     ) {
         if spec.imitate.slow_start_grows_twice && delivered.is_none() {
-            self.grow_by_segments(spec, now, acked, segments, rtt);
+            self.grow_by_segments(spec, now, acked, segments(), rtt);
         } else {
             self.grow(spec, now, acked, delivered, rtt);
         }
@@ -242,12 +244,10 @@ impl Sender {
     /// Bytes that the last segment lacks of a full one, once it was sent.
     #[inline]
     fn sent_short(&self, spec: &TcpSpec) -> u64 {
-        let short = u64::from(self.segments) * spec.mss.0 - self.size;
-        if self.board.end() == self.segments {
-            short
-        } else {
-            0
+        if self.board.end() != self.segments {
+            return 0;
         }
+        u64::from(self.segments) * spec.mss.0 - self.size
     }
 
     /// Whether the last segment was sent and has arrived.
