@@ -133,6 +133,12 @@ impl Scoreboard {
         progress
     }
 
+    /// Returns true where nothing is reported beyond a gap, thought lost or sent again, and the previous ACK had no blocks.
+    #[inline]
+    pub fn is_undisturbed(&self) -> bool {
+        self.sacked | self.lost | self.resent == 0 && self.previous.is_empty()
+    }
+
     /// Takes selective acknowledgements; returns how many segments are newly known to have arrived.
     pub fn on_blocks(&mut self, blocks: &SackBlocks) -> u32 {
         let mut delivered = 0;

@@ -7,11 +7,43 @@ use super::{CongestionState, Sender};
 use crate::packet::SackBlocks;
 use crate::transport::life::owed;
 use crate::transport::tcp::prr::Prr;
+use crate::transport::tcp::scoreboard::Progress;
 use crate::transport::tcp::{Close, ReductionBase, TcpSpec};
 
 impl Sender {
     /// Section 5 of RFC 6675.
+    #[inline]
     pub(super) fn on_ack_sack(&mut self, spec: &TcpSpec, now: Time, ack: u32, blocks: &SackBlocks) {
+        let in_order = ack > self.una && blocks.is_empty() && self.board.is_undisturbed();
+        if in_order && self.state == CongestionState::Open && self.reordering.is_none() {
+            self.on_ack_in_order(spec, now, ack);
+        } else {
+            self.on_ack_closely(spec, now, ack, blocks);
+        }
+    }
+
+    /// Takes an ACK that advances and reports no gap while nothing is missing: [`Sender::on_ack_closely`] with all else left out.
+    fn on_ack_in_order(&mut self, spec: &TcpSpec, now: Time, ack: u32) {
+        let from = self.una;
+        let acked = self.offset(spec, ack) - self.offset(spec, from);
+        let Progress { delivered, rtt, .. } = self.advance(spec, now, ack);
+        self.duplicates = 0;
+        self.limited_from = self.board.end();
+        let counts = spec.grows_by_delivery().then(|| u64::from(delivered) * spec.mss.0);
+        if spec.imitate.slow_start_grows_twice && counts.is_none() {
+            // Nothing beyond the ACK has arrived before.
+            let news = self.delivered_bytes(spec, delivered, false);
+            let segments = (news / spec.mss.0) as u32;
+            self.grow_by_segments(spec, now, acked, segments, rtt);
+        } else {
+            self.grow(spec, now, acked, counts, rtt);
+        }
+        self.rearmed = false;
+        self.rearm(now);
+    }
+
+    /// Takes any other ACK.
+    fn on_ack_closely(&mut self, spec: &TcpSpec, now: Time, ack: u32, blocks: &SackBlocks) {
         let cleaned;
         let blocks = if self.reordering.is_some() {
             cleaned = self.learn(now, ack, blocks);
@@ -183,7 +215,7 @@ impl Sender {
     }
 
     /// Grows the window; with the ACK of several `segments` that ends slow start in congestion avoidance as well, as ns-3 does.
-    #[inline]
+    #[inline(always)]
     fn grow_once_or_twice(
         &mut self,
         spec: &TcpSpec,
