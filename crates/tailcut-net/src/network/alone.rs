@@ -12,6 +12,7 @@ use crate::faults::What;
 use crate::measure::ideal::{LonePath, Stage, Way};
 use crate::packet::{FlowKey, SERVICE_PORT};
 use crate::port::Clocking;
+use crate::queue::QueueSpec;
 use crate::replicate::machine::Carriage;
 use crate::scenario::Scenario;
 use crate::topology::{HostId, PortId, SwitchId};
@@ -36,6 +37,8 @@ pub(super) struct Alone {
     best: Option<Stage>,
     keeps_paths: bool,
     lossy: bool,
+    /// Queues serve the connections of a flow in turn.
+    by_connection: bool,
     /// All shortest paths between the switches of two hosts, there and back, without the hosts' links.
     inner: BTreeMap<(SwitchId, SwitchId), [Vec<Stage>; 2]>,
     lone: BTreeMap<(ProfileId, Way), LonePath>,
@@ -71,6 +74,7 @@ impl Alone {
             }),
             keeps_paths: scenario.scheme.balance.keeps_paths(),
             lossy: early || shares || scenario.graph.is_lossy() || !scenario.faults.is_quiet(),
+            by_connection: matches!(scenario.scheme.queue, QueueSpec::Drr(_)),
             inner: BTreeMap::new(),
             lone: BTreeMap::new(),
         })
@@ -87,7 +91,9 @@ impl Alone {
     ) -> (Time, Time) {
         let profile = &profiles[carriers.profile.index()];
         let mut best = (Time::NEVER, Time::NEVER);
+        let overtaking = self.by_connection && !self.is_one_connection(profile, carriers);
         for (way, later) in self.ways(on, profile, flow, carriers) {
+            let way = Way { overtaking, ..way };
             let lone = self.lone.entry((carriers.profile, way));
             let lone =
                 lone.or_insert_with_key(|(_, way)| LonePath::new(way.clone(), profile.shape()));
@@ -95,6 +101,12 @@ impl Alone {
             best = (best.0.min(received + later), best.1.min(acknowledged + later));
         }
         best
+    }
+
+    /// Whether all packets of a flow that no copy helps have the same addresses and ports.
+    fn is_one_connection(&self, profile: &Profile, carriers: &Carriers) -> bool {
+        let spread = matches!(profile.kind, Kind::Spread(_)) || profile.scatters();
+        self.keeps_paths && !spread && carriers.carriage.piece.is_none()
     }
 
     /// The ways that may carry all of a flow, and when each begins.
@@ -138,7 +150,7 @@ impl Alone {
             };
             (0..paths[0].len()).map(abreast).collect()
         };
-        Way { forward: stages(false), backward: stages(true), lossy: self.lossy }
+        Way { forward: stages(false), backward: stages(true), lossy: self.lossy, overtaking: false }
     }
 
     /// By any of the shortest paths, a different one for each packet.
@@ -160,7 +172,7 @@ impl Alone {
             [&[up], inner, &[down]].concat()
         };
         let (forward, backward) = (around(src, dst, there), around(dst, src, back));
-        Way { forward, backward, lossy: self.lossy }
+        Way { forward, backward, lossy: self.lossy, overtaking: false }
     }
 
     /// By whatever links there are, at least as many as the shortest path has.

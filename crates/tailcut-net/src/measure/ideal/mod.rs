@@ -7,8 +7,8 @@
 //! decides when segment i may leave. After a while the pattern repeats; from there on it is continued arithmetically.
 //!
 //! It is a lower bound of what the flow takes in whatever company: packets and acknowledgements of others, losses and
-//! marks only delay it. Where packets of the flow itself may pass each other or vanish, because it has several paths or because the
-//! network loses packets that find room, the bound does not let them wait for each other. Otherwise a flow that is alone
+//! marks only delay it. Where packets of the flow itself may pass each other or vanish, because it has several paths, because the
+//! network loses packets that find room, or because queues serve its connections in turn, the bound does not let them wait for each other. Otherwise a flow that is alone
 //! takes exactly this time, if every segment is acknowledged at once. Where a probe of the tail may leave although nothing is lost,
 //! because full segments take more than twice as long as the handshake, the bound has room for it from the start.
 
@@ -40,6 +40,8 @@ pub struct Way {
     pub backward: Vec<Stage>,
     /// The network may lose a packet where it has room for the next one.
     pub lossy: bool,
+    /// Queues may send a packet before earlier ones of the same flow, on one link too.
+    pub overtaking: bool,
 }
 
 /// Times of the first segments of an endless flow on one way.
@@ -85,7 +87,7 @@ impl LonePath {
         };
         let mut sent = vec![0; way.forward.len()];
         let mut at = established;
-        let in_order = if way.lossy { 1 } else { in_order(&way.forward) };
+        let in_order = if way.lossy || way.overtaking { 1 } else { in_order(&way.forward) };
         for (stage, departure) in way.forward.iter().zip(&mut sent).take(in_order) {
             *departure = at + stage.clocking.transmission(before);
             at = *departure + stage.propagation;
@@ -124,7 +126,7 @@ impl LonePath {
     fn short_arrival(&mut self, index: usize, payload: u64) -> u64 {
         let size = payload as u16 + self.shape.header;
         let mut at = self.release(index, payload).0;
-        let in_order = in_order(&self.way.forward);
+        let in_order = if self.way.overtaking { 0 } else { in_order(&self.way.forward) };
         for (l, stage) in self.way.forward.iter().enumerate() {
             let behind = if l < in_order { self.row(index)[l] } else { 0 };
             at = at.max(behind) + stage.clocking.transmission(size) + stage.propagation;
@@ -134,9 +136,9 @@ impl LonePath {
 
     /// When the ACK of the last segment, number `index`, is back.
     fn acknowledged(&self, index: usize, received: u64) -> u64 {
-        let Way { forward, backward, lossy } = &self.way;
+        let Way { forward, backward, lossy, overtaking } = &self.way;
         let one_path = in_order(forward) == forward.len() && in_order(backward) == backward.len();
-        let follows = one_path && !lossy && self.shape.acks_each;
+        let follows = one_path && !lossy && !overtaking && self.shape.acks_each;
         // The one before may still be on a slow link, if the last segment is short.
         let before = index.checked_sub(1).filter(|_| follows).map_or(0, |at| self.arrived[at]);
         let (mut at, mut ahead) = (received, before);
