@@ -37,7 +37,10 @@ export interface ReplicationOptions {
   copyDelay?: CopyDelay | undefined;
   /** Milliseconds that `copyDelay: 'p95'` is until enough flows to the destination were seen (default 10). */
   coldDelay?: number | undefined;
-  /** Milliseconds after which the client abandons a connection that is still pending (default 1,000). */
+  /**
+   * Milliseconds after which the client abandons a connection that is still pending (default 1,000). A bare FIN of a peer that may
+   * have both connections, of which the second is silent, is told as 'end' up to twenty times as late.
+   */
   pairTimeout?: number | undefined;
   /**
    * How the losing connection is closed: by RST, or in order ('fin'), of which no server dies. Default: 'fin' where RepSYN races to
