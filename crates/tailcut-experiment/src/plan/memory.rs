@@ -16,7 +16,7 @@ const PER_LINK: u64 = 1_200;
 /// A flow: its entry, its record, its rows of the columns.
 const PER_FLOW: u64 = 500;
 /// Both ends of a connection that is open.
-const PER_CONNECTION: u64 = 700;
+const PER_CONNECTION: u64 = 1_400;
 /// A segment of its window: in the sender's scoreboard, and in a queue or on a wire.
 const PER_SEGMENT: u64 = 32;
 /// A port at an instant of `measure.fabric`: what is sampled, and its row of the table.

@@ -4,14 +4,20 @@ use std::collections::BTreeMap;
 
 use tailcut_engine::{Bytes, Rate, Time};
 use tailcut_net::amount::{Amount, Limit};
+use tailcut_net::balance::flowlet::Flowlet;
+use tailcut_net::balance::BalanceSpec;
 use tailcut_net::faults::{FaultsSpec, Incident};
 use tailcut_net::measure::attribution::{Attribution, Part};
 use tailcut_net::measure::records::Outcome;
+use tailcut_net::queue::trimming::Trimming;
+use tailcut_net::queue::QueueSpec;
 use tailcut_net::replicate::repflow::RepFlow;
 use tailcut_net::replicate::ReplicateSpec;
 use tailcut_net::scenario::Scenario;
 use tailcut_net::topology::star::Star;
 use tailcut_net::traffic::Flow;
+use tailcut_net::transport::ndp::NdpSpec;
+use tailcut_net::transport::TransportSpec;
 
 use crate::run::support::{flow, row, run, run_observed, scenario, tcp};
 
@@ -212,4 +218,37 @@ fn waiting_is_as_long_as_the_queue_that_the_series_shows() {
         met > 20.0 && (waited - met).abs() < 2.0,
         "{waited} full packets, of {met} that it met"
     );
+}
+
+/// A case that chance drew: headers overtake data, and one without room goes back to its sender.
+#[test]
+fn parts_of_ndp_flows_add_up_where_headers_have_little_room() {
+    let flows = [
+        (2, 0, 30_440, 481_365),
+        (0, 1, 10_000, 487_999),
+        (1, 0, 27_732, 707_374),
+        (2, 3, 219_648, 753_282),
+        (3, 0, 21_210, 776_924),
+        (4, 0, 12, 889_041),
+    ];
+    let flows = (0..)
+        .zip(flows)
+        .map(|(id, (src, dst, bytes, start))| flow(id, src, dst, bytes, Time::from_ns(start)));
+    let graph = Star { hosts: 5, ..Star::default() }.build().expect("it is valid");
+    let mut scenario = scenario(graph, flows.collect());
+    let at_most = |bytes| Limit::AtMost(Amount::Bytes(bytes));
+    scenario.host.nic_queue = at_most(39_958);
+    let rto = Some(Time::from_us(5_630));
+    scenario.scheme.transport =
+        TransportSpec::Ndp(NdpSpec { initial_window: 26, rto, ..NdpSpec::default() });
+    scenario.scheme.queue = QueueSpec::Trimming(Trimming {
+        limit: at_most(18_537),
+        header_limit: Some(at_most(168)),
+        hosts: true,
+        ..Trimming::default()
+    });
+    let gap = Time::from_us(71);
+    scenario.scheme.balance = BalanceSpec::Flowlet(Flowlet { gap, ..Flowlet::default() });
+    let (outcome, attribution) = run_observed(&scenario, Attribution::new(&scenario.graph));
+    check(&outcome, &attribution);
 }

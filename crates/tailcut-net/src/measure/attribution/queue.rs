@@ -62,13 +62,15 @@ pub(super) struct Queue {
     busy_until: u64,
     taken: u64,
     idle: u64,
+    /// The flow and the connection of the packet that the transmitter took last.
+    last: Option<(u32, u32)>,
 }
 
 impl Queue {
     /// Nothing has ever waited; the transmitter is at work until then.
     pub fn new(busy_until: u64) -> Queue {
         let (waiting, shares) = (VecDeque::new(), BTreeMap::new());
-        Queue { waiting, shares, busy_until, taken: 0, idle: 0 }
+        Queue { waiting, shares, busy_until, taken: 0, idle: 0, last: None }
     }
 
     fn shares_of(&mut self, (flow, connection): (u32, u32), mut change: impl FnMut(&mut Share)) {
@@ -83,6 +85,7 @@ impl Queue {
     pub fn take(&mut self, packets: &Packets, taken: u32) {
         self.idle += packets.begins(taken).saturating_sub(self.busy_until);
         self.busy_until = packets[taken].departs;
+        self.last = Some(packets[taken].whose());
         self.count(packets, taken, packets.takes(taken));
     }
 
@@ -113,6 +116,7 @@ impl Queue {
         let ahead = self.busy_until.saturating_sub(now);
         let (flow, connection) = packets[packet].whose();
         let last = last.map(|last| packets[last].whose());
+        self.last = last;
         let ours = |connection| {
             last.filter(|last| last.0 == flow)
                 .filter(|last| connection == ALL || last.1 == connection)
@@ -127,23 +131,27 @@ impl Queue {
         self.waiting.push_back(Waiting { packet, since: now, all, flow, connection, idle });
     }
 
-    /// A packet waits no more.
+    /// Takes a packet out. One that leaves by another way, as a header without room does, has not waited for all that the transmitter
+    /// is at.
     pub fn leave(&mut self, now: u64, packets: &Packets, packet: u32) -> Left {
         let place = self.waiting.iter().position(|waiting| waiting.packet == packet);
         let waiting = place.and_then(|place| self.waiting.remove(place)).expect("it waited there");
         let (flow, connection) = packets[packet].whose();
+        let rest = self.busy_until.saturating_sub(now);
+        let ours = self.last.filter(|last| rest > 0 && last.0 == flow);
         let marks = [(connection, waiting.connection), (ALL, waiting.flow)];
         let [same, flow] = marks.map(|(connection, mark)| {
             let of = (flow, connection);
             let share = self.shares.get_mut(&of).expect("it is counted");
-            let taken = mark.since(share.taken);
+            let counts = ours.is_some_and(|last| connection == ALL || last.1 == connection);
+            let taken = mark.since(share.taken).wrapping_sub(if counts { rest } else { 0 });
             share.waiting -= 1;
             if share.waiting == 0 {
                 self.shares.remove(&of);
             }
             taken
         });
-        let all = waiting.all.since(self.taken);
+        let all = waiting.all.since(self.taken).wrapping_sub(rest);
         let waited = Waited { same, own: flow.wrapping_sub(same), others: all.wrapping_sub(flow) };
         let idle = self.idle(now).wrapping_sub(waiting.idle);
         Left { since: waiting.since, waited, idle }
