@@ -150,7 +150,7 @@ impl Ranks {
     }
 }
 
-/// What most events are like. Tunes speed, never order.
+/// The times that most events are apart by. Tunes speed, never order.
 #[derive(Debug, Clone, Copy)]
 pub struct Typical {
     /// How far ahead most events are scheduled, at the most.

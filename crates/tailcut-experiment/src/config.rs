@@ -116,7 +116,7 @@ impl Config {
             .collect()
     }
 
-    /// What an interface holds back waits for nobody, and no part counts that.
+    /// A packet that an interface holds back waits for nobody, and no part counts that.
     fn check_attribution(&self) -> Result<(), SpecError> {
         if !self.labels.attribution || self.host.jitter == Time::ZERO {
             return Ok(());

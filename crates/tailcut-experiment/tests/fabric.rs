@@ -1,4 +1,4 @@
-//! What runs hold of links, queues, switches and traffic where one of them changes or differs from the others.
+//! The state of links, queues, switches and traffic in runs where one of them changes or differs from the others.
 
 use std::ops::ControlFlow;
 

@@ -1,4 +1,4 @@
-//! What runs hold of senders: what they count, what they take back, and how long their flows take alone.
+//! The state of senders in runs: their counts, the reductions they take back, and the ideal times of their flows.
 
 use std::ops::ControlFlow;
 

@@ -95,7 +95,7 @@ fn nearly_every_flow_without_sack_equals_ns3s_where_interfaces_drop() {
     assert_eq!(cases.map(|case| equal_flows(case, both_off())), [601, 582]);
 }
 
-/// What each departure is worth (docs/validation/ns3.md): flows that stay equal without it, of 617.
+/// The worth of each departure (docs/validation/ns3.md): flows that stay equal without it, of 617.
 #[test]
 #[ignore = "half a minute; the page has its numbers from here"]
 fn flows_that_stay_equal_without_one_departure() {

@@ -412,7 +412,7 @@ const EXPERIMENTS: &[Named] = include!(concat!(env!("OUT_DIR"), "/experiments.rs
 /// Claims by paper: the files `claims.toml` as they were when this was built.
 const CLAIMS: &[Named] = include!(concat!(env!("OUT_DIR"), "/claims.rs"));
 
-/// What came out of the claims, as JSON.
+/// The scorecard of the claims, as JSON.
 const SCORECARD: &str = include!(concat!(env!("OUT_DIR"), "/scorecard.rs"));
 
 /// Returns the claims of each paper: its name and the text of its `claims.toml`.

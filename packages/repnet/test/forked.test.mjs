@@ -39,7 +39,7 @@ async function learn(t, port, options) {
   }, 'the server is known');
 }
 
-/** What becomes of the ports of a server that has stopped: in `message`, the process that it has forked. */
+/** The ports of a server that has stopped, as `message`, the process that it has forked, finds them. */
 const AFTER = {
   'listens on both ports': async (ask, port) => {
     await ask('close');

@@ -1,5 +1,5 @@
 /**
- * What is sent while only one of the two connections is there, or takes anything: on the second alone is nothing that the first is not
+ * Bytes sent while only one of the two connections is there, or takes anything: on the second alone is nothing that the first is not
  * sent when it comes. On connections made of memory.
  */
 import assert from 'node:assert/strict';

@@ -72,7 +72,7 @@ class Population:
 
 @dataclass(frozen=True, slots=True)
 class Measure:
-    """What a claim's number is of each cell of runs.
+    """A claim's number of one cell of runs.
 
     Attributes:
         metric: a key of ``METRICS``.
@@ -127,7 +127,7 @@ class Reading:
 
 @dataclass(frozen=True, slots=True)
 class Authors:
-    """Which of the authors' own numbers answer a claim, a file for each point.
+    """The authors' own numbers that answer a claim, a file for each point.
 
     Attributes:
         scheme: files of the scheme's numbers.

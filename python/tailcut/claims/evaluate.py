@@ -17,7 +17,7 @@ from tailcut.plan import Plan, PlannedRun, Value, canonical
 from tailcut.results import Result
 
 WITHOUT_RUNS = ("model", AUTHORS)
-"""Those who answer without runs."""
+"""Backends that answer without runs."""
 BY_MODEL = ("mean", "p99")
 """The statistics that the queueing analysis gives."""
 
@@ -208,7 +208,7 @@ def _as_ratio(change: Number) -> Number:
 
 
 def row(claim: Claim, plan: Plan, answers: Answers, reading: str, backend: str, *, small: bool = False) -> Row:
-    """What comes out of a claim from the runs that are there.
+    """Returns a claim's row from the runs that are there.
 
     Raises:
         ClaimsError: TC-K003: the plan has not what the claim is of.

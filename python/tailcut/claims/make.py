@@ -18,7 +18,7 @@ from tailcut.plan import Plan, PlannedRun, unique_runs
 from tailcut.results import Result, State, Store, machine
 
 NAME = "claims"
-"""Whose results the directory holds: runs of all claims lie together, so that none is made twice."""
+"""The name of the one experiment of the directory: runs of all claims lie together, so that none is made twice."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,7 @@ def batches(
     small: bool = False,
     seeds: int | None = None,
 ) -> list[Batch]:
-    """What has to be run for claims, an experiment after the other.
+    """Returns what has to be run for claims, an experiment after the other.
 
     Args:
         papers: whose readings the claims name.

@@ -41,7 +41,7 @@ class Made:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """What one seed says of a metric.
+    """One seed's share in a metric.
 
     Attributes:
         values: one for each flow, job or sample; pooled over seeds they have statistics.
@@ -59,7 +59,7 @@ Runs = Mapping[int, Made]
 
 
 def parts(runs: Runs, measure: Measure, plan_measure: Mapping[str, Any]) -> dict[int, Part]:
-    """What each seed says of a metric.
+    """Returns each seed's share in a metric.
 
     Args:
         runs: the runs of one scheme at one point, by seed.
@@ -211,7 +211,7 @@ COMPUTE: Mapping[str, Callable[[Made, Measure, Mapping[str, Any]], Part]] = Mapp
         "drops": _drops,
     }
 )
-"""What computes each metric of the vocabulary from the tables of one run."""
+"""The function that computes each metric of the vocabulary from the tables of one run."""
 
 
 def of_authors(file: Path) -> Part:

@@ -85,12 +85,12 @@ def _asset(name: str) -> str:
 
 
 def command(claim: Claim, row: Row) -> str:
-    """What makes a row again."""
+    """Returns the command that makes a row again."""
     options = [] if row.backend == "sim" else ["--on", row.backend]
     options += [] if row.reading == STATED else ["--reading", row.reading]
     return shlex.join(["tailcut", "claims", "run", claim.id, *options])
 
 
 def settings(reading: Reading) -> str:
-    """What a reading sets, as the command line takes it."""
+    """Returns a reading's settings as the command line takes them."""
     return " ".join(f"--set {shlex.quote(f'{key}={value}')}" for key, value in flatten(reading.overrides).items())

@@ -1,4 +1,4 @@
-"""What came out of each claim, by reading and backend: one file, which pages and documentation are made from."""
+"""The scorecard: rows by claim, reading and backend in one file, from which pages and documentation are made."""
 
 import json
 from collections import Counter
@@ -36,7 +36,7 @@ class Point:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """What came out of a claim under one reading with one backend.
+    """The outcome of a claim under one reading with one backend.
 
     Attributes:
         claim: its identifier.
@@ -62,7 +62,7 @@ class Row:
 
     @property
     def key(self) -> Key:
-        """What tells it from the others."""
+        """The claim, the reading and the backend."""
         return self.claim, self.reading, self.backend
 
     @property
@@ -108,7 +108,7 @@ class Scorecard:
         return next((row for row in ours if row.reading == claim.readings[0]), None)
 
     def verdict(self, claim: Claim) -> Verdict:
-        """What a claim comes to, as stated."""
+        """Returns the verdict on a claim, as stated."""
         if claim.experiment is None:
             return Verdict.CONTRADICTION if claim.contradicts else Verdict.CANNOT
         row = self.main(claim)

@@ -26,7 +26,7 @@ BEYOND = 10
 
 
 class Verdict(Enum):
-    """What a claim comes to."""
+    """The outcome of a claim."""
 
     REPRODUCED = "reproduced"
     DIRECTION = "direction"
@@ -39,7 +39,7 @@ class Verdict(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """What the paper says a number is.
+    """The paper's number.
 
     Attributes:
         low: its lower end; None without one.

@@ -51,7 +51,7 @@ def number(claim: Claim, found: Number | None) -> str:
 
 
 def target(claim: Claim) -> str:
-    """What the paper says, of all points."""
+    """Returns the paper's numbers of all points."""
     texts = [_target(claim, one) for one in claim.target]
     return ", ".join(dict.fromkeys(texts))
 

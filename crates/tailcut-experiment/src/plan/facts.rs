@@ -159,7 +159,7 @@ impl Workload {
         self.flows.iter().any(|flow| flow.id == id)
     }
 
-    /// What to expect when `config`'s scheme carries these flows in a run with this seed.
+    /// Facts to expect when `config`'s scheme carries these flows in a run with this seed.
     pub fn facts(&self, config: &Config, seed: u64) -> Facts {
         let transport = &config.scheme.transport;
         let carriers: Vec<TcpSpec> =

@@ -73,7 +73,7 @@ struct Carried {
     on_wire: u64,
 }
 
-/// What a transport needs for a flow.
+/// Returns the needs of a transport for a flow.
 fn carried(config: &Config, carrier: &Carrier, flow: &Flow) -> Carried {
     /// SYN, ACK and the like.
     const CONTROL: u64 = 3;

@@ -164,7 +164,7 @@ pub(crate) trait Pick {
     }
     /// A packet passes a switch; its port was picked before, where there were several.
     fn pass(&mut self, _: Hop<'_>, _: &Packet, _: &mut Stamp) {}
-    /// It is told of packets that have one port alone, too ([`Pick::see`]).
+    /// Whether the balancer sees packets that have one port alone, too ([`Pick::see`]).
     fn sees_all(&self) -> bool {
         false
     }

@@ -39,7 +39,7 @@ pub struct Parts<'a> {
     pub full_packet: u64,
     /// What fails when.
     pub faults: FaultsSpec,
-    /// Of events of one instant the one that was scheduled first comes first, as in ns-3, whatever the queue says.
+    /// Events of one instant come in the order in which they were scheduled, as in ns-3, whatever the queue says.
     pub ties_as_scheduled: bool,
     /// Seed of whatever it draws.
     pub seed: u64,

@@ -1,4 +1,4 @@
-//! Who goes first at one instant, where it takes more than a port to know: ns-3's order.
+//! The order of events at one instant, where it takes more than a port to know: ns-3's.
 
 use tailcut_engine::Time;
 

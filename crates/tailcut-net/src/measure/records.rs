@@ -68,7 +68,7 @@ pub struct TierRecord {
     pub max_utilisation: f64,
     /// Most packets ever waiting at one port.
     pub max_queue: u32,
-    /// Those of the links by which hosts send.
+    /// Number of links by which hosts send.
     pub host_links: u32,
     /// The mean over these of the fraction of the arrivals window during which the link transmitted.
     pub host_utilisation: f64,
@@ -120,7 +120,7 @@ pub struct Sampled {
 /// One sampled time series.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Series {
-    /// What was sampled: `"flow 12 cwnd_bytes"`, `"link h0>s0 queue_packets"`. A flow's connections but the first
+    /// The sampled quantity: `"flow 12 cwnd_bytes"`, `"link h0>s0 queue_packets"`. A flow's connections but the first
     /// are named by their numbers: `"flow 12 connection 1 cwnd_bytes"`.
     pub name: String,
     /// The flow and the connection of it that were sampled; none for links and paths.

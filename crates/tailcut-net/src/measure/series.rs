@@ -116,7 +116,7 @@ struct LinkSeries {
 /// The state of a connection when it is sampled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ConnectionSample {
-    /// Which connection.
+    /// Index of the connection within its flow.
     pub of: Sampled,
     /// The congestion window in bytes.
     pub window: u64,
@@ -204,7 +204,7 @@ pub struct Sampler {
     max_samples: usize,
     links: Vec<LinkSeries>,
     differentials: Vec<PathSeries>,
-    /// Those of a flow's further connections are added when they are sampled first.
+    /// Series of connections; a flow's further connections are added when they are first sampled.
     connections: BTreeMap<Sampled, ConnectionSeries>,
 }
 

@@ -5,7 +5,7 @@ use crate::fabric::Fabric;
 use crate::measure::records::Counters;
 use crate::topology::PortId;
 
-/// What has become of the packets that were offered to a port.
+/// The fate of the packets that were offered to a port.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Fates {
     pub offered: u64,

@@ -48,7 +48,7 @@ impl Port {
                 return false;
             }
         }
-        // It has waited only if another transmission ends now; on a wire without delay that packet has arrived.
+        // The packet has waited only if another transmission ends now; on a wire without delay that packet has arrived.
         let began = match begun.checked_sub(2).map(|at| *self.entry(at)) {
             Some(before) if before.arrival == now + self.propagation => {
                 now - self.transmission(before.packet.wire_bytes).min(now)

@@ -14,7 +14,7 @@ pub struct DropTail {
     /// What may wait behind the packet being transmitted, which is not counted
     /// (RepFlow: 100 packets; TinyFlow: 25; pFabric: 36 KB). ACKs count too.
     pub limit: Limit,
-    /// Who goes first where a packet reaches a full queue at the very instant at which a transmission ends; at the hosts'
+    /// The order of an arrival at a full queue and the end of a transmission at the same instant; at the hosts'
     /// interfaces, too.
     pub ties: Ties,
 }

@@ -22,7 +22,7 @@ use crate::packet::Packet;
 pub struct Drr {
     /// What may wait in all lines together behind the packet being transmitted, which is not counted.
     pub limit: Limit,
-    /// Who goes first where a packet reaches a full queue at the very instant at which a transmission ends; at the hosts'
+    /// The order of an arrival at a full queue and the end of a transmission at the same instant; at the hosts'
     /// interfaces, too.
     pub ties: Ties,
     /// What a line may send in its turn. The paper wants at least a full packet, so that every turn sends one.
@@ -87,7 +87,7 @@ struct Line {
     deficit: u64,
 }
 
-/// What would remain of a line from whose end packets are taken.
+/// Returns the rest of a line from whose end packets are taken.
 struct Remaining<'a> {
     packets: std::collections::vec_deque::Iter<'a, Packet>,
     bytes: u64,

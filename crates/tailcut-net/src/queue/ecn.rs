@@ -20,7 +20,7 @@ use crate::topology::Graph;
 pub struct Ecn {
     /// What may wait behind the packet being transmitted, which is not counted.
     pub limit: Limit,
-    /// Who goes first where a packet reaches a full queue at the very instant at which a transmission ends; at the hosts'
+    /// The order of an arrival at a full queue and the end of a transmission at the same instant; at the hosts'
     /// interfaces, too.
     pub ties: Ties,
     /// K: packets that find more than this waiting are marked (RepFlow: 5 % of a 100-packet buffer). One for all ports, or one for

@@ -57,7 +57,7 @@ pub(crate) trait Queueing {
     }
     /// What may wait at a switch port.
     fn limit(&self) -> Limit;
-    /// Who goes first where a packet reaches a full queue as a transmission ends.
+    /// The order of an arrival at a full queue and the end of a transmission at the same instant.
     fn ties(&self) -> Ties;
     /// What may wait at a port in all, where `at.limit` is that of a queue.
     fn limit_in_all(&self, at: &At) -> Limit {

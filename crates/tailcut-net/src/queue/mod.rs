@@ -137,7 +137,7 @@ macro_rules! queues {
                 match self { $(QueueSpec::$name(spec) => Queueing::limit(spec),)* }
             }
 
-            /// Who goes first where a packet reaches a full queue as a transmission ends.
+            /// The order of an arrival at a full queue and the end of a transmission at the same instant.
             pub fn ties(&self) -> Ties {
                 match self { $(QueueSpec::$name(spec) => Queueing::ties(spec),)* }
             }

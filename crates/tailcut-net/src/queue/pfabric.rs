@@ -24,7 +24,7 @@ pub struct PfabricQueue {
     /// What may wait behind the packet being transmitted, which is not counted (pFabric: 36 KB, about two
     /// bandwidth-delay products).
     pub limit: Limit,
-    /// Who goes first where a packet reaches a full queue at the very instant at which a transmission ends; at the hosts'
+    /// The order of an arrival at a full queue and the end of a transmission at the same instant; at the hosts'
     /// interfaces, too.
     pub ties: Ties,
     /// Schedule the hosts' interfaces by priority too, within `host.nic_queue`.

@@ -16,7 +16,7 @@ use crate::component::SpecError;
 pub struct Red {
     /// What may wait behind the packet being transmitted, which is not counted.
     pub limit: Limit,
-    /// Who goes first where a packet reaches a full queue at the very instant at which a transmission ends; at the hosts'
+    /// The order of an arrival at a full queue and the end of a transmission at the same instant; at the hosts'
     /// interfaces, too.
     pub ties: Ties,
     /// Average queue, in packets, below which nothing is dropped (RPS: 10).

@@ -21,7 +21,7 @@ use crate::component::SpecError;
 pub struct SelectiveRed {
     /// What may wait behind the packet being transmitted, which is not counted; with two queues, in each of them.
     pub limit: Limit,
-    /// Who goes first where a packet reaches a full queue at the very instant at which a transmission ends; at the hosts'
+    /// The order of an arrival at a full queue and the end of a transmission at the same instant; at the hosts'
     /// interfaces, too.
     pub ties: Ties,
     /// Whether marked packets share the buffer of the others.

@@ -1,4 +1,4 @@
-//! Who goes first at one instant: a packet that reaches a full queue at the very picosecond at which a transmission ends.
+//! The order at one instant: a packet reaches a full queue at the very picosecond at which a transmission ends.
 //!
 //! Behind links of one rate a busy port leaves in step with the input that began its busy period, so that every packet of
 //! that input arrives at such an instant. Where the departure always goes first, that input never loses and newcomers do;
@@ -8,7 +8,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tailcut_engine::Stream;
 
-/// Who goes first where a packet reaches a full queue at the very instant at which a transmission ends.
+/// The order of an arrival at a full queue and the end of a transmission at the same instant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Ties {

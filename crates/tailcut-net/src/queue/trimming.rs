@@ -23,7 +23,7 @@ use crate::packet::{Flags, Packet};
 pub struct Trimming {
     /// Packets with data that may wait behind the one being transmitted, which is not counted (NDP: 8).
     pub limit: Limit,
-    /// Who goes first where a packet reaches a full queue at the very instant at which a transmission ends; at the hosts'
+    /// The order of an arrival at a full queue and the end of a transmission at the same instant; at the hosts'
     /// interfaces, too.
     pub ties: Ties,
     /// Headers that may wait, and other packets without data. As much memory as `limit` full packets where nothing is said, as

@@ -125,7 +125,7 @@ impl Transport for MixedTransport {
         MixedTransport::check(self)
     }
 
-    /// Of the part with the largest segments, by which room is checked. A flow's own are those of its part.
+    /// Returns the part with the largest segments, by which room is checked. A flow's own segments are those of its part.
     fn segments(&self) -> TcpSpec {
         let parts = self.parts.iter().map(|part| part.transport.segments());
         parts.max_by_key(|tcp| tcp.mss).unwrap_or_default()

@@ -85,7 +85,7 @@ pub trait Transport {
         false
     }
 
-    /// It imitates ns-3's order of events of one instant.
+    /// Whether it imitates ns-3's order of events of one instant.
     fn ties_as_scheduled(&self) -> bool {
         self.segments().imitate.ties_as_scheduled
     }

@@ -176,7 +176,7 @@ fn what_the_receive_window_bounds_does_not_grow() {
     assert_eq!(script.window(), 20);
 }
 
-/// What arrived during a recovery opens no window, and does not all at once with the ACK that ends it.
+/// Data that arrived during a recovery opens no window, and does not all at once with the ACK that ends it.
 #[test]
 fn the_ack_that_ends_a_recovery_opens_the_window_by_what_it_newly_tells_of() {
     let cubic =

@@ -242,7 +242,7 @@ fn an_ack_that_advances_and_reports_goes_through_prr_twice() {
     assert_eq!((rfc, ns3), (3, 5));
 }
 
-/// Of 60 segments the first 30 are lost. Four are delivered, of which one had been sent again, and 33 is lost besides.
+/// The first 30 of 60 segments are lost. Four are delivered, of which one had been sent again, and 33 is lost besides.
 #[test]
 fn an_ack_of_a_retransmission_is_safe_though_it_tells_of_a_loss() {
     let [rfc, ns3] = with_and_without(sack(60), &["repair-is-safe"]).map(|spec| {

@@ -1,4 +1,4 @@
-//! What a recovery or a timeout leaves behind that is taken back: window and threshold return, what congestion has said since
+//! State after a recovery or a timeout that is taken back: window and threshold return, what congestion has said since
 //! then stays (RFC 3168 section 6.1.2, RFC 4015 section 3.2, RFC 8257 section 3.3). A round trip takes 1 ms.
 
 use crate::tcp::pair::{Pair, What};

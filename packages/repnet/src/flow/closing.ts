@@ -16,7 +16,7 @@ export class Closing {
   /** The peer is not told how yet: what it has sent is still being looked for. */
   #looking = false;
   #linger: Linger | undefined;
-  /** What the second connection does not take the first has. */
+  /** The first connection has all that the second does not take. */
   #stuck: NodeJS.Timeout | undefined;
   /** The first connection is still to come, and carries all that was written if the second fails. */
   #firstHasRest = false;
@@ -143,7 +143,7 @@ export class Closing {
   #drain(leg: Leg): void {
     const { rx, tx } = this.#flow;
     if (rx.done[leg.copy]) this.#letGo(leg);
-    // It could not carry our end, so the peer will not end it either.
+    // A connection that could not carry our end is not ended by the peer either.
     else if (leg.copy === PRIMARY && tx.copies[PRIMARY] !== 'open') this.#abort(leg);
     else {
       leg.unref();
@@ -187,7 +187,7 @@ export class Closing {
     return legs[PRIMARY]?.backlog === 0 && tx.copies[PRIMARY] === 'open' && tx.hasAll(PRIMARY);
   }
 
-  /** What the system does not take of a connection keeps the process: `second` has a while, and as long as it moves. */
+  /** Bytes that the system does not take keep the process: `second` has a while, and as long as it moves. */
   #endStuck(second: Leg, before = Number.POSITIVE_INFINITY): void {
     this.#stuck = setTimeout(() => {
       const { unsent } = second;

@@ -81,7 +81,7 @@ export function virtualTime() {
   let order = 0;
   const time = {
     now: 0,
-    /** Whose work is done; undefined: the network's. */
+    /** The end whose work is done; undefined: the network's. */
     process: undefined,
     /** Runs `run` at a time in milliseconds. `phase`: among what is due at once. */
     at(due, run, process = undefined, phase = 0) {

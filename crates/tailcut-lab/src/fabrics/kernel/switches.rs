@@ -54,7 +54,7 @@ pub struct Switches<'a> {
     pub home: OwnedFd,
     /// By which ports switches send, as far as routing knows.
     pub routes: Routes,
-    /// These have changed since the time series were told.
+    /// Routes have changed since the time series were told.
     pub rerouted: bool,
     addresses: Vec<Ipv4Addr>,
     /// The routes that each switch was last given.

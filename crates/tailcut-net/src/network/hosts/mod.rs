@@ -53,7 +53,7 @@ struct ReceivingEnd {
     sibling: Option<ConnectionId>,
     /// When the agenda will wake it: no later than it wants to be woken.
     timer: Time,
-    /// It has a place in the order of its host's ends.
+    /// Whether the end has a place in the order of its host's ends.
     is_ordered: bool,
     receiver: Receiver,
 }

@@ -240,7 +240,7 @@ impl Receiver {
         self.acknowledged();
         let mut flags = Flags::ACK;
         let complete = data.map_or(self.complete(), |data| data.complete);
-        // What is late is acknowledged without another FIN.
+        // A late segment is acknowledged without another FIN.
         if complete && spec.close == Close::Fin && !self.fin_sent {
             self.fin_sent = true;
             flags = flags | Flags::FIN;

@@ -117,7 +117,7 @@ fn a_segment_sent_again_in_doubt_that_is_lost_is_offered_again() {
     assert_eq!(offered, [0, 1, 2, 7]);
 }
 
-/// Which sending of 9 has arrived is in doubt; by ns-3 its second has overtaken that of 0.
+/// Whether the first or the second transmission of 9 has arrived is in doubt; by ns-3 the second has overtaken that of 0.
 #[test]
 fn what_is_newly_reported_has_overtaken_in_doubt_too() {
     let mut board = board(10);

@@ -104,7 +104,7 @@ impl Sender {
                     if spec.imitate.slow_start_grows_twice && counts.is_none() {
                         self.grow_by_segments(spec, now, acked, self.una - from, rtt);
                     } else {
-                        // What arrived during the recovery has opened no window, and does not now.
+                        // Data that arrived during the recovery has opened no window, and does not now.
                         let news = acked.min(news);
                         let by_delivery = counts.is_some();
                         self.grow_by(spec, now, acked, counts.unwrap_or(news), by_delivery, rtt);
@@ -202,7 +202,7 @@ impl Sender {
         }
     }
 
-    /// What ns-3 sends on a partial ACK, whatever the window says. It looks for a retransmission that ends a full segment
+    /// Sends what ns-3 sends on a partial ACK, whatever the window says. ns-3 looks for a retransmission that ends a full segment
     /// beyond the ACK: a shorter last segment is sent again though it may be under way.
     #[cold]
     fn send_on_partial_ack(&mut self, spec: &TcpSpec) {
@@ -372,7 +372,7 @@ impl Sender {
         (!waits).then_some(lost)
     }
 
-    /// What ns-3 sends on a partial ACK.
+    /// Returns the segment that ns-3 sends on a partial ACK.
     #[cold]
     fn next_whatever_the_window(&mut self, spec: &TcpSpec) -> u32 {
         if let Some(seq) = self.next_lost(spec) {

@@ -395,7 +395,7 @@ impl Control for Bbr {
         false
     }
 
-    /// What was measured stays. A slowdown that a needless reduction has made says nothing of a full pipe or a policer
+    /// Measurements stay. A slowdown that a needless reduction has made says nothing of a full pipe or a policer
     /// (`bbr_undo_cwnd` of Linux); the window comes back as after any recovery.
     fn take_back(&mut self, _: Bbr) {
         (self.full_bandwidth, self.full_rounds) = (0.0, 0);

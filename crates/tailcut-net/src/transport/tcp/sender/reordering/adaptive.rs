@@ -65,7 +65,7 @@ pub(in crate::transport::tcp) struct Adaptive {
     undoes: bool,
     /// The path reorders: holes are repaired one by one from now on.
     reorders: bool,
-    /// What the last recovery or timeout changed, should it turn out to be spurious.
+    /// State before the last recovery or timeout, should it turn out to be spurious.
     before: Option<Before>,
     /// The ACK in hand has a duplicate report.
     reported: bool,

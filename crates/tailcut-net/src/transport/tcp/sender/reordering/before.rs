@@ -98,7 +98,7 @@ impl Before {
             sender.window.cwnd = sender.window.cwnd.max(self.window.cwnd);
             sender.window.ssthresh = sender.window.ssthresh.max(self.window.ssthresh);
             sender.congestion.take_back(self.congestion);
-            // What is in flight has not had its reduction after all: the next loss is to have one.
+            // The data in flight has not had its reduction after all: the next loss is to have one.
             sender.reduced_until = self.reduced_until;
         }
         if self.by_timeout {

@@ -72,7 +72,7 @@ struct Doubtful {
     before: Before,
     /// Whether it has sent anything again.
     resent: bool,
-    /// What it has sent again and nobody has reported as a duplicate.
+    /// Segments sent again that nobody has reported as duplicates.
     unproven: BTreeSet<u32>,
 }
 
@@ -95,7 +95,7 @@ pub(in crate::transport::tcp) struct RrTcp {
     holes: Holes,
     /// The slow-start threshold that returns when the recovery in hand is over.
     threshold: u64,
-    /// What the last recoveries changed, should they turn out to be false, the oldest first.
+    /// State before the last recoveries, should they turn out to be false, the oldest first.
     recoveries: VecDeque<Doubtful>,
     /// The ACK in hand has a duplicate report.
     reported: bool,
