@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 import tailcut
-from tailcut import claims
-from tailcut.claims import Claim, Row, Scorecard, Verdict, make
+from tailcut import ClaimsError, claims
+from tailcut.claims import Claim, Row, Verdict, make
 
 PAPERS = [*claims.load().values()]
 
@@ -48,6 +48,20 @@ def test_the_authors_own_numbers_answer_as_they_are(tmp_path: Path, monkeypatch:
     assert number.value == pytest.approx(sum(float(time) <= 100 for time in times) / len(times))
 
 
+def test_the_authors_own_numbers_are_in_checkouts_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ClaimsError, match="are not at experiments") as refused:
+        made(tmp_path, of("repnet/fig11-fast"), "authors", small=False)
+    assert refused.value.code == "TC-K005"
+
+
+def test_runs_of_the_simulator_are_none_of_the_lab(tmp_path: Path) -> None:
+    chosen = of("repnet/fig5-repflow-mean")
+    made(tmp_path / "claims", chosen)
+    (batch,) = make.batches(PAPERS, chosen, "lab", small=True)
+    assert len(make.missing(batch, tmp_path / "claims")) == len(batch.runs)
+
+
 @pytest.fixture
 def batch() -> make.Batch:
     (found,) = make.batches(PAPERS, of("repnet/fig2-repflow", "repnet/fig2-alike"), small=True)
@@ -68,13 +82,6 @@ def test_what_one_claim_has_made_another_uses(tmp_path: Path, batch: make.Batch)
     assert make.expected_seconds([batch, batch], tmp_path / "claims") == pytest.approx(
         make.expected_seconds([batch], tmp_path / "claims")
     )
-
-
-def test_runs_that_are_there_are_judged_again_without_making_one(tmp_path: Path, batch: make.Batch) -> None:
-    rows = [*make.carry_out(batch, tmp_path / "claims")]
-    card = Scorecard()
-    make.refill(card, [batch, *make.batches(PAPERS, of("rps/fig5-after"), small=True)], tmp_path / "claims")
-    assert card.rows == sorted(rows, key=lambda row: row.key)
 
 
 def test_experiments_and_readings_share_one_directory(tmp_path: Path) -> None:

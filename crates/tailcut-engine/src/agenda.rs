@@ -71,7 +71,7 @@ const MANY: u32 = 128;
 const FEW: u64 = 16;
 /// Buckets of few entities are not wider than this.
 const NEAREST: u64 = 1 << 16;
-/// So many of the next events are compared one by one with an event that is due among them.
+/// Number of next events that are compared one by one with an event that is due among them.
 const NEXT: usize = 8;
 /// A buffer that had to hold more events than this is given back.
 const LARGE: usize = 1 << 10;

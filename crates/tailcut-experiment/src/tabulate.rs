@@ -43,7 +43,7 @@ pub struct Measured {
 pub struct MeasuredSeries {
     /// What was sampled, as in [`Series`].
     pub name: String,
-    /// Whose, as in [`Series`].
+    /// The flow and connection that was sampled, as in [`Series`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub of: Option<Sampled>,
     /// When, in nanoseconds from the beginning of the run.

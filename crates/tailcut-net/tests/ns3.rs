@@ -169,7 +169,7 @@ fn equal_flows(imitate: Imitation) -> Vec<u64> {
 }
 
 /// On links of one length many events fall on one instant, and the order of several arrivals of an instant is not imitated.
-/// Where each link has a length of its own all flows are equal (`exact.rs`).
+/// Links of equal length; with lengths of their own all flows are equal (`exact.rs`).
 #[test]
 fn most_flows_of_a_fabric_of_equal_links_take_the_same_time_to_the_nanosecond() {
     let rows = oracle_rows("d_k4_l05_01s_rto200_nicq100000");

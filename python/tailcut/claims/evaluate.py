@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Protocol
 
 import polars as pl
 
@@ -22,14 +21,23 @@ BY_MODEL = ("mean", "p99")
 """The statistics that the queueing analysis gives."""
 
 
-class Answers(Protocol):
-    """A backend's numbers of schemes at points."""
+class Answers:
+    """A backend's numbers of schemes at points; by default it has none, and makes no runs."""
 
     def number(self, claim: Claim, point: Mapping[str, Value]) -> Number | None:
-        """The number of a claim at a point; None where there is none."""
+        """Returns the number of a claim at a point; None where there is none."""
+        del claim, point
+        return None
+
+    def contrast(self, claim: Claim, first: Mapping[str, Value], last: Mapping[str, Value]) -> Number | None:
+        """Returns the change of a claim at one point less that at another; None where there is none."""
+        del claim, first, last
+        return None
 
     def runs_of(self, claim: Claim, points: Sequence[Mapping[str, Value]]) -> list[str]:
-        """The runs that a claim's numbers are of."""
+        """Returns the runs that a claim's numbers are of."""
+        del claim, points
+        return []
 
 
 def needed(claim: Claim, plan: Plan) -> list[tuple[str, Mapping[str, Value]]]:
@@ -78,7 +86,7 @@ def _mismatch(claim: Claim, why: str) -> ClaimsError:
     return ClaimsError("TC-K003", f"{claim.id} does not fit {claim.experiment}: {why}", "mend its claims.toml")
 
 
-class OfRuns:
+class OfRuns(Answers):
     """The numbers of a backend that makes runs: the simulator, or the lab."""
 
     def __init__(self, result: Result, backend: str) -> None:
@@ -141,7 +149,7 @@ class OfRuns:
         return sorted({run_id for place in places for run_id in self._ids.get(place, {}).values()})
 
 
-class OfModel:
+class OfModel(Answers):
     """The numbers of the queueing analysis: means and 99th percentiles of slowdowns, exact."""
 
     def __init__(self, summary: pl.DataFrame) -> None:
@@ -169,13 +177,8 @@ class OfModel:
             return None
         return Number(ours / base - (0 if compare.kind == "ratio" else 1), exact=True)
 
-    def runs_of(self, claim: Claim, points: Sequence[Mapping[str, Value]]) -> list[str]:
-        """None: the analysis makes no runs."""
-        del claim, points
-        return []
 
-
-class OfAuthors:
+class OfAuthors(Answers):
     """The authors' own numbers, as they released them: one draw, so that they have no interval."""
 
     def __init__(self, folder: Path) -> None:
@@ -196,11 +199,6 @@ class OfAuthors:
             found = metrics.change(base, ours, measure)
         return None if found is None else Number(found.value, exact=True, beyond=found.beyond)
 
-    def runs_of(self, claim: Claim, points: Sequence[Mapping[str, Value]]) -> list[str]:
-        """None: nobody here made them."""
-        del claim, points
-        return []
-
 
 def _as_ratio(change: Number) -> Number:
     low, high = (None if end is None else end + 1 for end in (change.low, change.high))
@@ -217,7 +215,7 @@ def row(claim: Claim, plan: Plan, answers: Answers, reading: str, backend: str, 
     compare = claim.compare
     if compare is not None and compare.kind == "contrast":
         first, last = of_claim[0], of_claim[-1]
-        found = answers.contrast(claim, first, last) if isinstance(answers, OfRuns) else None
+        found = answers.contrast(claim, first, last)
         points = [_point(first, found, claim.target[0])]
     else:
         targets = claim.target if len(claim.target) > 1 else claim.target * len(of_claim)

@@ -12,10 +12,10 @@ from tailcut.api import Experiment
 from tailcut.backends import Progress
 from tailcut.claims import evaluate
 from tailcut.claims.document import AUTHORS, STATED, Claim, Paper, Reading
-from tailcut.claims.scorecard import Row, Scorecard
+from tailcut.claims.scorecard import Row
 from tailcut.errors import ClaimsError
 from tailcut.plan import Plan, PlannedRun, unique_runs
-from tailcut.results import Result, State, Store, machine
+from tailcut.results import Result, State, Store, lab_runs, machine
 
 NAME = "claims"
 """The name of the one experiment of the directory: runs of all claims lie together, so that none is made twice."""
@@ -119,6 +119,9 @@ def missing(batch: Batch, directory: Path) -> list[PlannedRun]:
     if batch.backend in evaluate.WITHOUT_RUNS:
         return []
     once = unique_runs(cast("Plan", {**batch.plan, "runs": [*batch.runs]}))
+    if batch.backend == "lab":
+        there = {one.run["id"] for one in lab_runs.of_plan(store, [*once.values()])}
+        return [run for run_id, run in once.items() if run_id not in there]
     return [run for run_id, run in once.items() if store.state(run_id) is not State.COMPLETE]
 
 
@@ -162,21 +165,12 @@ def rows(batch: Batch, result: Result | None) -> Iterator[Row]:
 
 def _answers(batch: Batch, result: Result | None) -> evaluate.Answers:
     if result is None:
-        return evaluate.OfAuthors(Path("experiments", batch.experiment).parent / AUTHORS)
+        folder = Path("experiments", batch.experiment).parent / AUTHORS
+        if not folder.is_dir():
+            raise ClaimsError(
+                "TC-K005", f"the authors' own numbers are not at {folder}", "run it in a checkout: they are there only"
+            )
+        return evaluate.OfAuthors(folder)
     if batch.backend == "model":
         return evaluate.OfModel(result.summary())
     return evaluate.OfRuns(result, batch.backend)
-
-
-def refill(scorecard: Scorecard, every: Sequence[Batch], directory: Path) -> list[Row]:
-    """Judge what is there again, without making a run: the rows of batches whose runs are all there."""
-    put = []
-    for batch in every:
-        if batch.backend == AUTHORS or missing(batch, directory):
-            continue
-        asked = cast("Plan", {**batch.plan, "runs": [*batch.runs]})
-        store = Store.create(directory, asked)
-        for one in rows(batch, Result(store, asked)):
-            scorecard.put(one)
-            put.append(one)
-    return put

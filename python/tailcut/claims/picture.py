@@ -15,7 +15,7 @@ class _Scale:
     high: float
 
     def y(self, value: float) -> float:
-        """Where a value is, from the top; beyond the ends it is at the edge."""
+        """Returns the height of a value, from the top; beyond the ends it is at the edge."""
         share = (min(max(value, self.low), self.high) - self.low) / (self.high - self.low)
         return round(HEIGHT - EDGE - share * (HEIGHT - 2 * EDGE), 1)
 

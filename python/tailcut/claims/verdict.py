@@ -22,7 +22,7 @@ RELATIVE = {Precision.PRINTED: 0.10, Precision.READ: 0.15, Precision.ABOUT: 0.25
 POINTS = {Precision.PRINTED: 0.05, Precision.READ: 0.08, Precision.ABOUT: 0.10}
 """By how much of the whole a change may differ from the paper's: 0.05 are five percentage points."""
 BEYOND = 10
-"""So many flows lie beyond a percentile that is judged."""
+"""Fewest flows beyond a percentile that is judged."""
 
 
 class Verdict(Enum):

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from tailcut.claims.document import Claim
 from tailcut.claims.scorecard import Point, Row
 from tailcut.claims.verdict import Number, Target
-from tailcut.plan import Value, short_keys, written
+from tailcut.plan import short_keys, written
 
 STALE = "of an older version"
 MINUS = "−"
@@ -77,11 +77,6 @@ def numbers(claim: Claim, row: Row) -> str:
 
 
 def place(point: Point) -> str:
-    """A point of the sweep in words."""
-    return at(point.at)
-
-
-def at(values: Mapping[str, Value]) -> str:
-    """Values of axes in words: ``load 0.4``."""
-    names = short_keys(values)
-    return ", ".join(f"{names[key]} {written(value)}" for key, value in values.items())
+    """Returns a point of the sweep in words: ``load 0.4``."""
+    names = short_keys(point.at)
+    return ", ".join(f"{names[key]} {written(value)}" for key, value in point.at.items())

@@ -88,7 +88,7 @@ fn buckets_hold_few_events_however_long_the_links_are() {
     assert_eq!(width(1, us, 48), 1 << 16, "few links");
 }
 
-/// As many as fall into one bucket where links are short and slow.
+/// Hundreds of events fall into one bucket where links are short and slow.
 #[test]
 fn an_event_that_is_due_among_hundreds_of_its_bucket_finds_its_place() {
     let mut agenda = agenda(Time(1 << 40), 200, 500);

@@ -42,7 +42,7 @@ impl Strategy for RoundRobin {
     }
 }
 
-/// As many turns take a gigabyte.
+/// Most turns of all switches together: they take a gigabyte.
 const MOST_TURNS: u64 = 1 << 29;
 
 /// How many turns the switches of a network remember: one for each switch and host.

@@ -7,7 +7,7 @@ use crate::amount::{Amount, Limit};
 use crate::queue::Order;
 
 impl Port {
-    /// It, with this order of what happens at one instant.
+    /// Returns the port with this order of what happens at one instant.
     pub(crate) fn in_order(mut self, order: Order) -> Port {
         self.cold.order = order;
         self

@@ -68,8 +68,8 @@ export class Closing {
   }
 
   /**
-   * Where net closes a connection with bytes unread the system resets it. Whether there are any only reading tells: what the system
-   * has by now is read in the next turn of the event loop.
+   * Reads what the system has by now, in the next turn of the event loop: net resets a connection that it closes with bytes unread, and only
+   * reading tells whether there are any.
    */
   #look(): void {
     this.#looking = true;

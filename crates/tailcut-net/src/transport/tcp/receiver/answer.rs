@@ -372,7 +372,7 @@ mod tests {
         assert_eq!((heard(&[]), heard(&["early-fin-is-ignored"])), (1, 0));
     }
 
-    /// So many segments of 1,460 B wait behind a gap of one in a window of 1 MiB.
+    /// Holds a window of 1 MiB of which a gap of one segment keeps 1,460 B segments waiting.
     #[test]
     fn ns3_announces_a_window_that_was_nearly_closed() {
         let acks = |names: &[&str], waiting: u32| {
