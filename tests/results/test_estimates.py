@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import t
 
-from tailcut.results import estimates
+from tailcut.results import estimates, statistics
 from tailcut.results.estimates import Change, Pool
 from tailcut.results.samples import ALL, Sample, over_runs
 from tailcut.results.statistics import STATISTICS
@@ -165,6 +165,13 @@ def test_whatever_the_times_a_change_is_a_number_within_its_interval_and_above_m
     assert (found.low is None) == (found.high is None)
     if found.low is not None and found.high is not None:
         assert -1 <= found.low <= found.value <= found.high < math.inf
+
+
+@given(seeds.filter(lambda of: sum(map(bool, of)) > 1), st.sampled_from(STATISTICS))
+def test_leaving_a_seed_out_gives_the_statistic_of_all_flows_of_the_others(of: Seeds, name: str) -> None:
+    of = [values for values in of if values]
+    others = [np.sort(np.concatenate([*of[:left], *of[left + 1 :]]).astype(np.float64)) for left in range(len(of))]
+    assert pool(of).without[name] == pytest.approx([statistics.of(values)[name] for values in others], rel=1e-15)
 
 
 @given(seeds.filter(any), st.sampled_from(STATISTICS))

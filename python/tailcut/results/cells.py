@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 import polars as pl
 
 from tailcut.plan import PlannedRun, Value, canonical
-from tailcut.results.derived import Derived
+from tailcut.results.derived import Derived, in_threads
 from tailcut.results.samples import Group, Sample, over_runs
 from tailcut.results.store import Store
 from tailcut.results.tables import read_parquet
@@ -41,10 +41,12 @@ class Cells:
 
     def samples(self, scheme: str, point: Mapping[str, Value]) -> dict[int, dict[Group, Sample]]:
         """By seed, the samples of one cell's runs."""
-        return {
-            seed: over_runs([self._kept.samples(*made) for made in several])
-            for seed, several in self._of(scheme, point).items()
-        }
+        of_seeds = self._of(scheme, point)
+        found = in_threads(
+            lambda made: self._kept.samples(*made), [made for runs in of_seeds.values() for made in runs]
+        )
+        each = iter(found)
+        return {seed: over_runs([next(each) for _ in runs]) for seed, runs in of_seeds.items()}
 
     def parted(self, scheme: str, point: Mapping[str, Value]) -> dict[int, pl.DataFrame]:
         """By seed, the flows of one cell with their parts."""

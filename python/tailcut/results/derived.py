@@ -7,15 +7,17 @@ that nothing old is taken for new. They can be removed at any time.
 
 import contextlib
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import polars as pl
 
 from tailcut.plan import canonical
 from tailcut.results import samples, statistics, summary
+from tailcut.results.machine import cores
 from tailcut.results.samples import Group, Sample
 from tailcut.results.store import Store
 from tailcut.results.tables import read_parquet, to_parquet
@@ -34,6 +36,8 @@ TIMES = "times-"
 IDENTIFYING = ("id", "fct_ns", "fct_ack_ns")
 OF = "of"  # which tables a row was computed from
 READ = ("flows.parquet", "jobs.parquet", "throughput.parquet")
+In = TypeVar("In")
+Out = TypeVar("Out")
 
 
 def tables_of(about: Mapping[str, Any]) -> str:
@@ -89,11 +93,14 @@ class Derived:
         )
         kept = kept.join(asked, on=["id", OF], how="semi", maintain_order="left")
         there = set(kept["id"])
-        new = [
-            compute(run_id, of, end_ns).select(pl.lit(run_id).alias("id"), pl.lit(of).alias(OF), pl.all())
-            for run_id, (of, end_ns) in runs.items()
-            if run_id not in there
-        ]
+        missing = [run_id for run_id in runs if run_id not in there]
+
+        def rows_of(run_id: str) -> pl.DataFrame:
+            of, end_ns = runs[run_id]
+            rows: pl.DataFrame = compute(run_id, of, end_ns)
+            return rows.select(pl.lit(run_id).alias("id"), pl.lit(of).alias(OF), pl.all())
+
+        new = in_threads(rows_of, missing)
         if new:
             kept = pl.concat([kept, *new])
             with contextlib.suppress(OSError):  # where nothing may be written, it is computed again the next time
@@ -153,6 +160,17 @@ class Derived:
             speed = of_long.row(0, named=True)
         speeds = (pl.lit(value, pl.Float64).alias(name) for name, value in speed.items())
         return totals.with_columns(*speeds, pl.lit(times).alias("times"))
+
+
+def in_threads(work: Callable[[In], Out], items: Sequence[In]) -> list[Out]:
+    """Returns the results of independent work on each item, in order, from a thread per core.
+
+    Reading and sorting tables leaves the interpreter to other threads.
+    """
+    if len(items) < 2:
+        return [work(item) for item in items]
+    with ThreadPoolExecutor(min(len(items), cores())) as threads:
+        return list(threads.map(work, items))
 
 
 def _identity(table: pl.DataFrame) -> str:

@@ -97,8 +97,22 @@ class Pool:
     def without(self) -> dict[str, Values]:
         """Every statistic without each seed in turn; needs two seeds."""
         values, owner = self._together
-        left = [statistics.of(values[owner != place]) for place in range(len(self.seeds))]
-        return {name: np.array([one[name] for one in left]) for name in STATISTICS}
+        by_seed = np.argsort(owner, kind="stable")
+        sums = [float(part.sum()) for part in self._parts.values()]
+        sizes = [len(part) for part in self._parts.values()]
+        left: dict[str, list[float]] = {name: [] for name in STATISTICS}
+        begin = 0
+        for place, size in enumerate(sizes):
+            own = by_seed[begin : begin + size]
+            begin += size
+            others = len(values) - size
+            left["mean"].append(math.fsum(sums[:place] + sums[place + 1 :]) / others)
+            # Before each value of the seed lie as many values of the others.
+            before = own - np.arange(size)
+            for name, fraction in PERCENTILES.items():
+                at = statistics.rank(others, fraction) - 1
+                left[name].append(float(values[at + np.searchsorted(before, at, side="right")]))
+        return {name: np.array(of_seeds) for name, of_seeds in left.items()}
 
     def influence(self, name: str) -> Values:
         """By how much each seed moves the logarithm of the pooled percentile (Woodruff); needs two seeds."""
