@@ -10,7 +10,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use schemars::{json_schema, Schema};
+use schemars::{Schema, json_schema};
 
 /// Why a text is not a quantity.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

@@ -1,7 +1,7 @@
 //! Result tables as typed columns, ready to be handed to any data frame.
 
 use tailcut_engine::{Bytes, Time};
-use tailcut_net::measure::attribution::{Attribution, Part, PARTS};
+use tailcut_net::measure::attribution::{Attribution, PARTS, Part};
 use tailcut_net::measure::fair_shares::fair_shares;
 use tailcut_net::measure::records::{FlowRecord, JobRecord, TierRecord};
 use tailcut_net::measure::segments::{Histogram, Segments, Worst};

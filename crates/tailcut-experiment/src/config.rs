@@ -133,7 +133,9 @@ impl Config {
         if self.series.is_off() || samples <= MOST_SAMPLES {
             return Ok(());
         }
-        let message = format!("interval = \"{interval}\": {samples} samples until the run ends, at most {MOST_SAMPLES}");
+        let message = format!(
+            "interval = \"{interval}\": {samples} samples until the run ends, at most {MOST_SAMPLES}"
+        );
         Err(SpecError::new("series-interval", "interval", message)
             .hint("sample more rarely, or shorten the horizon"))
     }

@@ -4,11 +4,11 @@ use serde::Serialize;
 use tailcut_net::foretell;
 use tailcut_net::scenario::Scenario;
 use tailcut_net::topology::{Graph, PortId};
-use tailcut_net::traffic::demand::{Signal, Waiting, NONE};
+use tailcut_net::traffic::demand::{NONE, Signal, Waiting};
 
 use crate::load::ReadTable;
 use crate::plan::RunPlan;
-use crate::run::{to_scenario, RunError};
+use crate::run::{RunError, to_scenario};
 
 /// The network and the flows of a run.
 #[derive(Debug, Clone, PartialEq, Serialize)]

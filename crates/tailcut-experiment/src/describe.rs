@@ -127,16 +127,16 @@ fn chosen_within(
                     found.extend(chosen_within(definitions, &group, branch, told));
                 }
             }
-        } else if let Some(words) = union::described_words(target) {
-            if told.insert(name.to_owned()) {
-                found.extend(words.into_iter().map(|(word, branch)| Component {
-                    group: group.clone(),
-                    name: word.to_owned(),
-                    summary: first_paragraph(branch),
-                    default: default.is_some_and(|default| default == word),
-                    parameters: vec![],
-                }));
-            }
+        } else if let Some(words) = union::described_words(target)
+            && told.insert(name.to_owned())
+        {
+            found.extend(words.into_iter().map(|(word, branch)| Component {
+                group: group.clone(),
+                name: word.to_owned(),
+                summary: first_paragraph(branch),
+                default: default.is_some_and(|default| default == word),
+                parameters: vec![],
+            }));
         }
     }
     found

@@ -5,7 +5,7 @@ use tailcut_net::measure::records::{FlowRecord, PortSamples};
 use tailcut_net::topology::find::node_name;
 use tailcut_net::topology::{Graph, NodeId};
 
-use crate::column::{clock_of, labels, ns, Column, Values};
+use crate::column::{Column, Values, clock_of, labels, ns};
 use crate::file::Clock;
 
 /// Rows of the table of paths: the links of faster flows are left out beyond them.
@@ -50,8 +50,8 @@ fn port_columns(graph: &Graph) -> Vec<Column> {
     let tier = |tier: u8| graph.tiers.get(usize::from(tier)).map_or("", String::as_str);
     vec![
         Column::all("port", Values::U32((0..ends.len() as u32).collect())),
-        Column::all("from", Values::U32(ends.iter().map(|end| end.0 .0).collect())),
-        Column::all("to", Values::U32(ends.iter().map(|end| end.1 .0).collect())),
+        Column::all("from", Values::U32(ends.iter().map(|end| end.0.0).collect())),
+        Column::all("to", Values::U32(ends.iter().map(|end| end.1.0).collect())),
         Column::all("from_name", Values::Text(ends.iter().map(|end| name(end.0)).collect())),
         Column::all("to_name", Values::Text(ends.iter().map(|end| name(end.1)).collect())),
         Column::all("tier", labels(both().map(|link| tier(link.tier)))),

@@ -2,8 +2,8 @@
 
 use std::borrow::Cow;
 
-use schemars::{json_schema, JsonSchema, Schema, SchemaGenerator};
-use serde::{de, Deserialize, Deserializer, Serialize, Serializer};
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
 /// The queueing analysis (`--on model`, RepFlow section IV). The simulator takes no notice of it, so that it does not
 /// enter what a run is.

@@ -3,28 +3,28 @@
 use std::ops::ControlFlow;
 
 use tailcut_net::capture::{Capture, CaptureError, CaptureSpec, CaptureSummary};
+use tailcut_net::measure::Unobserved;
 use tailcut_net::measure::attribution::Attribution;
 use tailcut_net::measure::paths::Paths;
 use tailcut_net::measure::records::{Counters, Outcome, Series, TierRecord};
 use tailcut_net::measure::segments::Segments;
-use tailcut_net::measure::Unobserved;
 use tailcut_net::network::full_packet;
 use tailcut_net::scenario::{Progress, Scenario};
 use tailcut_net::topology::Graph;
-use tailcut_net::traffic::demand::Demand;
 use tailcut_net::traffic::Flow;
+use tailcut_net::traffic::demand::Demand;
 use tailcut_net::transport::TransportSpec;
 use tailcut_net::watch::Watch;
-use tailcut_net::{simulate_watched, SimError};
+use tailcut_net::{SimError, simulate_watched};
 
 use crate::capture::CaptureRequest;
 use crate::column::{
-    flow_columns, job_columns, segment_columns, throughput_columns, tier_columns, Column,
+    Column, flow_columns, job_columns, segment_columns, throughput_columns, tier_columns,
 };
 use crate::config::SectionError;
 use crate::fabric_tables::fabric_tables;
-use crate::load::{no_tables, PlannedFiles, ReadTable};
-use crate::plan::{run_id, RunPlan};
+use crate::load::{PlannedFiles, ReadTable, no_tables};
+use crate::plan::{RunPlan, run_id};
 use crate::sections::Config;
 
 /// What a run yields.
@@ -56,7 +56,9 @@ pub enum RunError {
     #[error("this is not a run of a plan: {0}")]
     NotARun(#[from] serde_json::Error),
     /// Its identifier is not the one that its content has.
-    #[error("the run says it is {found}, but its content is {expected}: it was planned by another version or changed since; plan again")]
+    #[error(
+        "the run says it is {found}, but its content is {expected}: it was planned by another version or changed since; plan again"
+    )]
     OtherPlan {
         /// The identifier in the text.
         found: String,

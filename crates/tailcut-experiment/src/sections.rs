@@ -20,7 +20,7 @@ use crate::config::{Labels, SectionOutcome};
 use crate::file::{MeasureSpec, ReportSpec, Seeds, Sweep};
 use crate::lab::LabSpec;
 use crate::model::ModelSpec;
-use crate::schema::{default_kind, Partial};
+use crate::schema::{Partial, default_kind};
 
 macro_rules! sections {
     (

@@ -3,6 +3,7 @@
 use std::ops::ControlFlow;
 
 use serde::Serialize;
+use tailcut_net::SimError;
 use tailcut_net::measure::records::FlowRecord;
 use tailcut_net::measure::story::{Stories, Story};
 use tailcut_net::scenario::Progress;
@@ -10,11 +11,10 @@ use tailcut_net::simulate_watched;
 use tailcut_net::topology::find::{link_name, node_name};
 use tailcut_net::topology::{Graph, NodeId, PortId};
 use tailcut_net::watch::{Sight, Watch};
-use tailcut_net::SimError;
 
 use crate::load::ReadTable;
 use crate::plan::RunPlan;
-use crate::run::{to_scenario, RunError};
+use crate::run::{RunError, to_scenario};
 
 /// Events between two looks at whether the flows are over.
 const EVERY: u64 = 1 << 12;

@@ -12,7 +12,7 @@ use tailcut_net::traffic::{Flow, FlowIndex};
 use crate::column::{Column, Values};
 use crate::load::ReadTable;
 use crate::plan::RunPlan;
-use crate::run::{tables, to_scenario, Observed, RunError, RunResult};
+use crate::run::{Observed, RunError, RunResult, tables, to_scenario};
 
 /// What was measured of a run. Times are in nanoseconds from its beginning.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]

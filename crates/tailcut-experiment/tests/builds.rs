@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 use std::path::Path;
 
 use sha2::{Digest, Sha256};
-use tailcut_experiment::{load, no_tables, run, Column, Values};
+use tailcut_experiment::{Column, Values, load, no_tables, run};
 
 #[test]
 fn every_build_gives_the_same_tables() {

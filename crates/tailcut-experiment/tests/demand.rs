@@ -2,9 +2,9 @@
 
 use std::ops::ControlFlow;
 
-use crate::common::{plan, GOOD};
+use crate::common::{GOOD, plan};
 use tailcut_experiment::{
-    demand, no_tables, run, tabulate, Column, Measured, MeasuredFlow, RunDemand, RunResult, Values,
+    Column, Measured, MeasuredFlow, RunDemand, RunResult, Values, demand, no_tables, run, tabulate,
 };
 
 const CLOSED: &str = "[traffic]\nkind = \"transfers\"\nbytes = \"20KB\"\n";

@@ -3,7 +3,7 @@
 //! A new component or parameter enters the lists of what was expected. When a change is meant, write the snapshots anew
 //! (`INSTA_UPDATE=always cargo test -p tailcut-experiment --test integration errors::`) and read the difference.
 
-use crate::common::{failure, load, replaced, with, GOOD};
+use crate::common::{GOOD, failure, load, replaced, with};
 
 macro_rules! refused {
     ($($name:ident: $line:literal => $replacement:literal,)*) => {

@@ -2,7 +2,7 @@
 
 use std::ops::ControlFlow;
 
-use tailcut_experiment::{explain, no_tables, run, Column, RunResult, Values};
+use tailcut_experiment::{Column, RunResult, Values, explain, no_tables, run};
 
 use crate::common::{load, plan, replaced};
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::path::Path;
 
-use tailcut_experiment::{load, load_text, no_tables, to_scenario, RunPlan};
+use tailcut_experiment::{RunPlan, load, load_text, no_tables, to_scenario};
 use tailcut_net::measure::records::Outcome;
 
 fn plan(file: &str, overrides: &[(&str, &str)]) -> Vec<RunPlan> {

@@ -2,9 +2,9 @@
 
 use std::ops::ControlFlow;
 
-use crate::common::{plan, GOOD};
-use tailcut_experiment::{no_tables, run, Column, RunResult, Values};
-use tailcut_net::measure::attribution::{Part, PARTS};
+use crate::common::{GOOD, plan};
+use tailcut_experiment::{Column, RunResult, Values, no_tables, run};
+use tailcut_net::measure::attribution::{PARTS, Part};
 
 const WATCHED: &str = "
 [measure]

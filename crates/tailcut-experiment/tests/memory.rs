@@ -28,18 +28,24 @@ fn note(given: usize, taken: usize) {
 // SAFETY: every call is the system's; counting allocates nothing.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        note(layout.size(), 0);
-        System.alloc(layout)
+        unsafe {
+            note(layout.size(), 0);
+            System.alloc(layout)
+        }
     }
     unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
-        note(0, layout.size());
-        System.dealloc(block, layout);
+        unsafe {
+            note(0, layout.size());
+            System.dealloc(block, layout);
+        }
     }
     unsafe fn realloc(&self, block: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        // Both are there while one is copied into the other.
-        note(size, 0);
-        note(0, layout.size());
-        System.realloc(block, layout, size)
+        unsafe {
+            // Both are there while one is copied into the other.
+            note(size, 0);
+            note(0, layout.size());
+            System.realloc(block, layout, size)
+        }
     }
 }
 

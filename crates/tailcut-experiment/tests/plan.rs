@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use crate::common::{plan, plan_with, replaced, with, GOOD};
-use serde_json::{json, Value as Json};
+use crate::common::{GOOD, plan, plan_with, replaced, with};
+use serde_json::{Value as Json, json};
 use tailcut_experiment::{Plan, RunPlan};
 
 /// The configuration of a scheme's first run, as JSON.

@@ -1,6 +1,6 @@
 //! What holds for every text, right or wrong.
 
-use crate::common::{load, with, GOOD};
+use crate::common::{GOOD, load, with};
 use proptest::prelude::*;
 use tailcut_experiment::Plan;
 

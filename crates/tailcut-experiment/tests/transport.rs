@@ -2,7 +2,7 @@
 
 use std::ops::ControlFlow;
 
-use tailcut_experiment::{explain, no_tables, run, Column, Plan, RunResult, Values};
+use tailcut_experiment::{Column, Plan, RunResult, Values, explain, no_tables, run};
 
 use crate::common::plan;
 

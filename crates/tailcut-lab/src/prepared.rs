@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use serde::Deserialize;
 use tailcut_experiment::{CaptureRequest, RunPlan};
 use tailcut_net::scenario::Scenario;
-use tailcut_net::{foretell, Foretold};
+use tailcut_net::{Foretold, foretell};
 
 use crate::congestion::Program;
 use crate::fabrics::{self, Kind};

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::congestion::{self, offered, CONTROLS};
+use crate::congestion::{self, CONTROLS, offered};
 use crate::fabric::lateness::Lateness;
 use crate::hosts::setup::{self, INTERFACE};
 use crate::programs::compiled;
@@ -211,8 +211,7 @@ fn queues() -> [Offer; 3] {
 
 /// What switches of kernels need.
 fn switches() -> [Offer; 3] {
-    let queue =
-        "qdisc add dev e0 root handle 1: tbf rate 8000000bit burst 1600b overhead 24 limit 9000b\n\
+    let queue = "qdisc add dev e0 root handle 1: tbf rate 8000000bit burst 1600b overhead 24 limit 9000b\n\
                  qdisc add dev e0 parent 1:1 handle 2: pfifo limit 9\n";
     let mark = "table ip tried {\nchain choice {\ntype filter hook prerouting priority mangle\n\
                 meta mark set numgen random mod 2 offset 1\nmeta mark set numgen inc mod 2 offset 1\n}\n}\n";

@@ -7,14 +7,14 @@ use std::path::Path;
 
 use serde::Serialize;
 use tailcut_engine::Time;
-use tailcut_experiment::{no_tables, to_scenario, RunPlan};
+use tailcut_experiment::{RunPlan, no_tables, to_scenario};
 use tailcut_net::scenario::{Scenario, Scheme};
 
-use crate::congestion::{self, Program, CONTROLS};
+use crate::congestion::{self, CONTROLS, Program};
 use crate::expected;
 use crate::fabrics::{self, Kind};
 use crate::programs;
-use crate::replication::{self, Replication, MOST_NODES};
+use crate::replication::{self, MOST_NODES, Replication};
 use crate::traffic;
 use crate::transports::{self, TRANSPORTS};
 

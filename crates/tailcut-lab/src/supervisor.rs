@@ -16,21 +16,21 @@ use tailcut_experiment::Measured;
 
 use crate::fabric::carrier::{Captured, FabricReport};
 use crate::fabric::lateness::Lateness;
-use crate::hosts::driver::{HostReport, Times, ACKNOWLEDGED, RECEIVED, WRONG};
+use crate::hosts::driver::{ACKNOWLEDGED, HostReport, RECEIVED, Times, WRONG};
 use crate::hosts::drops::Counters;
 use crate::hosts::repnet::{self, Ready};
 use crate::hosts::setup::ReadBack;
 use crate::hosts::turns::Turns;
 use crate::lone::Alone;
-use crate::measured::{measure, Start};
-use crate::prepared::{host_flows, prepare, Prepared};
+use crate::measured::{Start, measure};
+use crate::prepared::{Prepared, host_flows, prepare};
 use crate::processors::Processors;
 use crate::sys::epoll::{Epoll, READABLE, TIMER};
 use crate::sys::first::{self, Rank};
 use crate::sys::{bpf, in_time, monotonic_ns, process};
 use crate::tools::Tool;
 use crate::verdict::{self, Facts};
-use crate::workers::{be_host, hear, say, start, Crossing, Found, Order, Worker};
+use crate::workers::{Crossing, Found, Order, Worker, be_host, hear, say, start};
 
 /// Between the moment when everything is ready and the beginning of the run.
 const PAUSE_NS: u64 = 50_000_000;

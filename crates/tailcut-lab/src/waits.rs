@@ -4,7 +4,7 @@
 use tailcut_engine::Time;
 use tailcut_net::scenario::Scenario;
 use tailcut_net::topology::HostId;
-use tailcut_net::traffic::demand::{Jobs, Signal, Waiting, NONE};
+use tailcut_net::traffic::demand::{Jobs, NONE, Signal, Waiting};
 use tailcut_net::traffic::driver::Driver;
 use tailcut_net::traffic::{Flow, FlowIndex};
 

@@ -5,9 +5,9 @@ use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
+use tailcut_net::Foretold;
 use tailcut_net::packet::FlowKey;
 use tailcut_net::topology::NodeId;
-use tailcut_net::Foretold;
 
 use crate::fabric::carrier::{Carrier, Flows, RING};
 use crate::fabric::ports::near_end;
@@ -16,7 +16,7 @@ use crate::hosts::driver::{Driver, HostFlow, Times};
 use crate::hosts::drops;
 use crate::hosts::guests::Guests;
 use crate::hosts::repnet::{Ready, RepnetDriver};
-use crate::hosts::setup::{self, ReadBack, INTERFACE};
+use crate::hosts::setup::{self, INTERFACE, ReadBack};
 use crate::hosts::turns::Turns;
 use crate::prepared::Prepared;
 use crate::sys::first::Rank;

@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 
-use serde_json::{json, Value};
+use serde_json::{Value, json};
 use tailcut_engine::Time;
 use tailcut_lab::fabric::engine::{Engine, Fate, Left};
 use tailcut_net::host::HostSpec;
-use tailcut_net::measure::records::{Outcome, TierRecord};
 use tailcut_net::measure::Observer;
+use tailcut_net::measure::records::{Outcome, TierRecord};
 use tailcut_net::network::tier_records;
 use tailcut_net::packet::{ConnectionId, Packet, Ticket};
 use tailcut_net::scenario::{Horizon, Scenario, Scheme, SeriesSpec};

@@ -10,8 +10,8 @@ use std::process::{Command, ExitCode};
 
 use tailcut_engine::Time;
 use tailcut_net::amount::Amount;
-use tailcut_net::balance::spray::Spray;
 use tailcut_net::balance::BalanceSpec;
+use tailcut_net::balance::spray::Spray;
 use tailcut_net::component::OneOrEach;
 use tailcut_net::faults::FaultsSpec;
 use tailcut_net::host::HostSpec;
@@ -23,11 +23,11 @@ use tailcut_net::replicate::ReplicateSpec;
 use tailcut_net::scenario::{Horizon, Scenario, Scheme, SeriesSpec};
 use tailcut_net::switch::SwitchSpec;
 use tailcut_net::topology::fat_tree::FatTree;
+use tailcut_net::traffic::TrafficSpec;
 use tailcut_net::traffic::demand::Jobs;
 use tailcut_net::traffic::poisson::Poisson;
-use tailcut_net::traffic::TrafficSpec;
-use tailcut_net::transport::tcp::{CongestionSpec, Recovery, ReorderingSpec, TcpSpec};
 use tailcut_net::transport::TransportSpec;
+use tailcut_net::transport::tcp::{CongestionSpec, Recovery, ReorderingSpec, TcpSpec};
 
 const HELP: &str = "\
 cargo bench -p tailcut-net --bench fabric [-- [--check] CASE ...]

@@ -26,4 +26,4 @@ pub mod transport;
 pub mod watch;
 pub mod workload;
 
-pub use network::{foretell, simulate, simulate_observed, simulate_watched, Foretold, SimError};
+pub use network::{Foretold, SimError, foretell, simulate, simulate_observed, simulate_watched};

@@ -18,7 +18,7 @@ pub use self::clocking::Clocking;
 use self::faults::Faults;
 pub(crate) use self::faults::Retiming;
 use crate::amount::{Amount, Limit};
-use crate::packet::{ConnectionId, Flags, FlowKey, Packet, NO_OPTIONS};
+use crate::packet::{ConnectionId, Flags, FlowKey, NO_OPTIONS, Packet};
 use crate::queue::{Admit, Arrival, Discipline, Order, Verdict};
 use crate::topology::NodeId;
 
@@ -259,11 +259,7 @@ impl Port {
         if self.packets == 0 {
             self.cold.wraps += 1;
         }
-        if self.held == 1 {
-            Offer::First(Time(arrival))
-        } else {
-            Offer::Behind
-        }
+        if self.held == 1 { Offer::First(Time(arrival)) } else { Offer::Behind }
     }
 
     /// Takes the packet that has reached the far end, and says when the next one will.

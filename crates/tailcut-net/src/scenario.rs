@@ -10,8 +10,8 @@ pub use crate::measure::series::SeriesSpec;
 pub use crate::scheme::Scheme;
 use crate::switch::SwitchSpec;
 use crate::topology::Graph;
-use crate::traffic::demand::Jobs;
 use crate::traffic::Flow;
+use crate::traffic::demand::Jobs;
 use crate::transport::tcp::WireSizes;
 
 /// One run, fully resolved.

@@ -66,7 +66,7 @@ impl Scheme {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::{json, Value};
+    use serde_json::{Value, json};
 
     fn scheme(parts: Value) -> Scheme {
         serde_json::from_value(parts).expect("it is a scheme")

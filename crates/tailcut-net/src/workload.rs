@@ -4,7 +4,7 @@
 //! of its probability; between points the distribution is linear, and two points
 //! of the same size are an atom in between.
 
-use crate::component::{did_you_mean, SpecError};
+use crate::component::{SpecError, did_you_mean};
 
 /// What the first column of a table counts.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -144,7 +144,9 @@ impl SizeTable {
                 if probability < before {
                     return bad(
                         number,
-                        format!("probability {probability} is below {before} on the line before: it must not fall"),
+                        format!(
+                            "probability {probability} is below {before} on the line before: it must not fall"
+                        ),
                     );
                 }
             }
@@ -195,11 +197,7 @@ impl SizeTable {
         let upper = upper.min(self.bytes.len() - 1);
         let (p0, p1) = (self.probability[upper - 1], self.probability[upper]);
         let (x0, x1) = (self.bytes[upper - 1], self.bytes[upper]);
-        if p1 > p0 {
-            x0 + (u - p0) / (p1 - p0) * (x1 - x0)
-        } else {
-            x1
-        }
+        if p1 > p0 { x0 + (u - p0) / (p1 - p0) * (x1 - x0) } else { x1 }
     }
 
     /// The fraction of flows of at most `bytes`.

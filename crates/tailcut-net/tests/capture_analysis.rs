@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::sync::OnceLock;
 
-use crate::common::ns3::{chain, Setting};
-use crate::common::tshark::{tshark, Row};
+use crate::common::ns3::{Setting, chain};
+use crate::common::tshark::{Row, tshark};
 use tailcut_engine::{Rate, Time};
 use tailcut_net::capture::pcapng::START_OF_RUN;
 use tailcut_net::capture::{Capture, CaptureError, CaptureSpec, CaptureSummary};
@@ -13,14 +13,14 @@ use tailcut_net::faults::{FaultsSpec, Incident};
 use tailcut_net::measure::records::Outcome;
 use tailcut_net::measure::{Loss, Observer, PacketView};
 use tailcut_net::packet::Flags;
-use tailcut_net::queue::{ecn::Ecn, QueueSpec};
-use tailcut_net::replicate::repflow::RepFlow;
+use tailcut_net::queue::{QueueSpec, ecn::Ecn};
 use tailcut_net::replicate::ReplicateSpec;
+use tailcut_net::replicate::repflow::RepFlow;
 use tailcut_net::scenario::Scenario;
 use tailcut_net::topology::{HostId, PortId};
 use tailcut_net::traffic::Flow;
-use tailcut_net::transport::tcp::{Close, CongestionSpec, Recovery, Sender};
 use tailcut_net::transport::TransportSpec;
+use tailcut_net::transport::tcp::{Close, CongestionSpec, Recovery, Sender};
 use tailcut_net::{simulate, simulate_observed};
 
 const FIELDS: [&str; 26] = [

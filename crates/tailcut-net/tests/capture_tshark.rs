@@ -2,7 +2,7 @@
 
 use crate::common::tshark::tshark;
 use tailcut_engine::{Rate, Time};
-use tailcut_net::capture::frame::{encode, Ecn, Endpoint, Frame, TcpFlags, TcpOptions};
+use tailcut_net::capture::frame::{Ecn, Endpoint, Frame, TcpFlags, TcpOptions, encode};
 use tailcut_net::capture::pcapng::{Bounds, Direction, Interface, Writer};
 use tailcut_net::topology::HostId;
 

@@ -5,9 +5,9 @@ use tailcut_engine::Time;
 use tailcut_net::measure::records::Outcome;
 use tailcut_net::topology::fat_tree::FatTree;
 use tailcut_net::topology::{Graph, NodeId};
-use tailcut_net::transport::tcp::{Close, Imitation, Recovery, DEPARTURES};
+use tailcut_net::transport::tcp::{Close, DEPARTURES, Imitation, Recovery};
 
-use crate::common::ns3::{oracle_file, oracle_flows, oracle_rows, run, Setting};
+use crate::common::ns3::{Setting, oracle_file, oracle_flows, oracle_rows, run};
 
 /// A fat-tree as the oracle's: k = 4, each link as long as its list says.
 fn fabric() -> Graph {

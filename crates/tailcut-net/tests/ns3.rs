@@ -1,12 +1,12 @@
 //! Held against ns-3 (tests/oracles/ns3/README.md): same links, same parameters, same flows.
 
 use crate::common::ns3::{
-    chain, dumbbell, oracle_drops, oracle_flows, oracle_rows, run, six_pairs, EventLog, Setting,
+    EventLog, Setting, chain, dumbbell, oracle_drops, oracle_flows, oracle_rows, run, six_pairs,
 };
 use tailcut_engine::Time;
 use tailcut_net::scenario::Scenario;
-use tailcut_net::topology::fat_tree::FatTree;
 use tailcut_net::topology::Graph;
+use tailcut_net::topology::fat_tree::FatTree;
 use tailcut_net::transport::tcp::{Close, Imitation, Recovery};
 
 #[test]

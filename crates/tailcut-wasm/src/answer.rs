@@ -1,7 +1,7 @@
 //! The tables of a run as bytes: the length of a header (32 bits, little-endian), the header (JSON), and the cells of every
 //! column (little-endian), each column at a multiple of 8 from the start.
 
-use serde_json::{json, Map, Value};
+use serde_json::{Map, Value, json};
 use tailcut_experiment::{Column, RunResult, Values};
 use tailcut_net::measure::records::Counters;
 

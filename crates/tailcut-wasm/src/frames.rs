@@ -68,7 +68,7 @@ mod tests {
     use super::*;
     use serde_json::Value;
     use std::path::Path;
-    use tailcut_experiment::{load_text, no_tables, run, run_watched, Values};
+    use tailcut_experiment::{Values, load_text, no_tables, run, run_watched};
 
     const TEXT: &str = r#"
         title = "two hosts ask a third"

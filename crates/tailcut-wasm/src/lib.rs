@@ -14,8 +14,8 @@ use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use serde::Deserialize;
-use serde_json::{json, Value};
-use tailcut_experiment::{no_tables, run_watched, to_scenario, RunPlan};
+use serde_json::{Value, json};
+use tailcut_experiment::{RunPlan, no_tables, run_watched, to_scenario};
 
 use crate::frames::Frames;
 
@@ -37,7 +37,7 @@ fn held(buffer: &'static Mutex<Vec<u8>>) -> MutexGuard<'static, Vec<u8>> {
 }
 
 /// Room for a text of so many bytes, which the next call takes.
-#[no_mangle]
+#[unsafe(no_mangle)]
 pub extern "C" fn input(length: usize) -> *mut u8 {
     let mut input = held(&INPUT);
     input.clear();
@@ -46,13 +46,13 @@ pub extern "C" fn input(length: usize) -> *mut u8 {
 }
 
 /// Where the answer to the last call is, until the next.
-#[no_mangle]
+#[unsafe(no_mangle)]
 pub extern "C" fn answer_at() -> *const u8 {
     held(&ANSWER).as_ptr()
 }
 
 /// How many bytes it has.
-#[no_mangle]
+#[unsafe(no_mangle)]
 pub extern "C" fn answer_length() -> usize {
     held(&ANSWER).len()
 }
@@ -78,7 +78,7 @@ fn text() -> Result<String, Vec<Value>> {
 }
 
 /// Sends panics to the page. Without it they are lost.
-#[no_mangle]
+#[unsafe(no_mangle)]
 pub extern "C" fn report_panics() {
     #[cfg(target_arch = "wasm32")]
     std::panic::set_hook(Box::new(|info| {
@@ -89,7 +89,7 @@ pub extern "C" fn report_panics() {
 }
 
 /// Every component that an experiment can name, and the version of results: `{components, results, version}`.
-#[no_mangle]
+#[unsafe(no_mangle)]
 pub extern "C" fn describe() -> i32 {
     let about = json!({
         "components": tailcut_experiment::describe(),
@@ -107,7 +107,7 @@ struct File {
 }
 
 /// The plan of an experiment; takes `{name, text}`. There are no files here that it could name.
-#[no_mangle]
+#[unsafe(no_mangle)]
 pub extern "C" fn plan() -> i32 {
     let planned = || {
         let File { name, text } = serde_json::from_str(&text()?).map_err(plain)?;
@@ -120,7 +120,7 @@ pub extern "C" fn plan() -> i32 {
 }
 
 /// The network of a run of a plan; takes the run.
-#[no_mangle]
+#[unsafe(no_mangle)]
 pub extern "C" fn network() -> i32 {
     let built = || {
         let plan: RunPlan = serde_json::from_str(&text()?).map_err(plain)?;
@@ -132,7 +132,7 @@ pub extern "C" fn network() -> i32 {
 
 /// The tables of a run of a plan; takes the run. On the way, the page is shown about `frames` pictures of the time in which flows
 /// arrive, and as many per second after it.
-#[no_mangle]
+#[unsafe(no_mangle)]
 pub extern "C" fn run(frames: u32) -> i32 {
     let ran = || {
         let text = text()?;

@@ -11,7 +11,7 @@ use serde_json::{Map, Value as Json};
 use tailcut_net::component::did_you_mean;
 
 use crate::diagnostic::{Code, Problem};
-use crate::document::{write_key, Entry, Node, Place, Table, Value};
+use crate::document::{Entry, Node, Place, Table, Value, write_key};
 use crate::schema::union;
 
 pub use expect::expectation;
@@ -236,9 +236,5 @@ fn unknown_key(known: &Map<String, Json>, path: &str, parent: &str, entry: &Entr
 }
 
 fn join(parent: &str, key: &str) -> String {
-    if parent.is_empty() {
-        write_key(&[key])
-    } else {
-        format!("{parent}.{}", write_key(&[key]))
-    }
+    if parent.is_empty() { write_key(&[key]) } else { format!("{parent}.{}", write_key(&[key])) }
 }

@@ -123,11 +123,7 @@ pub(super) fn scalar(schema: &Json, key: &str, node: &Node) -> Option<Problem> {
         && limit("maximum").is_none_or(|most| number <= most)
         && limit("exclusiveMinimum").is_none_or(|least| number > least)
         && limit("exclusiveMaximum").is_none_or(|most| number < most);
-    if fits {
-        None
-    } else {
-        out_of_range()
-    }
+    if fits { None } else { out_of_range() }
 }
 
 fn plain(node: &Node) -> String {

@@ -1,6 +1,6 @@
 //! Values from the command line: `--set traffic.load=0.3`.
 
-use super::{parse_document, parse_key, Node, Place, Sources, Table, Value};
+use super::{Node, Place, Sources, Table, Value, parse_document, parse_key};
 use crate::diagnostic::{Checked, Code, Problem};
 
 /// One `--set`: a path of keys, and the value to put there.

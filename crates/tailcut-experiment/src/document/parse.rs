@@ -1,7 +1,7 @@
 //! TOML text to tree.
 
-use toml::de::{DeInteger, DeTable, DeValue};
 use toml::Spanned;
+use toml::de::{DeInteger, DeTable, DeValue};
 
 use super::{Entry, Node, Place, Sources, Table, Value};
 use crate::diagnostic::{Checked, Code, Problem};

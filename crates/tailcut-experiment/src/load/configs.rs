@@ -1,16 +1,16 @@
 //! From configuration trees to typed configurations.
 
-use serde_json::{json, Value as Json};
+use serde_json::{Value as Json, json};
 use tailcut_net::component::SpecError;
 
 use super::Loader;
 use crate::config::Labels;
 use crate::diagnostic::{Checked, Code, Problem};
-use crate::document::{write_key, Node, Place, Table, Value};
+use crate::document::{Node, Place, Table, Value, write_key};
 use crate::file::MeasureSpec;
 use crate::plan::canonical;
-use crate::resolve::{configuration, points, Axis, Schemes};
-use crate::sections::{is_of_scheme, Config, OF_RUN};
+use crate::resolve::{Axis, Schemes, configuration, points};
+use crate::sections::{Config, OF_RUN, is_of_scheme};
 
 /// One scheme at one point of the sweep.
 pub(super) struct Combination {

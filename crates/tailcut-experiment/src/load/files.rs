@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use sha2::{Digest, Sha256};
 use tailcut_net::files::{ReadFiles, TableColumn};
 
-use crate::plan::{hex, FileUse, RunPlan};
+use crate::plan::{FileUse, RunPlan, hex};
 
 /// Takes apart the content of a Parquet file, as [`ReadFiles::columns`]. There is no Parquet reader here: whoever has one
 /// passes it in.

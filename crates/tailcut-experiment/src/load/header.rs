@@ -5,7 +5,7 @@ use serde::de::DeserializeOwned;
 use super::Loader;
 use crate::diagnostic::{Code, Problem};
 use crate::document::{Node, Value};
-use crate::file::{MeasureSpec, ReportSpec, MAX_RUNS};
+use crate::file::{MAX_RUNS, MeasureSpec, ReportSpec};
 use crate::lab::LabSpec;
 use crate::model::ModelSpec;
 use crate::resolve::Schemes;

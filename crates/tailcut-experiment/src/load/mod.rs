@@ -11,13 +11,13 @@ use serde_json::{Map, Value as Json};
 
 use crate::check::Checker;
 use crate::diagnostic::{Code, Failure, Problem};
-use crate::document::{parse_document, Node, Override, Place, Sources, Table, Value};
-use crate::plan::{Plan, SweepAxis, FORMAT};
-use crate::resolve::{axes, Axis, Schemes};
+use crate::document::{Node, Override, Place, Sources, Table, Value, parse_document};
+use crate::plan::{FORMAT, Plan, SweepAxis};
+use crate::resolve::{Axis, Schemes, axes};
 use crate::schema::schema;
 use crate::sections::{GIVEN, OF_RUN};
 
-pub use files::{no_tables, Files, PlannedFiles, ReadTable};
+pub use files::{Files, PlannedFiles, ReadTable, no_tables};
 
 /// Reads an experiment file, with `key=value` overrides, into its plan; `read_table` reads the tables that it names.
 ///

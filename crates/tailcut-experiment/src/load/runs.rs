@@ -7,11 +7,11 @@ use serde_json::json;
 use tailcut_net::component::SpecError;
 use tailcut_net::topology::Graph;
 
-use super::configs::{point_json, unrealisable, Combination};
-use super::header::Header;
 use super::Loader;
+use super::configs::{Combination, point_json, unrealisable};
+use super::header::Header;
 use crate::config::SectionError;
-use crate::plan::{run_id, Network, RunPlan, Workload};
+use crate::plan::{Network, RunPlan, Workload, run_id};
 use crate::resolve::{Axis, Schemes};
 use crate::sections::Config;
 

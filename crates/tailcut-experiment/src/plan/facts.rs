@@ -3,12 +3,12 @@
 use std::rc::Rc;
 
 use serde::{Deserialize, Serialize};
-use tailcut_engine::random::mix;
 use tailcut_engine::Time;
+use tailcut_engine::random::mix;
 use tailcut_net::topology::{Graph, PortId, RouteError, Routes};
+use tailcut_net::traffic::Flow;
 use tailcut_net::traffic::demand::Demand;
 use tailcut_net::traffic::offered::offered;
-use tailcut_net::traffic::Flow;
 use tailcut_net::transport::tcp::TcpSpec;
 
 use super::notes;

@@ -1,6 +1,6 @@
 //! Run identifiers: the same run has the same one, whatever it is called and wherever its files lie.
 
-use serde_json::{json, Value as Json};
+use serde_json::{Value as Json, json};
 use sha2::{Digest, Sha256};
 
 use super::{FileUse, RESULTS};

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use tailcut_engine::Time;
 use tailcut_net::topology::Graph;
 use tailcut_net::traffic::Flow;
+use tailcut_net::transport::TransportSpec;
 use tailcut_net::transport::spread::Spread;
 use tailcut_net::transport::tcp::TcpSpec;
-use tailcut_net::transport::TransportSpec;
 
 use crate::sections::Config;
 

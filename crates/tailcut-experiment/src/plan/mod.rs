@@ -13,7 +13,7 @@ use crate::lab::LabSpec;
 use crate::model::ModelSpec;
 use crate::sections::Config;
 
-pub use facts::{Facts, Network, Workload, PACKET_HOPS_PER_SECOND};
+pub use facts::{Facts, Network, PACKET_HOPS_PER_SECOND, Workload};
 pub use id::{canonical, hex, run_id};
 
 /// Version of the plan's form.

@@ -5,8 +5,8 @@ use tailcut_net::faults::Incident;
 use tailcut_net::queue::QueueSpec;
 use tailcut_net::scenario::Scheme;
 use tailcut_net::topology::{Graph, PortId, Routes};
-use tailcut_net::transport::tcp::{CongestionSpec, ReorderingSpec};
 use tailcut_net::transport::TransportSpec;
+use tailcut_net::transport::tcp::{CongestionSpec, ReorderingSpec};
 
 use crate::sections::Config;
 

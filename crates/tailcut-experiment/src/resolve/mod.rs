@@ -8,7 +8,7 @@ use crate::document::{Entry, Node, Table, Value};
 use crate::sections::OF_RUN;
 
 pub use schemes::Schemes;
-pub use sweep::{axes, Axis};
+pub use sweep::{Axis, axes};
 
 /// The configuration of one scheme at one point of the sweep: the sections of [`OF_RUN`] that are written.
 ///

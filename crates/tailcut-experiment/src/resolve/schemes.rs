@@ -6,9 +6,9 @@ use serde_json::Value as Json;
 
 use super::merge::merge;
 use crate::diagnostic::{Code, Problem};
-use crate::document::{write_key, Entry, Node, Table, Value};
+use crate::document::{Entry, Node, Table, Value, write_key};
 use crate::schema::union;
-use crate::sections::{is_of_run, is_of_scheme, OF_RUN, OF_SCHEME};
+use crate::sections::{OF_RUN, OF_SCHEME, is_of_run, is_of_scheme};
 
 /// The schemes of an experiment, in the order of the file.
 pub struct Schemes {

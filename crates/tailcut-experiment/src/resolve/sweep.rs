@@ -1,8 +1,8 @@
 //! Sweep axes.
 
 use crate::diagnostic::{Code, Problem};
-use crate::document::{parse_key, write_key, Node, Place, Table, Value};
-use crate::sections::{is_of_run, is_of_scheme, OF_RUN, OF_SCHEME};
+use crate::document::{Node, Place, Table, Value, parse_key, write_key};
+use crate::sections::{OF_RUN, OF_SCHEME, is_of_run, is_of_scheme};
 
 /// One key and the values that it runs through.
 #[derive(Debug, Clone, PartialEq)]
@@ -131,13 +131,15 @@ fn check_path(path: &[String], key: &str, place: Place, root: &Table) -> Option<
 
 fn check_values(key: &str, list: &Node, values: &[Node]) -> Vec<Problem> {
     if values.is_empty() {
-        return vec![Problem::new(
-            Code::EmptySweep,
-            list.place,
-            format!("the sweep of `{key}` has no values"),
-        )
-        .key(format!("sweep.{key}"))
-        .expected("a list of at least one value")];
+        return vec![
+            Problem::new(
+                Code::EmptySweep,
+                list.place,
+                format!("the sweep of `{key}` has no values"),
+            )
+            .key(format!("sweep.{key}"))
+            .expected("a list of at least one value"),
+        ];
     }
     let mut problems = Vec::new();
     for (i, value) in values.iter().enumerate() {

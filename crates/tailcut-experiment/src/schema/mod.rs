@@ -10,7 +10,7 @@ use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde_json::{Map, Value as Json};
 
-use crate::sections::{default_kinds, ExperimentFile};
+use crate::sections::{ExperimentFile, default_kinds};
 
 /// The JSON Schema of experiment files. It is composed once: that takes longer than to check a file against it.
 pub fn schema() -> Json {

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use tailcut_experiment::{load_text, no_tables, Failure, Plan};
+use tailcut_experiment::{Failure, Plan, load_text, no_tables};
 
 /// Small, and every section is there.
 pub const GOOD: &str = r#"title = "a test"

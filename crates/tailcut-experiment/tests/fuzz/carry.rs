@@ -3,7 +3,7 @@
 use std::ops::ControlFlow;
 use std::path::Path;
 
-use tailcut_experiment::{load_text, no_tables, run, RunError};
+use tailcut_experiment::{RunError, load_text, no_tables, run};
 
 /// Runs of more packet-hops, or of more flows, need not end here: they were announced as long.
 pub const MOST_PACKET_HOPS: u64 = 30_000;

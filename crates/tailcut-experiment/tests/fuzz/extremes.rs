@@ -3,10 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use serde_json::{json, Value as Json};
+use serde_json::{Value as Json, json};
 use tailcut_experiment::schema;
 
-use crate::fuzz::carry::{carry_out, Ending};
+use crate::fuzz::carry::{Ending, carry_out};
 
 pub const TIMES: &[&str] =
     &["0s", "1ps", "1us", "1s", "10s", "86400s", "999999s", "1000000s", "18446744s"];

@@ -12,10 +12,10 @@ use std::collections::BTreeSet;
 use proptest::prelude::*;
 use proptest::strategy::ValueTree as _;
 use proptest::test_runner::{Config, RngSeed, TestCaseError, TestRunner};
-use serde_json::{json, Map, Value as Json};
+use serde_json::{Map, Value as Json, json};
 use tailcut_experiment::{describe, schema};
 
-use self::carry::{carry_out, Ending};
+use self::carry::{Ending, carry_out};
 use self::extremes::small;
 
 /// Experiments that are carried out, unless the environment has another number.

@@ -2,12 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use serde_json::{json, Value as Json};
+use serde_json::{Value as Json, json};
 use tailcut_experiment::{no_tables, to_scenario};
 use tailcut_net::topology::find::{link_name, node_name};
 use tailcut_net::topology::{Graph, PortId};
 
-use crate::smoke::cover::{pairs, Choice};
+use crate::smoke::cover::{Choice, pairs};
 use crate::smoke::experiment::{carry_out, loaded};
 use crate::smoke::factors;
 

@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 use std::path::Path;
 
 use serde_json::Value as Json;
-use tailcut_experiment::{load_text, no_tables, to_scenario, Plan, RunPlan};
+use tailcut_experiment::{Plan, RunPlan, load_text, no_tables, to_scenario};
 use tailcut_net::measure::records::{FlowRecord, Outcome};
 use tailcut_net::measure::story::{How, Kind, Stories, Story, What};
 use tailcut_net::measure::{Observer, PacketView};

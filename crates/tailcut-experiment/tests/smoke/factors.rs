@@ -1,6 +1,6 @@
 //! What experiments are made of here: of each choice every kind, with the words that change what it does.
 
-use serde_json::{json, Value as Json};
+use serde_json::{Value as Json, json};
 use tailcut_experiment::describe;
 
 /// The names of a choice, in the order of the registry.

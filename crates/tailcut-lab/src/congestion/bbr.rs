@@ -1,7 +1,7 @@
 //! The kernel's bbr, where it is loaded.
 
-use tailcut_net::transport::tcp::congestion::bbr::BbrSpec;
 use tailcut_net::transport::tcp::congestion::CongestionSpec;
+use tailcut_net::transport::tcp::congestion::bbr::BbrSpec;
 
 use super::{Control, Found, Here};
 

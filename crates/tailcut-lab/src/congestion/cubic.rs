@@ -1,8 +1,8 @@
 //! The kernel's cubic.
 
+use tailcut_net::transport::tcp::congestion::CongestionSpec;
 use tailcut_net::transport::tcp::congestion::cubic::CubicSpec;
 use tailcut_net::transport::tcp::congestion::hystart::HystartSpec;
-use tailcut_net::transport::tcp::congestion::CongestionSpec;
 
 use super::{Control, Found, Here};
 

@@ -1,7 +1,7 @@
 //! DCTCP: the kernel's where that has it loaded and the plan has its parameters, otherwise a BPF program (`bpf/dctcp.c`).
 
-use tailcut_net::transport::tcp::congestion::dctcp::DctcpSpec;
 use tailcut_net::transport::tcp::congestion::CongestionSpec;
+use tailcut_net::transport::tcp::congestion::dctcp::DctcpSpec;
 
 use super::{Control, Found, Here, Program};
 

@@ -2,7 +2,7 @@
 
 use std::net::Ipv4Addr;
 
-use tailcut_net::packet::{ConnectionId, Flags, FlowKey, Packet, NO_OPTIONS};
+use tailcut_net::packet::{ConnectionId, Flags, FlowKey, NO_OPTIONS, Packet};
 
 const ETHERNET: usize = 14;
 const TCP: u8 = 6;

@@ -1,6 +1,6 @@
 //! What ports have counted, as a run tells it.
 
-use serde_json::{json, Value};
+use serde_json::{Value, json};
 use tailcut_net::port::PortCounters;
 use tailcut_net::topology::find::link_name;
 use tailcut_net::topology::{Graph, NodeId, PortId};

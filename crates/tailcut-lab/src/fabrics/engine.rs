@@ -11,7 +11,7 @@ use tailcut_net::scenario::Scenario;
 
 use super::Kind;
 #[cfg(target_os = "linux")]
-use crate::hosts::setup::{self, hardware, INTERFACE};
+use crate::hosts::setup::{self, INTERFACE, hardware};
 #[cfg(target_os = "linux")]
 use crate::prepared::Prepared;
 use crate::settings::Checked;
@@ -20,7 +20,7 @@ use crate::sys::process;
 #[cfg(target_os = "linux")]
 use crate::tools::Tool;
 #[cfg(target_os = "linux")]
-use crate::workers::{be_fabric, start, Worker};
+use crate::workers::{Worker, be_fabric, start};
 
 /// See the module.
 pub struct Engine;

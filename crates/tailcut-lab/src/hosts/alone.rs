@@ -9,9 +9,9 @@ use tailcut_engine::Time;
 use tailcut_net::replicate::ReplicateSpec;
 use tailcut_net::scenario::Scenario;
 use tailcut_net::traffic::Flow;
-use tailcut_net::transport::tcp::Recovery;
 use tailcut_net::transport::TransportSpec;
-use tailcut_net::{foretell, Foretold, SimError};
+use tailcut_net::transport::tcp::Recovery;
+use tailcut_net::{Foretold, SimError, foretell};
 
 use super::driver::{COPIES, LISTEN};
 use super::setup::address;

@@ -9,7 +9,7 @@ use tailcut_net::traffic::demand::Signal;
 
 use super::driver::HostFlow;
 use super::turns::Turns;
-use crate::waits::{listed, Waits};
+use crate::waits::{Waits, listed};
 
 /// Those flows, at one host.
 pub struct WaitingFlows<'a> {
@@ -92,7 +92,7 @@ impl<'a> WaitingFlows<'a> {
 mod tests {
     use super::*;
     use tailcut_engine::Time;
-    use tailcut_net::traffic::demand::{Edge, Jobs, Rule, Waiting, NONE};
+    use tailcut_net::traffic::demand::{Edge, Jobs, NONE, Rule, Waiting};
     use tailcut_net::traffic::{Flow, FlowIndex};
 
     const FETCH: HostFlow =

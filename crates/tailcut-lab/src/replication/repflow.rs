@@ -1,7 +1,7 @@
 //! RepFlow: repnet's mode `flow`.
 
-use tailcut_net::replicate::repflow::Loser;
 use tailcut_net::replicate::ReplicateSpec;
+use tailcut_net::replicate::repflow::Loser;
 
 use super::{Copies, Mode};
 use crate::settings::Checked;

@@ -1,11 +1,11 @@
 //! BPF programs: compiled objects are loaded by libbpf, which iproute2 brings along and which is opened when it is needed; the
 //! rest are system calls (`linux/bpf.h`). Nothing is pinned: what descriptors stand for goes with the last process that has them.
 
-use std::ffi::{c_char, c_int, c_void, CStr, CString};
+use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::io;
 use std::marker::PhantomData;
 use std::os::fd::{FromRawFd, OwnedFd, RawFd};
-use std::ptr::{null, NonNull};
+use std::ptr::{NonNull, null};
 
 use super::checked;
 
@@ -85,14 +85,16 @@ impl Library {
 /// # Safety
 /// `F` is the type of a pointer to it.
 unsafe fn function<F: Copy>(library: Handle, name: &CStr) -> io::Result<F> {
-    const { assert!(size_of::<F>() == size_of::<Handle>()) };
-    let found = libc::dlsym(library, name.as_ptr());
-    match found.is_null() {
-        true => {
-            let name = name.to_string_lossy();
-            Err(io::Error::other(format!("libbpf has no function {name}")))
+    unsafe {
+        const { assert!(size_of::<F>() == size_of::<Handle>()) };
+        let found = libc::dlsym(library, name.as_ptr());
+        match found.is_null() {
+            true => {
+                let name = name.to_string_lossy();
+                Err(io::Error::other(format!("libbpf has no function {name}")))
+            }
+            false => Ok(std::mem::transmute_copy(&found)),
         }
-        false => Ok(std::mem::transmute_copy(&found)),
     }
 }
 

@@ -168,11 +168,7 @@ fn ask(outside: &OwnedFd, rank: Rank, descriptors: [RawFd; 2]) -> io::Result<()>
         message.msg_controllen = size_of::<Beside>() as _;
         libc::sendmsg(outside.as_raw_fd(), &raw const message, libc::MSG_NOSIGNAL)
     };
-    if sent == 1 {
-        Ok(())
-    } else {
-        Err(io::Error::last_os_error())
-    }
+    if sent == 1 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
 /// A request; none when nobody is left who could ask.

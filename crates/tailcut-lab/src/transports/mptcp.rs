@@ -13,22 +13,22 @@ use std::net::{Ipv4Addr, TcpStream};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::path::Path;
 
+use tailcut_net::transport::TransportSpec;
 use tailcut_net::transport::mptcp::MptcpSpec;
 use tailcut_net::transport::tcp::TcpSpec;
-use tailcut_net::transport::TransportSpec;
 
-use super::tcp::tcp;
 #[cfg(target_os = "linux")]
 use super::Beside;
 use super::Transport;
+use super::tcp::tcp;
 use crate::fabrics::Kind;
 #[cfg(target_os = "linux")]
 use crate::hosts::setup;
 #[cfg(target_os = "linux")]
 use crate::settings::HostSettings;
-use crate::settings::{Answer, Checked, Row, MOST_ADDRESSES};
+use crate::settings::{Answer, Checked, MOST_ADDRESSES, Row};
 #[cfg(target_os = "linux")]
-use crate::sys::netlink::{attribute, find, nested, Generic};
+use crate::sys::netlink::{Generic, attribute, find, nested};
 #[cfg(target_os = "linux")]
 use crate::sys::socket::{self, Known};
 

@@ -2,11 +2,11 @@
 
 use tailcut_engine::{Bytes, Time};
 use tailcut_net::amount::{Amount, Limit};
+use tailcut_net::transport::TransportSpec;
 use tailcut_net::transport::tcp::reordering::ReorderingSpec;
 use tailcut_net::transport::tcp::{
     Close, Imitation, Recovery, ReductionBase, RtoVariation, TcpSpec, WindowGrowth,
 };
-use tailcut_net::transport::TransportSpec;
 
 use super::Transport;
 use crate::congestion;

@@ -9,7 +9,7 @@ use tailcut_engine::{Bytes, Time};
 
 use super::audit::Audit;
 use super::{BalanceSpec, Balancer, EdgeOnly, Fork, Hop, Layout, Pick, Stamp, Strategy};
-use crate::component::{did_you_mean, SpecError};
+use crate::component::{SpecError, did_you_mean};
 use crate::packet::{FlowKey, Packet};
 use crate::topology::find::find_node;
 use crate::topology::{Graph, PortId, Routes, SwitchId};
@@ -207,7 +207,9 @@ fn below(place: &str, error: SpecError) -> SpecError {
 /// Refuses a strategy of which the switches of other tiers would be without.
 fn fabric_only(place: &str, spec: &BalanceSpec) -> Result<(), SpecError> {
     let Some(kind) = spec.fabric_only() else { return Ok(()) };
-    let message = format!("{place}: {kind} is a strategy of the fabric as a whole, whose switches tell each other what they see");
+    let message = format!(
+        "{place}: {kind} is a strategy of the fabric as a whole, whose switches tell each other what they see"
+    );
     Err(SpecError::new("by-tier-fabric", place, message)
         .hint(format!("write balance = {{ kind = \"{kind}\" }}")))
 }

@@ -66,11 +66,7 @@ pub const fn region(hash: u32, choices: u32) -> u32 {
 #[inline]
 pub const fn remainder(hash: u32, choices: u32) -> u32 {
     // The same, without a division.
-    if choices.is_power_of_two() {
-        hash & (choices - 1)
-    } else {
-        hash % choices
-    }
+    if choices.is_power_of_two() { hash & (choices - 1) } else { hash % choices }
 }
 
 /// Returns which of `choices` equal-cost ports the flow `key` takes at a switch with this `salt`, by the region of its hash.

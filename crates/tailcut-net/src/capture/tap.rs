@@ -7,12 +7,12 @@ use std::io::{self, Write};
 use serde::{Deserialize, Serialize};
 use tailcut_engine::{Bytes, Rate, Time};
 
-use super::frame::{encode, Ecn, Endpoint, Frame, FrameError, TcpFlags, TcpOptions};
+use super::frame::{Ecn, Endpoint, Frame, FrameError, TcpFlags, TcpOptions, encode};
 use super::pcapng::{Bounds, Direction, Interface, Writer};
 use crate::measure::{Loss, Observer, PacketView};
-use crate::packet::{Flags, FIRST_SOURCE_PORT, SERVICE_PORT};
+use crate::packet::{FIRST_SOURCE_PORT, Flags, SERVICE_PORT};
 use crate::port::Retiming;
-use crate::topology::find::{find_link, UnknownLink};
+use crate::topology::find::{UnknownLink, find_link};
 use crate::topology::{Graph, HostId, NodeId, PortId};
 use crate::transport::tcp::options::UNSCALED_WINDOW;
 

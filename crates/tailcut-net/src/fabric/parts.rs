@@ -2,22 +2,22 @@
 
 use tailcut_engine::{Stream, Time};
 
+use super::Fabric;
 use super::flow_control::Stops;
 use super::incidents::Incidents;
 use super::marks::Marks;
 use super::scheduled::Scheduled;
 use super::stamps::Stamps;
 use super::ties::Brought;
-use super::Fabric;
 use crate::amount::Limit;
 use crate::balance::{BalanceSpec, Balancer, Layout, Pick};
 use crate::component::SpecError;
 use crate::faults::FaultsSpec;
 use crate::host::HostSpec;
-use crate::port::{Port, FULL_PACKET};
+use crate::port::{FULL_PACKET, Port};
 use crate::queue::{At, Discipline, Order, QueueSpec};
-use crate::switch::pools::Pools;
 use crate::switch::SwitchSpec;
+use crate::switch::pools::Pools;
 use crate::topology::{Graph, PathCounts, PortId, RouteError, Routes};
 
 /// What a fabric is made of.

@@ -8,15 +8,15 @@ use super::*;
 use crate::amount::{Amount, Limit};
 use crate::balance::BalanceSpec;
 use crate::faults::Incident;
-use crate::packet::{inline_number, ConnectionId, FlowKey, NO_OPTIONS};
+use crate::packet::{ConnectionId, FlowKey, NO_OPTIONS, inline_number};
+use crate::queue::QueueSpec;
 use crate::queue::drop_tail::DropTail;
 use crate::queue::pfabric::PfabricQueue;
-use crate::queue::QueueSpec;
-use crate::switch::pfc::Pfc;
 use crate::switch::SwitchSpec;
+use crate::switch::pfc::Pfc;
+use crate::topology::Graph;
 use crate::topology::fat_tree::FatTree;
 use crate::topology::star::Star;
-use crate::topology::Graph;
 
 /// What became of a packet: by its tag, when.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

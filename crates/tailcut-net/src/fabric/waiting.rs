@@ -50,8 +50,8 @@ mod tests {
     use crate::fabric::{Fabric, Offered, Parts};
     use crate::faults::Incident;
     use crate::packet::{ConnectionId, Flags, FlowKey, NO_OPTIONS};
-    use crate::queue::pfabric::PfabricQueue;
     use crate::queue::QueueSpec;
+    use crate::queue::pfabric::PfabricQueue;
     use crate::topology::star::Star;
     use crate::topology::{Graph, HostId, SwitchId};
 

@@ -50,13 +50,13 @@ mod tests {
     use tailcut_engine::Time;
 
     use super::*;
+    use crate::balance::BalanceSpec;
     use crate::balance::by_tier::ByTier;
     use crate::balance::spray::Spray;
-    use crate::balance::BalanceSpec;
     use crate::fabric::{Offered, Parts, Place};
-    use crate::packet::{ConnectionId, Flags, Packet, NO_OPTIONS};
-    use crate::topology::fat_tree::FatTree;
+    use crate::packet::{ConnectionId, Flags, NO_OPTIONS, Packet};
     use crate::topology::HostId;
+    use crate::topology::fat_tree::FatTree;
 
     fn tree() -> Graph {
         FatTree { k: 4, ..FatTree::default() }.build().expect("k is even")

@@ -4,8 +4,8 @@
 use serde::{Deserialize, Serialize};
 use tailcut_engine::Time;
 
-pub use crate::traffic::driver::JobRecord;
 use crate::traffic::Flow;
+pub use crate::traffic::driver::JobRecord;
 
 /// What happened to one flow: one row of the flow table. Times are relative to `start`.
 #[derive(Debug, Clone, PartialEq)]

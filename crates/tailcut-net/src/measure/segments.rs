@@ -52,10 +52,10 @@ impl Observer for Segments {
         } else if packet.flags.has(Flags::SYN) && !packet.flags.has(Flags::TO_SENDER) {
             // The next piece of a split flow counts its segments anew.
             let connection = (packet.flow, packet.copy);
-            if let Some(seen) = self.connections.get_mut(&connection) {
-                if seen.acknowledged > 0 {
-                    *seen = Seen { worst: seen.worst, ..Seen::default() };
-                }
+            if let Some(seen) = self.connections.get_mut(&connection)
+                && seen.acknowledged > 0
+            {
+                *seen = Seen { worst: seen.worst, ..Seen::default() };
             }
         } else if packet.flags.has(Flags::TO_SENDER)
             && packet.flags.has(Flags::ACK)

@@ -11,7 +11,7 @@ use crate::horizon::LONGEST;
 
 use crate::fabric::Fabric;
 use crate::measure::records::{Sampled, Series};
-use crate::topology::find::{find_hosts, find_link, UnknownHosts, UnknownLink};
+use crate::topology::find::{UnknownHosts, UnknownLink, find_hosts, find_link};
 use crate::topology::{Graph, HostId, PortId, Routes};
 
 /// Time series of chosen flows and directed links, sampled and bounded.

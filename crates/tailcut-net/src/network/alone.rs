@@ -216,16 +216,16 @@ impl Alone {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::balance::spray::Spray;
     use crate::balance::BalanceSpec;
+    use crate::balance::spray::Spray;
     use crate::fabric::Fabric;
     use crate::faults::Incident;
     use crate::network::profile::profiles;
     use crate::network::tests;
-    use crate::topology::fat_tree::FatTree;
     use crate::topology::NodeId;
-    use crate::transport::mptcp::MptcpSpec;
+    use crate::topology::fat_tree::FatTree;
     use crate::transport::TransportSpec;
+    use crate::transport::mptcp::MptcpSpec;
 
     /// Sixteen hosts in four pods: 0 and 1 hang on one switch, 15 is in another pod.
     fn scenario(change: impl FnOnce(&mut Scenario)) -> Scenario {

@@ -1,14 +1,14 @@
 //! Flows at their hosts: what the loop does when one starts, and what its replication policy asks for, done.
 
+use super::Network;
 use super::clock::Due;
 use super::hosts::{Carried, Known, Opening};
 use super::profile::Kind;
-use super::Network;
 use crate::measure::Observer;
 use crate::packet::ConnectionId;
 use crate::replicate::machine::{Action, Answer, Carriage, Event, Open};
-use crate::traffic::demand::Signal;
 use crate::traffic::FlowIndex;
+use crate::traffic::demand::Signal;
 use crate::transport::spread as subflow;
 
 impl<O: Observer> Network<'_, O> {

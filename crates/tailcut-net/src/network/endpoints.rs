@@ -5,7 +5,7 @@ use tailcut_engine::Time;
 use super::clock::Due;
 use super::hosts::Known;
 use super::tickets::Tickets;
-use super::{view, Network};
+use super::{Network, view};
 use crate::measure::{End, Observer};
 use crate::packet::{ConnectionId, Flags, FlowKey, Packet};
 use crate::topology::HostId;

@@ -20,7 +20,9 @@ pub enum SimError {
         hosts: u32,
     },
     /// A flow that no host can send.
-    #[error("flow {id} goes from host {src} to host {dst} with {bytes} bytes; hosts are 0..{hosts}, distinct, and bytes at least 1")]
+    #[error(
+        "flow {id} goes from host {src} to host {dst} with {bytes} bytes; hosts are 0..{hosts}, distinct, and bytes at least 1"
+    )]
     BadFlow {
         /// Its identifier.
         id: u64,

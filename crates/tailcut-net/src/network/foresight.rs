@@ -5,7 +5,7 @@ use tailcut_engine::Time;
 use super::alone::{Alone, Carriers};
 use super::profile::{Profile, ProfileId};
 use crate::fabric::{Fabric, FabricError};
-use crate::packet::{FlowKey, FIRST_SOURCE_PORT, SERVICE_PORT, SOURCE_PORTS};
+use crate::packet::{FIRST_SOURCE_PORT, FlowKey, SERVICE_PORT, SOURCE_PORTS};
 use crate::scenario::Scenario;
 use crate::traffic::Flow;
 

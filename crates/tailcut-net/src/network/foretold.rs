@@ -1,9 +1,9 @@
 //! What is known of a run's flows before any packet is sent: for whoever carries them out by other means.
 
 use super::flows::Flows;
-use super::foresight::{key_of, Foresight};
+use super::foresight::{Foresight, key_of};
 use super::profile::profiles;
-use super::{check, SimError};
+use super::{SimError, check};
 use crate::fabric::Fabric;
 use crate::measure::records::FlowRecord;
 use crate::packet::FlowKey;

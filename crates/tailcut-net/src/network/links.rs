@@ -2,7 +2,7 @@
 
 use super::clock::Due;
 use super::tickets::Tickets;
-use super::{view, Network};
+use super::{Network, view};
 use crate::fabric::{Consequence, Offered, Place};
 use crate::measure::{Loss, Observer};
 use crate::packet::Packet;
@@ -34,10 +34,11 @@ impl<O: Observer> Network<'_, O> {
         let (mut packet, next) = self.fabric.take(port);
         if let Some(at) = next {
             self.clock.expect(Due::Arrival(port), at);
-        } else if !PLAIN && self.fabric.defers() {
-            if let Some(at) = self.fabric.falls_idle(port) {
-                self.clock.expect(Due::Idle(port), at);
-            }
+        } else if !PLAIN
+            && self.fabric.defers()
+            && let Some(at) = self.fabric.falls_idle(port)
+        {
+            self.clock.expect(Due::Idle(port), at);
         }
         self.tally.note_hop();
         match self.fabric.forward_in::<PLAIN>(self.clock.now(), port, &mut packet) {

@@ -38,9 +38,9 @@ use crate::watch::Watch;
 use clock::{Clock, Due, Seldom};
 pub use error::SimError;
 use flows::Flows;
-pub use foresight::subflow_key;
 use foresight::Foresight;
-pub use foretold::{foretell, Foretold};
+pub use foresight::subflow_key;
+pub use foretold::{Foretold, foretell};
 use hosts::Hosts;
 pub use outcome::tier_records;
 use profile::Profile;
@@ -238,12 +238,12 @@ impl<'a, O: Observer> Network<'a, O> {
         if let Some(port) = self.clock.upcoming_arrival(near) {
             self.fabric.fetch_first(port);
         }
-        if O::FOLLOWS {
-            if let Some(port) = self.clock.upcoming_arrival(2) {
-                self.fabric.fetch_route(port);
-                let ticket = Tickets::of(self.fabric.next(port));
-                self.tally.follow(|observer| observer.packet_nears(ticket));
-            }
+        if O::FOLLOWS
+            && let Some(port) = self.clock.upcoming_arrival(2)
+        {
+            self.fabric.fetch_route(port);
+            let ticket = Tickets::of(self.fabric.next(port));
+            self.tally.follow(|observer| observer.packet_nears(ticket));
         }
         if self.clock.has_idle() {
             let upcoming = |ahead| match self.fabric.defers() {

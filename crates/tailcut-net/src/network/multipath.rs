@@ -1,9 +1,9 @@
 //! Flows over several subflows: what their managers ask for, done.
 
+use super::Network;
 use super::hosts::{Carried, Known, Opening};
 use super::profile::ProfileId;
 use super::sender::Sender;
-use super::Network;
 use crate::measure::Observer;
 use crate::packet::ConnectionId;
 use crate::traffic::demand::Signal;

@@ -1,8 +1,8 @@
 //! From the state at the end of a run to its tables.
 
 use super::Network;
-use crate::measure::records::{FlowRecord, Outcome, TierRecord};
 use crate::measure::Observer;
+use crate::measure::records::{FlowRecord, Outcome, TierRecord};
 use crate::packet::OptionStore;
 use crate::port::PortCounters;
 use crate::scenario::Scenario;

@@ -6,12 +6,12 @@ use crate::amount::Limit;
 use crate::measure::ideal::{Shape, Subflows};
 use crate::scenario::Scenario;
 use crate::topology::Graph;
+use crate::transport::TransportSpec;
 use crate::transport::ends::Ends;
 use crate::transport::other_ends;
 use crate::transport::spread::Spread;
 use crate::transport::tcp::options::UNSCALED_WINDOW;
 use crate::transport::tcp::{TcpSpec, WireSizes};
-use crate::transport::TransportSpec;
 
 /// The number of a profile among those of a run.
 #[repr(transparent)]

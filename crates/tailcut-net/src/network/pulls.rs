@@ -5,9 +5,9 @@ use std::collections::VecDeque;
 
 use tailcut_engine::{Rate, Time};
 
+use super::Network;
 use super::clock::Due;
 use super::profile::Profile;
-use super::Network;
 use crate::fabric::Fabric;
 use crate::measure::Observer;
 use crate::packet::ConnectionId;

@@ -7,7 +7,7 @@ use tailcut_engine::Time;
 use super::profile::{Kind, Profile};
 use crate::packet::OptionStore;
 use crate::transport::ends::{Ends, Pull, ReceivingEnd};
-use crate::transport::{other_ends, tcp, DataAck, Segment, Timer};
+use crate::transport::{DataAck, Segment, Timer, other_ends, tcp};
 
 macro_rules! receivers {
     ($($name:ident($spec:ty),)*) => {

@@ -7,7 +7,7 @@ use crate::measure::{SenderView, TcpView};
 use crate::packet::{Flags, OptionStore};
 use crate::transport::ends::Ends;
 use crate::transport::tcp::{self, SenderCounters};
-use crate::transport::{other_ends, Mapping, Phase, Segment, Stop, Timer, Transmit};
+use crate::transport::{Mapping, Phase, Segment, Stop, Timer, Transmit, other_ends};
 
 macro_rules! senders {
     ($($name:ident($spec:ty),)*) => {

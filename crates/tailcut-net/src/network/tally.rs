@@ -112,10 +112,10 @@ impl<O: Observer> Tally<O> {
         port: PortId,
         view: impl FnOnce() -> Option<PacketView>,
     ) {
-        if O::ACTIVE {
-            if let Some(view) = view() {
-                self.observer.link_queues(now, port, &view);
-            }
+        if O::ACTIVE
+            && let Some(view) = view()
+        {
+            self.observer.link_queues(now, port, &view);
         }
     }
 
@@ -222,9 +222,9 @@ impl<O: Observer> Tally<O> {
 mod tests {
     use super::*;
     use crate::fabric::Parts;
+    use crate::measure::Unobserved;
     use crate::measure::records::Sampled;
     use crate::measure::series::SeriesSpec;
-    use crate::measure::Unobserved;
     use crate::network::tests::scenario;
 
     /// Notes what it is shown.
@@ -269,7 +269,7 @@ mod tests {
         let mut tally = tally(&scenario, Witness::default());
         tally.note_change(Time(1), PortId(0), Rate(1_000_000_000), Time(1));
         tally.note_queues(Time(1), PortId(0), || None);
-        assert_eq!(tally.finish().3 .0, ["changed"]);
+        assert_eq!(tally.finish().3.0, ["changed"]);
     }
 
     #[test]

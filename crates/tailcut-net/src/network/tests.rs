@@ -4,11 +4,11 @@ use tailcut_engine::Time;
 
 use super::*;
 use crate::faults::{FaultsSpec, Incident};
-use crate::measure::records::FlowRecord;
 use crate::measure::Unobserved;
+use crate::measure::records::FlowRecord;
 use crate::replicate::ReplicateSpec;
-use crate::topology::star::Star;
 use crate::topology::HostId;
+use crate::topology::star::Star;
 use crate::traffic::Flow;
 use crate::transport::TransportSpec;
 

@@ -137,7 +137,7 @@ impl Port {
             let entry = *self.entry(index);
             let mut departs = entry.arrival.saturating_sub(old_propagation);
             if departs > now {
-                departs = retiming.next(Time(departs), entry.packet.wire_bytes).1 .0;
+                departs = retiming.next(Time(departs), entry.packet.wire_bytes).1.0;
             }
             let mask = self.ring.len() - 1;
             self.ring[(self.head + index) as usize & mask].arrival =

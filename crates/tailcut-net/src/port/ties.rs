@@ -73,7 +73,7 @@ mod tests {
 
     use super::super::Offer;
     use super::*;
-    use crate::packet::{ConnectionId, Flags, FlowKey, Packet, NO_OPTIONS};
+    use crate::packet::{ConnectionId, Flags, FlowKey, NO_OPTIONS, Packet};
 
     const NS: u64 = 1_000;
     /// A full segment takes 12,016 ns at 1 Gbps, an ACK 336.

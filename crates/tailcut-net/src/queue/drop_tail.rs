@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{check_limit, At, Never, Queueing, Ties};
+use super::{At, Never, Queueing, Ties, check_limit};
 use crate::amount::{Amount, Limit};
 use crate::component::SpecError;
 

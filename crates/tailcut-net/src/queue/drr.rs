@@ -11,7 +11,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tailcut_engine::{Bytes, Time};
 
-use super::{check_limit, fits, At, Headers, Never, Queueing, Schedule, Ties};
+use super::{At, Headers, Never, Queueing, Schedule, Ties, check_limit, fits};
 use crate::amount::{Amount, Limit};
 use crate::component::SpecError;
 use crate::packet::Packet;

@@ -4,7 +4,7 @@
 use tailcut_engine::Stream;
 
 use super::room::Around;
-use super::{check_limit, Admit, Arrival, Verdict};
+use super::{Admit, Arrival, Verdict, check_limit};
 use crate::amount::{Amount, Limit};
 use crate::component::SpecError;
 
@@ -128,11 +128,7 @@ impl EarlyState {
         let count = self.since_drop.map_or(0, |n| n + 1);
         self.since_drop = Some(count);
         let spacing = 1.0 - f64::from(count) * base;
-        if spacing <= base {
-            1.0
-        } else {
-            base / spacing
-        }
+        if spacing <= base { 1.0 } else { base / spacing }
     }
 }
 

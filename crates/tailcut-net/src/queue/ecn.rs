@@ -9,7 +9,7 @@ use tailcut_engine::Rate;
 
 use super::room::{Around, Fullest};
 use super::thresholds::Thresholds;
-use super::{check_limit, Admit, Arrival, At, Never, Queueing, Ties, Verdict};
+use super::{Admit, Arrival, At, Never, Queueing, Ties, Verdict, check_limit};
 use crate::amount::{Amount, Limit};
 use crate::component::SpecError;
 use crate::topology::Graph;
@@ -165,11 +165,7 @@ impl Admit for Threshold {
             Amount::Packets(k) => arrival.waiting > k,
             Amount::Bytes(k) => arrival.waiting_bytes > k,
         };
-        if beyond && arrival.ecn_capable {
-            Verdict::Mark
-        } else {
-            Verdict::Accept
-        }
+        if beyond && arrival.ecn_capable { Verdict::Mark } else { Verdict::Accept }
     }
 
     fn turned_away(&mut self, _: &Arrival) {}

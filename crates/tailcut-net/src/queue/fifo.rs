@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 
 use tailcut_engine::Time;
 
-use super::{fits, Admit, Arrival, Discipline, Headers, Schedule, Verdict};
+use super::{Admit, Arrival, Discipline, Headers, Schedule, Verdict, fits};
 use crate::amount::Limit;
 use crate::packet::{Flags, Packet};
 

@@ -12,7 +12,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tailcut_engine::Time;
 
-use super::{check_limit, fits, At, Headers, Never, Queueing, Schedule, Stamps, Ties};
+use super::{At, Headers, Never, Queueing, Schedule, Stamps, Ties, check_limit, fits};
 use crate::amount::{Amount, Limit};
 use crate::component::SpecError;
 use crate::packet::Packet;
@@ -179,7 +179,7 @@ impl Schedule for PriorityQueue {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::packet::{inline_number, NO_OPTIONS};
+    use crate::packet::{NO_OPTIONS, inline_number};
     use crate::queue::kind::script::{self, packet};
     use proptest::prelude::*;
 

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use tailcut_engine::Rate;
 
 use crate::amount::Amount;
-use crate::component::{did_you_mean, OneOrEach, SpecError};
+use crate::component::{OneOrEach, SpecError, did_you_mean};
 use crate::topology::Graph;
 
 /// K at every port, or by the name of the tier or the rate of the port's link: `{ host = "20packets", spine = "65packets" }`,
@@ -101,7 +101,7 @@ fn rate_of(key: &str) -> Option<Rate> {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::{from_value, json, Value};
+    use serde_json::{Value, from_value, json};
 
     use super::*;
     use crate::topology::leaf_spine::LeafSpine;

@@ -12,7 +12,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tailcut_engine::{Bytes, Stream, Time};
 
-use super::{check_limit, fits, At, Headers, Never, Queueing, Schedule, Stamps, Ties};
+use super::{At, Headers, Never, Queueing, Schedule, Stamps, Ties, check_limit, fits};
 use crate::amount::{Amount, Limit};
 use crate::component::SpecError;
 use crate::packet::{Flags, Packet};
@@ -277,11 +277,11 @@ impl Schedule for Trimmed {
         if self.data.packets.is_empty() {
             return self.headers.first();
         }
-        if self.turn < self.ratio {
-            if let Some(header) = self.headers.first() {
-                self.turn += 1;
-                return Some(header);
-            }
+        if self.turn < self.ratio
+            && let Some(header) = self.headers.first()
+        {
+            self.turn += 1;
+            return Some(header);
         }
         self.turn = 0;
         self.data.first()

@@ -6,12 +6,12 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::str::FromStr;
 
-use schemars::{json_schema, JsonSchema};
+use schemars::{JsonSchema, json_schema};
 use serde::{Deserialize, Serialize};
 use tailcut_engine::{Bytes, Time, UnitError};
 
 use super::machine::{Action, Answer, Carriage, Event, Receiving, Replicate, Sending};
-use super::{check_delay, check_threshold, Policy, OFF};
+use super::{OFF, Policy, check_delay, check_threshold};
 use crate::component::SpecError;
 
 /// Parameters of hedging.
@@ -231,10 +231,10 @@ impl Percentiles {
 mod tests {
     use super::*;
     use crate::replicate::machine::Script;
-    use proptest::prelude::*;
     use Action::{AbandonOthers, Confirm, WakeAt};
     use Answer::{Finish, ResetOthers};
     use Event::{Acknowledged, Started, Timer};
+    use proptest::prelude::*;
 
     fn after(us: u64) -> Hedge {
         Hedge { delay: HedgeDelay::After(Time::from_us(us)), ..Hedge::default() }

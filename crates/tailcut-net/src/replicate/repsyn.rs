@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use tailcut_engine::{Bytes, Time};
 
 use super::machine::{Action, Answer, Carriage, Event, Receiving, Replicate, Sending};
-use super::{check_copies, Policy};
+use super::{Policy, check_copies};
 use crate::component::SpecError;
 
 /// Parameters of RepSYN.

@@ -6,8 +6,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tailcut_engine::Bytes;
 
-use super::machine::{Action, Answer, Carriage, Event, Open, Receiving, Replicate, Sending};
 use super::Policy;
+use super::machine::{Action, Answer, Carriage, Event, Open, Receiving, Replicate, Sending};
 use crate::component::SpecError;
 
 /// Parameters of splitting.
@@ -90,10 +90,10 @@ impl Replicate for Split {
 mod tests {
     use super::*;
     use crate::replicate::machine::Script;
-    use tailcut_engine::Time;
     use Action::Confirm;
     use Answer::Finish;
     use Event::{Acknowledged, Started};
+    use tailcut_engine::Time;
 
     fn piece(piece: u64, from: u64, bytes: u64, us: u64) -> Action {
         Action::Open(Open { copy: 0, piece, from, bytes, at: Time::from_us(us) })

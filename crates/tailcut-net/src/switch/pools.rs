@@ -83,7 +83,7 @@ impl Pools {
         mut tell: impl FnMut(PortId, u16),
     ) {
         let pool = &mut self.pools[switch.index()];
-        while let Some(&Reverse((_, left, size))) = pool.leaving.peek().filter(|p| begun(p.0 .0)) {
+        while let Some(&Reverse((_, left, size))) = pool.leaving.peek().filter(|p| begun(p.0.0)) {
             pool.leaving.pop();
             pool.used -= u64::from(size);
             self.waiting[left.index()] -= u64::from(size);

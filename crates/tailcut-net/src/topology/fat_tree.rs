@@ -8,7 +8,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tailcut_engine::{Rate, Time};
 
-use super::build::{at_least, positive, size, Builder};
+use super::build::{Builder, at_least, positive, size};
 use super::{Graph, Topology, TopologyError};
 use crate::component::OneOrEach;
 use crate::files::ReadFiles;

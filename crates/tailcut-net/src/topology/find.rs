@@ -4,7 +4,9 @@ use super::{Graph, HostId, NodeId, PortId, SwitchId};
 
 /// A requested link that the graph does not have.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("the topology has no link {0:?}; write \"from>to\" with node names or numbers, such as \"h0>s0\"")]
+#[error(
+    "the topology has no link {0:?}; write \"from>to\" with node names or numbers, such as \"h0>s0\""
+)]
 pub struct UnknownLink(pub String);
 
 /// The directed link that `text` (`"from>to"`) names. Nodes go by their names in the graph,
@@ -64,7 +66,9 @@ pub fn find_node(graph: &Graph, name: &str) -> Option<NodeId> {
 
 /// A requested pair of hosts that the graph does not have.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("the topology has no two hosts {0:?}; write \"from>to\" with host names or numbers, such as \"h0>h5\"")]
+#[error(
+    "the topology has no two hosts {0:?}; write \"from>to\" with host names or numbers, such as \"h0>h5\""
+)]
 pub struct UnknownHosts(pub String);
 
 /// The two hosts that `text` (`"h0>h15"`) names.

@@ -58,11 +58,7 @@ impl NodeId {
     /// The host that it is among so many; none where it is a switch.
     #[inline]
     pub const fn host(self, hosts: u32) -> Option<HostId> {
-        if self.0 < hosts {
-            Some(HostId(self.0))
-        } else {
-            None
-        }
+        if self.0 < hosts { Some(HostId(self.0)) } else { None }
     }
     /// The switch that it is among so many hosts; none where it is one of them.
     #[inline]

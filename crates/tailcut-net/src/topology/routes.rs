@@ -57,7 +57,9 @@ pub enum RouteError {
         host: HostId,
     },
     /// More equal-cost paths than the tables hold.
-    #[error("switch {switch} has {paths} equal-cost ports towards one destination; at most 1,023 fit, and 4 million over all switches")]
+    #[error(
+        "switch {switch} has {paths} equal-cost ports towards one destination; at most 1,023 fit, and 4 million over all switches"
+    )]
     TooManyPaths {
         /// The switch, numbered over switches.
         switch: SwitchId,
@@ -65,7 +67,9 @@ pub enum RouteError {
         paths: usize,
     },
     /// A network whose routes would not fit.
-    #[error("{switches} switches, {edges} of them with hosts, and {links} links: the routes would not fit into memory or time")]
+    #[error(
+        "{switches} switches, {edges} of them with hosts, and {links} links: the routes would not fit into memory or time"
+    )]
     TooLarge {
         /// Switches.
         switches: usize,

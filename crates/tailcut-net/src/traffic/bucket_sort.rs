@@ -4,9 +4,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tailcut_engine::{Bytes, Time};
 
-use super::demand::{Demand, Pool, Rule, Signal, Waiting, NONE};
+use super::demand::{Demand, NONE, Pool, Rule, Signal, Waiting};
 use super::{
-    bounded, check_hosts, jitter, Flow, FlowIndex, Pattern, Setting, TrafficError, MOST_BYTES,
+    Flow, FlowIndex, MOST_BYTES, Pattern, Setting, TrafficError, bounded, check_hosts, jitter,
 };
 use crate::topology::HostId;
 
@@ -132,10 +132,6 @@ impl Pattern for BucketSort {
         self.draw(setting).map(Demand::numbered)
     }
     fn sized_by(&self) -> &'static str {
-        if self.batch_bytes.0 > MOST_BYTES {
-            "batch_bytes"
-        } else {
-            "bytes_per_number"
-        }
+        if self.batch_bytes.0 > MOST_BYTES { "batch_bytes" } else { "bytes_per_number" }
     }
 }

@@ -5,7 +5,7 @@ use std::collections::{BinaryHeap, VecDeque};
 
 use tailcut_engine::Time;
 
-use super::demand::{JobKind, Jobs, Signal, Waiting, NONE};
+use super::demand::{JobKind, Jobs, NONE, Signal, Waiting};
 use super::{Flow, FlowIndex};
 
 /// What happened to one job: one row of the job table.

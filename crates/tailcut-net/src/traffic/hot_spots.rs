@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::demand::Demand;
 use super::sizes::SizesSpec;
-use super::{bounded, numbered, whole_ns, Flow, Pattern, Setting, TrafficError};
+use super::{Flow, Pattern, Setting, TrafficError, bounded, numbered, whole_ns};
 use crate::topology::HostId;
 
 /// Parameters of hot spots.

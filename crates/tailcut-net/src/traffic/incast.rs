@@ -8,7 +8,7 @@ use super::demand::Demand;
 use super::partners::Partners;
 use super::rounds::Rounds;
 use super::sizes::SizesSpec;
-use super::{check_host, jitter, numbered, Flow, Pattern, Setting, TrafficError};
+use super::{Flow, Pattern, Setting, TrafficError, check_host, jitter, numbered};
 use crate::topology::HostId;
 
 /// Parameters of incast traffic.

@@ -7,7 +7,7 @@ use tailcut_engine::{Bytes, Time};
 use super::demand::Demand;
 use super::pairs::derangement;
 use super::sizes::SizesSpec;
-use super::{bounded, jitter, numbered, positive, whole_ns, Flow, Pattern, Setting, TrafficError};
+use super::{Flow, Pattern, Setting, TrafficError, bounded, jitter, numbered, positive, whole_ns};
 use crate::topology::HostId;
 
 /// Parameters of long and short flows.

@@ -4,12 +4,12 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tailcut_engine::{Bytes, Time};
 
-use super::demand::{Demand, Rule, Signal, Waiting, NONE};
+use super::demand::{Demand, NONE, Rule, Signal, Waiting};
 use super::partners::Partners;
 use super::sizes::SizesSpec;
 use super::{
-    bounded, check_host, jitter, positive, whole_ns, Flow, Pattern, Setting, TrafficError,
-    MOST_BYTES,
+    Flow, MOST_BYTES, Pattern, Setting, TrafficError, bounded, check_host, jitter, positive,
+    whole_ns,
 };
 use crate::topology::HostId;
 
@@ -95,11 +95,7 @@ impl Pattern for PartitionAggregate {
         self.draw(setting).map(Demand::numbered)
     }
     fn sized_by(&self) -> &'static str {
-        if self.request.0 > MOST_BYTES {
-            "request"
-        } else {
-            "response"
-        }
+        if self.request.0 > MOST_BYTES { "request" } else { "response" }
     }
     fn files(&self) -> Vec<&str> {
         self.response.file().into_iter().collect()

@@ -8,7 +8,7 @@ use super::demand::Demand;
 use super::pairs::derangement;
 use super::rounds::Rounds;
 use super::sizes::SizesSpec;
-use super::{jitter, numbered, Flow, Pattern, Setting, TrafficError};
+use super::{Flow, Pattern, Setting, TrafficError, jitter, numbered};
 use crate::topology::HostId;
 
 /// Parameters of permutation traffic.

@@ -6,7 +6,7 @@ use tailcut_engine::{Bytes, Time};
 
 use super::demand::{Demand, Pool, Rule, Signal};
 use super::pairs::derangement;
-use super::{bounded, check_host, Flow, Pattern, Setting, TrafficError};
+use super::{Flow, Pattern, Setting, TrafficError, bounded, check_host};
 use crate::topology::HostId;
 
 /// Parameters of pings. A ping is a connection with ports, and so an ECMP path, of its own; its time to connect is the round-trip

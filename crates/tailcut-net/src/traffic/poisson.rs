@@ -7,7 +7,7 @@ use tailcut_engine::{Bytes, Stream};
 use super::demand::Demand;
 use super::pairs::{PairSource, Pairs};
 use super::sizes::SizesSpec;
-use super::{bounded, check_host, numbered, whole_ns, Flow, Pattern, Setting, TrafficError};
+use super::{Flow, Pattern, Setting, TrafficError, bounded, check_host, numbered, whole_ns};
 use crate::topology::{Graph, HostId};
 
 /// Parameters of Poisson traffic.

@@ -2,7 +2,7 @@
 
 use tailcut_engine::Time;
 
-use super::{bounded, TrafficError};
+use super::{TrafficError, bounded};
 
 /// Rounds as an experiment gives them.
 pub(super) struct Rounds {

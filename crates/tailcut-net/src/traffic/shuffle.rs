@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use tailcut_engine::{Bytes, Time};
 
 use super::demand::{Demand, Pool, Rule, Signal};
-use super::{bounded, check_hosts, Flow, Pattern, Setting, TrafficError};
+use super::{Flow, Pattern, Setting, TrafficError, bounded, check_hosts};
 
 /// Parameters of a shuffle. Put it into a mix with other traffic to give it a background.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -5,10 +5,10 @@ use std::fmt;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::de::value::MapAccessDeserializer;
-use serde::{de, Deserialize, Deserializer, Serialize, Serializer};
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use tailcut_engine::{Bytes, Stream};
 
-use crate::component::{read_text, SpecError};
+use crate::component::{SpecError, read_text};
 use crate::files::ReadFiles;
 use crate::workload::{SizeTable, SizeUnit};
 

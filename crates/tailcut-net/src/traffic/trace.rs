@@ -10,7 +10,7 @@ use tailcut_engine::{Bytes, Time};
 
 use self::columns::Column;
 use super::demand::Demand;
-use super::{numbered, Flow, Pattern, Setting, TrafficError};
+use super::{Flow, Pattern, Setting, TrafficError, numbered};
 use crate::topology::HostId;
 
 /// Parameters of a trace: either `file` or `flows`.
@@ -97,11 +97,7 @@ impl Pattern for Trace {
         self.flows(setting)
     }
     fn sized_by(&self) -> &'static str {
-        if self.file.is_some() {
-            "file"
-        } else {
-            "flows"
-        }
+        if self.file.is_some() { "file" } else { "flows" }
     }
     fn files(&self) -> Vec<&str> {
         self.file.as_deref().into_iter().collect()

@@ -6,7 +6,7 @@ use tailcut_engine::{Bytes, Time};
 
 use super::demand::{Demand, Pool, Rule, Signal};
 use super::sizes::SizesSpec;
-use super::{bounded, check_hosts, jitter, Flow, Pattern, Setting, TrafficError};
+use super::{Flow, Pattern, Setting, TrafficError, bounded, check_hosts, jitter};
 
 /// Parameters of closed-loop transfers.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -88,7 +88,10 @@ impl MixedTransport {
         for bytes in bounds.flat_map(|b| [b.0.max(1), b.0.saturating_add(1)]).chain([1, u64::MAX]) {
             if self.candidates(bytes).map(|(_, part)| u64::from(part.weight)).sum::<u64>() == 0 {
                 let message = format!("no part carries flows of {bytes} B");
-                return bad(&message, "let the ranges `above` to `up_to` cover every size, with a weight of at least 1");
+                return bad(
+                    &message,
+                    "let the ranges `above` to `up_to` cover every size, with a weight of at least 1",
+                );
             }
         }
         Ok(())

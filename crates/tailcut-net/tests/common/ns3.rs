@@ -7,23 +7,23 @@ use std::path::PathBuf;
 
 use tailcut_engine::{Bytes, Rate, Time};
 use tailcut_net::amount::Amount;
+use tailcut_net::balance::BalanceSpec;
 use tailcut_net::balance::ecmp::{Ecmp, Spread};
 use tailcut_net::balance::hash::Salting;
-use tailcut_net::balance::BalanceSpec;
 use tailcut_net::faults::FaultsSpec;
 use tailcut_net::host::HostSpec;
 use tailcut_net::measure::records::Outcome;
 use tailcut_net::measure::{Observer, PacketView};
 use tailcut_net::packet::Flags;
-use tailcut_net::queue::{drop_tail::DropTail, QueueSpec};
+use tailcut_net::queue::{QueueSpec, drop_tail::DropTail};
 use tailcut_net::scenario::{Horizon, Scenario, Scheme, SeriesSpec};
 use tailcut_net::switch::SwitchSpec;
 use tailcut_net::topology::{Graph, HostId, Link, NodeId};
-use tailcut_net::traffic::demand::Jobs;
 use tailcut_net::traffic::Flow;
-use tailcut_net::transport::tcp::{Close, CongestionState, Imitation, Recovery, Sender, TcpSpec};
+use tailcut_net::traffic::demand::Jobs;
 use tailcut_net::transport::Phase;
 use tailcut_net::transport::TransportSpec;
+use tailcut_net::transport::tcp::{Close, CongestionState, Imitation, Recovery, Sender, TcpSpec};
 
 /// What the oracle's cases vary.
 pub struct Setting {

@@ -4,12 +4,12 @@ use tailcut_engine::{Rate, Time};
 use tailcut_net::amount::{Amount, Limit};
 use tailcut_net::fabric::{Fabric, Offered, Parts};
 use tailcut_net::faults::Incident;
-use tailcut_net::packet::{ConnectionId, Flags, FlowKey, Packet, NO_OPTIONS};
+use tailcut_net::packet::{ConnectionId, Flags, FlowKey, NO_OPTIONS, Packet};
+use tailcut_net::queue::QueueSpec;
 use tailcut_net::queue::red::Red;
 use tailcut_net::queue::selective_red::{Form, SelectiveRed};
-use tailcut_net::queue::QueueSpec;
-use tailcut_net::topology::star::Star;
 use tailcut_net::topology::HostId;
+use tailcut_net::topology::star::Star;
 
 const LIMIT: Limit = Limit::AtMost(Amount::Packets(200));
 const WEIGHT: f64 = 0.02;

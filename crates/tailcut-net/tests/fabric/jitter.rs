@@ -2,9 +2,9 @@
 
 use tailcut_engine::{Rate, Time};
 use tailcut_net::fabric::{Fabric, Offered, Parts};
-use tailcut_net::packet::{ConnectionId, Flags, FlowKey, Packet, NO_OPTIONS};
-use tailcut_net::topology::star::Star;
+use tailcut_net::packet::{ConnectionId, Flags, FlowKey, NO_OPTIONS, Packet};
 use tailcut_net::topology::HostId;
+use tailcut_net::topology::star::Star;
 
 const TRANSMISSION: Time = Time::from_ns(12_304);
 const PROPAGATION: Time = Time::from_us(1);

@@ -1,11 +1,11 @@
 //! Patterns that depend on the network they run on, and what is refused.
 
-use serde_json::{json, Value};
+use serde_json::{Value, json};
 use tailcut_engine::Time;
 use tailcut_net::component::SpecError;
 use tailcut_net::scenario::Horizon;
-use tailcut_net::traffic::demand::Demand;
 use tailcut_net::traffic::TrafficSpec;
+use tailcut_net::traffic::demand::Demand;
 
 use crate::fabric::topologies;
 use tailcut_net::topology::HostId;
@@ -59,9 +59,9 @@ fn poisson_leaves_out_the_hosts_it_is_told_to() {
     let spec = json!({"kind": "poisson", "sizes": "10KB", "except": [0, 15]});
     let flows = demand(spec).unwrap().flows;
     assert!(flows.len() > 1_000);
-    assert!(flows
-        .iter()
-        .all(|flow| ![0, 15].contains(&flow.src.0) && ![0, 15].contains(&flow.dst.0)));
+    assert!(
+        flows.iter().all(|flow| ![0, 15].contains(&flow.src.0) && ![0, 15].contains(&flow.dst.0))
+    );
 }
 
 #[test]

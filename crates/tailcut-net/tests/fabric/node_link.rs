@@ -1,6 +1,6 @@
 //! Graphs from NetworkX node-link files.
 
-use serde_json::{json, Value};
+use serde_json::{Value, json};
 use tailcut_engine::{Rate, Time};
 use tailcut_net::amount::{Amount, Limit};
 use tailcut_net::component::SpecError;
@@ -165,7 +165,12 @@ fn what_is_no_network_is_refused_by_node_and_edge() {
     type Change = fn(&mut Value);
     let cases: &[(Change, &str, &str)] = &[
         (
-            |d| d["edges"].as_array_mut().unwrap().retain(|e| e["target"] != "s1" || e["source"] != "s0"),
+            |d| {
+                d["edges"]
+                    .as_array_mut()
+                    .unwrap()
+                    .retain(|e| e["target"] != "s1" || e["source"] != "s0")
+            },
             "node-link-disconnected",
             "net.json: the graph is disconnected: no path from \"a\" to \"s1\", \"b\"",
         ),
@@ -227,8 +232,16 @@ fn what_is_no_network_is_refused_by_node_and_edge() {
             "node-link-kind",
             "net.json: node \"a\": kind is \"router\", not \"host\" or \"switch\"",
         ),
-        (|d| d["nodes"][1]["id"] = json!("s0"), "node-link-node", "net.json: two nodes are called \"s0\""),
-        (|d| d["directed"] = json!(true), "node-link-directed", "net.json: the graph is directed: links are full duplex"),
+        (
+            |d| d["nodes"][1]["id"] = json!("s0"),
+            "node-link-node",
+            "net.json: two nodes are called \"s0\"",
+        ),
+        (
+            |d| d["directed"] = json!(true),
+            "node-link-directed",
+            "net.json: the graph is directed: links are full duplex",
+        ),
     ];
     for (change, code, message) in cases {
         let error = network(change).unwrap_err();

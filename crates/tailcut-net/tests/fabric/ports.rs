@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 use proptest::prelude::*;
 use tailcut_engine::{Rate, Stream, Time};
 use tailcut_net::amount::{Amount, Limit};
-use tailcut_net::packet::{ConnectionId, Flags, FlowKey, Packet, NO_OPTIONS};
+use tailcut_net::packet::{ConnectionId, Flags, FlowKey, NO_OPTIONS, Packet};
 use tailcut_net::port::{Offer, Port};
 use tailcut_net::topology::HostId;
 

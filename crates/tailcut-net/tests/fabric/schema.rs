@@ -1,7 +1,7 @@
 //! The parameters as editors and plans see them.
 
 use schemars::schema_for;
-use serde_json::{json, Value};
+use serde_json::{Value, json};
 use tailcut_net::topology::TopologySpec;
 use tailcut_net::traffic::TrafficSpec;
 

@@ -5,7 +5,7 @@ use serde_json::json;
 use tailcut_engine::Stream;
 use tailcut_net::component::SpecError;
 use tailcut_net::traffic::sizes::{FlowSizes, SizesSpec};
-use tailcut_net::workload::{SizeTable, SizeUnit, BUILTIN};
+use tailcut_net::workload::{BUILTIN, SizeTable, SizeUnit};
 
 use crate::fabric::statistics::{kolmogorov_smirnov, kolmogorov_smirnov_limit};
 

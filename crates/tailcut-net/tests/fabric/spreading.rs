@@ -16,8 +16,8 @@ use tailcut_net::packet::{Flags, FlowKey};
 use tailcut_net::scenario::{Horizon, Scenario, Scheme, SeriesSpec};
 use tailcut_net::switch::SwitchSpec;
 use tailcut_net::topology::{Graph, HostId, NodeId, PortId, Routes, SwitchId};
-use tailcut_net::traffic::demand::Jobs;
 use tailcut_net::traffic::TrafficSpec;
+use tailcut_net::traffic::demand::Jobs;
 
 use crate::fabric::statistics::{assert_even, assert_independent, chi_squared, chi_squared_limit};
 use crate::fabric::topologies;

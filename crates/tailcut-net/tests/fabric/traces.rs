@@ -2,7 +2,7 @@
 
 use std::io;
 
-use serde_json::{json, Value};
+use serde_json::{Value, json};
 use tailcut_engine::Time;
 use tailcut_net::component::SpecError;
 use tailcut_net::files::{Cells, ReadFiles, TableColumn};

@@ -1,12 +1,12 @@
 //! Which flows start when, and that nothing else decides them.
 
 use proptest::prelude::*;
-use serde_json::{json, Value};
+use serde_json::{Value, json};
 use tailcut_engine::Time;
 use tailcut_net::component::SpecError;
 use tailcut_net::scenario::Horizon;
 use tailcut_net::topology::{Graph, HostId};
-use tailcut_net::traffic::offered::{offered, Offered};
+use tailcut_net::traffic::offered::{Offered, offered};
 use tailcut_net::traffic::{Flow, TrafficSpec};
 use tailcut_net::workload::SizeTable;
 
@@ -298,9 +298,11 @@ fn incast_brings_distinct_hosts_to_one() {
         senders.sort_unstable();
         senders.dedup();
         assert_eq!(senders.len(), 11);
-        assert!(round
-            .iter()
-            .all(|f| f.dst == round[0].dst && f.src != f.dst && f.start == round[0].start));
+        assert!(
+            round
+                .iter()
+                .all(|f| f.dst == round[0].dst && f.src != f.dst && f.start == round[0].start)
+        );
     }
     assert!(
         rounds.iter().any(|round| round[0].dst != rounds[0][0].dst),

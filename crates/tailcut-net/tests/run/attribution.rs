@@ -4,20 +4,20 @@ use std::collections::BTreeMap;
 
 use tailcut_engine::{Bytes, Rate, Time};
 use tailcut_net::amount::{Amount, Limit};
-use tailcut_net::balance::flowlet::Flowlet;
 use tailcut_net::balance::BalanceSpec;
+use tailcut_net::balance::flowlet::Flowlet;
 use tailcut_net::faults::{FaultsSpec, Incident};
 use tailcut_net::measure::attribution::{Attribution, Part};
 use tailcut_net::measure::records::Outcome;
-use tailcut_net::queue::trimming::Trimming;
 use tailcut_net::queue::QueueSpec;
-use tailcut_net::replicate::repflow::RepFlow;
+use tailcut_net::queue::trimming::Trimming;
 use tailcut_net::replicate::ReplicateSpec;
+use tailcut_net::replicate::repflow::RepFlow;
 use tailcut_net::scenario::Scenario;
 use tailcut_net::topology::star::Star;
 use tailcut_net::traffic::Flow;
-use tailcut_net::transport::ndp::NdpSpec;
 use tailcut_net::transport::TransportSpec;
+use tailcut_net::transport::ndp::NdpSpec;
 
 use crate::run::support::{flow, row, run, run_observed, scenario, tcp};
 

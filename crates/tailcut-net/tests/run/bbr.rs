@@ -7,7 +7,7 @@ use tailcut_engine::{Bytes, Rate, Time};
 use tailcut_net::amount::Amount;
 use tailcut_net::component::OneOrEach;
 use tailcut_net::measure::Observer;
-use tailcut_net::queue::{drop_tail::DropTail, QueueSpec};
+use tailcut_net::queue::{QueueSpec, drop_tail::DropTail};
 use tailcut_net::topology::dumbbell::{Dumbbell, Parts};
 use tailcut_net::transport::tcp::congestion::bbr::{BbrSpec, Mode};
 use tailcut_net::transport::tcp::congestion::cubic::CubicSpec;

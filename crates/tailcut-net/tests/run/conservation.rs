@@ -12,7 +12,7 @@ use tailcut_net::balance::drill::Drill;
 use tailcut_net::balance::round_robin::RoundRobin;
 use tailcut_net::balance::spray::Spray;
 use tailcut_net::balance::tinyflow::{Detect, Reroute, TinyFlow};
-use tailcut_net::balance::{flowlet::Flowlet, BalanceSpec};
+use tailcut_net::balance::{BalanceSpec, flowlet::Flowlet};
 use tailcut_net::component::OneOrEach;
 use tailcut_net::faults::{FaultsSpec, Incident};
 use tailcut_net::measure::attribution::Attribution;
@@ -22,15 +22,15 @@ use tailcut_net::queue::drr::Drr;
 use tailcut_net::queue::selective_red::{Form, SelectiveRed};
 use tailcut_net::queue::thresholds::Thresholds;
 use tailcut_net::queue::{
-    drop_tail::DropTail, ecn::Ecn, pfabric::PfabricQueue, red::Red, trimming::Trimming, QueueSpec,
+    QueueSpec, drop_tail::DropTail, ecn::Ecn, pfabric::PfabricQueue, red::Red, trimming::Trimming,
 };
+use tailcut_net::replicate::ReplicateSpec;
 use tailcut_net::replicate::repflow::{Loser, RepFlow};
 use tailcut_net::replicate::repsyn::RepSyn;
 use tailcut_net::replicate::split::Split;
-use tailcut_net::replicate::ReplicateSpec;
 use tailcut_net::scenario::Scenario;
-use tailcut_net::switch::pfc::Pfc;
 use tailcut_net::switch::SwitchSpec;
+use tailcut_net::switch::pfc::Pfc;
 use tailcut_net::topology::dumbbell::Dumbbell;
 use tailcut_net::topology::fat_tree::FatTree;
 use tailcut_net::topology::find::{link_name, node_name};
@@ -39,6 +39,7 @@ use tailcut_net::topology::parallel_paths::ParallelPaths;
 use tailcut_net::topology::star::Star;
 use tailcut_net::topology::{Graph, Link, PortId};
 use tailcut_net::traffic::Flow;
+use tailcut_net::transport::TransportSpec;
 use tailcut_net::transport::mixed::{Lot, MixedTransport, TransportPart};
 use tailcut_net::transport::mmptcp::{MmptcpSpec, ScatterThreshold, Switch};
 use tailcut_net::transport::mptcp::MptcpSpec;
@@ -46,7 +47,6 @@ use tailcut_net::transport::ndp::NdpSpec;
 use tailcut_net::transport::pfabric::PfabricSpec;
 use tailcut_net::transport::tcp::congestion::{bbr::BbrSpec, cubic::CubicSpec, dctcp::DctcpSpec};
 use tailcut_net::transport::tcp::{Close, CongestionSpec, Recovery, ReorderingSpec, TcpSpec};
-use tailcut_net::transport::TransportSpec;
 
 use crate::run::ledger::Ledger;
 use crate::run::support::{limit_queues, row, run, run_observed, scenario, tcp};
@@ -305,7 +305,7 @@ fn shared_buffers() -> impl Strategy<Value = SwitchSpec> {
 }
 
 /// Failures of random links at random times. Each link has one of each kind at most: they do not overlap.
-fn faults(graph: &Graph) -> impl Strategy<Value = FaultsSpec> {
+fn faults(graph: &Graph) -> impl Strategy<Value = FaultsSpec> + use<> {
     let name = |link| link_name(graph, PortId::of(link)[0]);
     let upper = |link: &Link| node_name(graph, link.a.max(link.b));
     let links: Vec<(String, String)> =

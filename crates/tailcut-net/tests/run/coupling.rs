@@ -5,15 +5,15 @@ use std::collections::BTreeMap;
 use tailcut_engine::{Bytes, Rate, Stream, Time};
 use tailcut_net::amount::{Amount, Limit};
 use tailcut_net::component::OneOrEach;
-use tailcut_net::measure::records::FlowRecord;
 use tailcut_net::measure::Observer;
-use tailcut_net::queue::{red::Red, QueueSpec};
-use tailcut_net::topology::dumbbell::{Dumbbell, Parts};
+use tailcut_net::measure::records::FlowRecord;
+use tailcut_net::queue::{QueueSpec, red::Red};
 use tailcut_net::topology::Graph;
+use tailcut_net::topology::dumbbell::{Dumbbell, Parts};
+use tailcut_net::transport::TransportSpec;
 use tailcut_net::transport::mixed::{Lot, MixedTransport, TransportPart};
 use tailcut_net::transport::mptcp::MptcpSpec;
 use tailcut_net::transport::tcp::{Recovery, Sender, TcpSpec};
-use tailcut_net::transport::TransportSpec;
 
 use crate::run::support::{flow, limit_queues, run, run_observed, scenario};
 

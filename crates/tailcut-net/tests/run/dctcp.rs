@@ -9,7 +9,7 @@ use tailcut_net::amount::{Amount, Limit};
 use tailcut_net::component::OneOrEach;
 use tailcut_net::faults::Incident;
 use tailcut_net::measure::Observer;
-use tailcut_net::queue::{ecn::Ecn, QueueSpec};
+use tailcut_net::queue::{QueueSpec, ecn::Ecn};
 use tailcut_net::topology::dumbbell::{Dumbbell, Parts};
 use tailcut_net::transport::tcp::congestion::dctcp::DctcpSpec;
 use tailcut_net::transport::tcp::{Congestion, CongestionSpec, Recovery, Sender};

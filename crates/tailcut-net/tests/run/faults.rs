@@ -4,14 +4,14 @@ use std::collections::BTreeMap;
 
 use tailcut_engine::{Rate, Time};
 use tailcut_net::amount::{Amount, Limit};
+use tailcut_net::balance::BalanceSpec;
 use tailcut_net::balance::by_tier::ByTier;
 use tailcut_net::balance::spray::Spray;
-use tailcut_net::balance::BalanceSpec;
 use tailcut_net::faults::{FaultsSpec, Incident};
 use tailcut_net::measure::{Loss, Observer, PacketView};
 use tailcut_net::packet::Flags;
-use tailcut_net::queue::selective_red::SelectiveRed;
 use tailcut_net::queue::QueueSpec;
+use tailcut_net::queue::selective_red::SelectiveRed;
 use tailcut_net::scenario::Scenario;
 use tailcut_net::switch::SwitchSpec;
 use tailcut_net::topology::fat_tree::FatTree;

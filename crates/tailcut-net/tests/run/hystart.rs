@@ -3,7 +3,7 @@
 use tailcut_engine::{Rate, Time};
 use tailcut_net::amount::{Amount, Limit};
 use tailcut_net::component::OneOrEach;
-use tailcut_net::queue::{drop_tail::DropTail, QueueSpec};
+use tailcut_net::queue::{QueueSpec, drop_tail::DropTail};
 use tailcut_net::topology::dumbbell::{Dumbbell, Parts};
 use tailcut_net::transport::tcp::congestion::cubic::CubicSpec;
 use tailcut_net::transport::tcp::congestion::hystart::HystartSpec;

@@ -3,24 +3,24 @@
 
 use tailcut_engine::{Bytes, Rate, Time};
 use tailcut_net::amount::{Amount, Limit};
-use tailcut_net::balance::round_robin::RoundRobin;
 use tailcut_net::balance::BalanceSpec;
+use tailcut_net::balance::round_robin::RoundRobin;
 use tailcut_net::component::OneOrEach;
 use tailcut_net::faults::Incident;
 use tailcut_net::measure::records::FlowRecord;
-use tailcut_net::queue::{red::Red, QueueSpec};
-use tailcut_net::replicate::repflow::RepFlow;
+use tailcut_net::queue::{QueueSpec, red::Red};
 use tailcut_net::replicate::ReplicateSpec;
+use tailcut_net::replicate::repflow::RepFlow;
 use tailcut_net::scenario::Scenario;
+use tailcut_net::topology::Graph;
 use tailcut_net::topology::fat_tree::FatTree;
 use tailcut_net::topology::leaf_spine::LeafSpine;
 use tailcut_net::topology::parallel_paths::ParallelPaths;
 use tailcut_net::topology::star::Star;
-use tailcut_net::topology::Graph;
+use tailcut_net::transport::TransportSpec;
 use tailcut_net::transport::mptcp::MptcpSpec;
 use tailcut_net::transport::tcp::congestion::cubic::CubicSpec;
 use tailcut_net::transport::tcp::{CongestionSpec, Hosts, Recovery, TcpSpec};
-use tailcut_net::transport::TransportSpec;
 
 use crate::run::support::{flow, row, run, scenario, tcp};
 

@@ -2,19 +2,19 @@
 
 use tailcut_engine::Time;
 use tailcut_net::amount::{Amount, Limit};
-use tailcut_net::balance::spray::Spray;
 use tailcut_net::balance::BalanceSpec;
+use tailcut_net::balance::spray::Spray;
 use tailcut_net::measure::paths::{Crossing, Paths};
 use tailcut_net::queue::pfabric::PfabricQueue;
-use tailcut_net::queue::{drop_tail::DropTail, QueueSpec, Ties};
-use tailcut_net::replicate::repflow::RepFlow;
+use tailcut_net::queue::{QueueSpec, Ties, drop_tail::DropTail};
 use tailcut_net::replicate::ReplicateSpec;
+use tailcut_net::replicate::repflow::RepFlow;
 use tailcut_net::scenario::Scenario;
+use tailcut_net::topology::NodeId;
 use tailcut_net::topology::fat_tree::FatTree;
 use tailcut_net::topology::star::Star;
-use tailcut_net::topology::NodeId;
-use tailcut_net::transport::pfabric::PfabricSpec;
 use tailcut_net::transport::TransportSpec;
+use tailcut_net::transport::pfabric::PfabricSpec;
 
 use crate::run::support::{flow, run, run_observed, scenario};
 

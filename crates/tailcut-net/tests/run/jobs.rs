@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::{json, Value};
+use serde_json::{Value, json};
 use tailcut_engine::Time;
 use tailcut_net::measure::records::{FlowRecord, Outcome};
-use tailcut_net::replicate::repflow::RepFlow;
 use tailcut_net::replicate::ReplicateSpec;
+use tailcut_net::replicate::repflow::RepFlow;
 use tailcut_net::scenario::{Horizon, Scenario};
 use tailcut_net::topology::star::Star;
 use tailcut_net::topology::{Graph, HostId};

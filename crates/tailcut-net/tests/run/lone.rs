@@ -6,10 +6,10 @@ use tailcut_engine::{Bytes, Rate, Time};
 use tailcut_net::amount::{Amount, Limit};
 use tailcut_net::measure::records::FlowRecord;
 use tailcut_net::scenario::Scenario;
+use tailcut_net::transport::tcp::CongestionSpec;
 use tailcut_net::transport::tcp::congestion::{
     cubic::CubicSpec, dctcp::DctcpSpec, hystart::HystartSpec,
 };
-use tailcut_net::transport::tcp::CongestionSpec;
 
 use crate::run::support::{flow, limit_queues, row, run, scenario, tcp};
 

@@ -2,8 +2,8 @@
 
 use tailcut_engine::{Rate, Time};
 use tailcut_net::amount::{Amount, Limit};
-use tailcut_net::balance::spray::Spray;
 use tailcut_net::balance::BalanceSpec;
+use tailcut_net::balance::spray::Spray;
 use tailcut_net::measure::paths::Paths;
 use tailcut_net::measure::segments::Segments;
 use tailcut_net::scenario::Scenario;

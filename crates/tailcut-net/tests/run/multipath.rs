@@ -14,12 +14,12 @@ use tailcut_net::topology::find::link_name;
 use tailcut_net::topology::parallel_paths::ParallelPaths;
 use tailcut_net::topology::{Graph, HostId, Link, NodeId, PortId, Routes};
 use tailcut_net::traffic::Flow;
+use tailcut_net::transport::TransportSpec;
 use tailcut_net::transport::mixed::{Lot, MixedTransport, TransportPart};
 use tailcut_net::transport::mmptcp::{MmptcpSpec, ScatterThreshold, Switch};
 use tailcut_net::transport::mptcp::MptcpSpec;
-use tailcut_net::transport::tcp::reordering::{rr_tcp::RrTcpSpec, ReorderingSpec};
+use tailcut_net::transport::tcp::reordering::{ReorderingSpec, rr_tcp::RrTcpSpec};
 use tailcut_net::transport::tcp::{Recovery, Sender, TcpSpec};
-use tailcut_net::transport::TransportSpec;
 
 use crate::run::coupling::{progress, side_by_side};
 use crate::run::support::{flow, limit_queues, row, run, run_observed, scenario};

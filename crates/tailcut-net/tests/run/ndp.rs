@@ -2,21 +2,21 @@
 
 use tailcut_engine::{Rate, Time};
 use tailcut_net::amount::{Amount, Limit};
-use tailcut_net::balance::spray::Spray;
 use tailcut_net::balance::BalanceSpec;
+use tailcut_net::balance::spray::Spray;
 use tailcut_net::component::OneOrEach;
 use tailcut_net::faults::Incident;
 use tailcut_net::measure::records::{FlowRecord, Outcome};
 use tailcut_net::measure::segments::Segments;
-use tailcut_net::queue::trimming::Trimming;
 use tailcut_net::queue::QueueSpec;
+use tailcut_net::queue::trimming::Trimming;
 use tailcut_net::scenario::Scenario;
+use tailcut_net::topology::Graph;
 use tailcut_net::topology::fat_tree::FatTree;
 use tailcut_net::topology::star::Star;
-use tailcut_net::topology::Graph;
 use tailcut_net::traffic::Flow;
-use tailcut_net::transport::ndp::NdpSpec;
 use tailcut_net::transport::TransportSpec;
+use tailcut_net::transport::ndp::NdpSpec;
 
 use crate::run::support::{flow, limit_queues, row, run, run_observed, scenario};
 

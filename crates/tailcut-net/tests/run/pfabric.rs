@@ -2,20 +2,20 @@
 
 use tailcut_engine::{Bytes, Rate, Stream, Time};
 use tailcut_net::amount::{Amount, Limit};
-use tailcut_net::balance::spray::Spray;
 use tailcut_net::balance::BalanceSpec;
+use tailcut_net::balance::spray::Spray;
 use tailcut_net::measure::records::{FlowRecord, Outcome, TierRecord};
 use tailcut_net::packet::SackBlocks;
-use tailcut_net::queue::pfabric::PfabricQueue;
 use tailcut_net::queue::QueueSpec;
+use tailcut_net::queue::pfabric::PfabricQueue;
 use tailcut_net::scenario::Scenario;
+use tailcut_net::topology::Graph;
 use tailcut_net::topology::fat_tree::FatTree;
 use tailcut_net::topology::star::Star;
-use tailcut_net::topology::Graph;
 use tailcut_net::traffic::Flow;
-use tailcut_net::transport::pfabric::{PfabricSender, PfabricSpec};
 use tailcut_net::transport::Transmit;
 use tailcut_net::transport::TransportSpec;
+use tailcut_net::transport::pfabric::{PfabricSender, PfabricSpec};
 
 use crate::run::support::{flow, row, run, scenario};
 

@@ -4,15 +4,15 @@ use tailcut_engine::{Bytes, Rate, Time};
 use tailcut_net::amount::{Amount, Limit};
 use tailcut_net::component::OneOrEach;
 use tailcut_net::measure::records::Outcome;
-use tailcut_net::queue::ecn::Ecn;
 use tailcut_net::queue::QueueSpec;
+use tailcut_net::queue::ecn::Ecn;
 use tailcut_net::scenario::Scenario;
 use tailcut_net::switch::pfc::Pfc;
 use tailcut_net::topology::dumbbell::{Dumbbell, Parts};
 use tailcut_net::topology::star::Star;
 use tailcut_net::topology::{Graph, Link, NodeId};
-use tailcut_net::transport::tcp::congestion::dctcp::DctcpSpec;
 use tailcut_net::transport::tcp::CongestionSpec;
+use tailcut_net::transport::tcp::congestion::dctcp::DctcpSpec;
 
 use crate::run::support::{flow, limit_queues, run, scenario, tcp};
 

@@ -2,8 +2,8 @@
 
 use tailcut_engine::{Bytes, Time};
 use tailcut_net::amount::{Amount, Limit};
-use tailcut_net::balance::spray::Spray;
 use tailcut_net::balance::BalanceSpec;
+use tailcut_net::balance::spray::Spray;
 use tailcut_net::topology::fat_tree::FatTree;
 use tailcut_net::transport::tcp::reordering::{adaptive, ncr, rr_tcp};
 use tailcut_net::transport::tcp::{Recovery, ReorderingSpec};

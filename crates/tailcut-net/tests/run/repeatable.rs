@@ -9,8 +9,8 @@ use std::ops::ControlFlow;
 
 use schemars::schema_for;
 use tailcut_engine::Time;
-use tailcut_net::measure::records::Outcome;
 use tailcut_net::measure::Unobserved;
+use tailcut_net::measure::records::Outcome;
 use tailcut_net::scenario::Progress;
 use tailcut_net::simulate_watched;
 use tailcut_net::topology::PortId;
@@ -18,7 +18,7 @@ use tailcut_net::watch::{Sight, Watch};
 
 use crate::run::support::run;
 use asked::Asked;
-use rows::{networks, schemes, Row};
+use rows::{Row, networks, schemes};
 
 /// FNV-1a.
 fn digest(words: &[u64]) -> u64 {

@@ -7,13 +7,13 @@ use tailcut_net::amount::{Amount, Limit};
 use tailcut_net::faults::Incident;
 use tailcut_net::measure::records::FlowRecord;
 use tailcut_net::measure::story::{How, Kind, Stories, Story, What};
-use tailcut_net::queue::drr::Drr;
 use tailcut_net::queue::QueueSpec;
+use tailcut_net::queue::drr::Drr;
 use tailcut_net::scenario::Scenario;
 use tailcut_net::simulate_observed;
+use tailcut_net::topology::Graph;
 use tailcut_net::topology::find::find_link;
 use tailcut_net::topology::star::Star;
-use tailcut_net::topology::Graph;
 
 use crate::run::support::{flow, limit_queues, row, run, run_observed, scenario, tcp};
 

@@ -9,17 +9,17 @@ use tailcut_engine::{Rate, Time};
 use tailcut_net::amount::Limit;
 use tailcut_net::faults::FaultsSpec;
 use tailcut_net::host::HostSpec;
-use tailcut_net::measure::records::Outcome;
 use tailcut_net::measure::Observer;
+use tailcut_net::measure::records::Outcome;
 use tailcut_net::network::{simulate, simulate_observed};
-use tailcut_net::queue::{drop_tail::DropTail, QueueSpec};
+use tailcut_net::queue::{QueueSpec, drop_tail::DropTail};
 use tailcut_net::scenario::{Horizon, Scenario, Scheme, SeriesSpec};
 use tailcut_net::switch::SwitchSpec;
 use tailcut_net::topology::{Graph, HostId, Link, NodeId};
-use tailcut_net::traffic::demand::Jobs;
 use tailcut_net::traffic::Flow;
-use tailcut_net::transport::tcp::TcpSpec;
+use tailcut_net::traffic::demand::Jobs;
 use tailcut_net::transport::TransportSpec;
+use tailcut_net::transport::tcp::TcpSpec;
 
 pub fn flow(id: u64, src: u32, dst: u32, bytes: u64, start: Time) -> Flow {
     Flow { src: HostId(src), dst: HostId(dst), bytes, start, id }

@@ -8,8 +8,8 @@ use tailcut_net::amount::Limit;
 use tailcut_net::component::OneOrEach;
 use tailcut_net::measure::Observer;
 use tailcut_net::topology::dumbbell::{Dumbbell, Parts};
-use tailcut_net::transport::tcp::congestion::swift::SwiftSpec;
 use tailcut_net::transport::tcp::congestion::Congestion;
+use tailcut_net::transport::tcp::congestion::swift::SwiftSpec;
 use tailcut_net::transport::tcp::{CongestionSpec, Sender};
 
 use crate::run::support::{flow, run_observed, scenario, tcp};
@@ -134,7 +134,9 @@ fn steady(flows: u32, swift: &SwiftSpec) -> Steady {
 type Wanted = [(u32, f64, f64, f64); 7];
 
 fn assert_about_the_target(swift: &SwiftSpec, wanted: Wanted) {
-    println!("| flows | target, us | round trip, us | beyond, % | longest, us | link used, % | Jain's index |");
+    println!(
+        "| flows | target, us | round trip, us | beyond, % | longest, us | link used, % | Jain's index |"
+    );
     for (flows, least, most, used) in wanted {
         let steady = steady(flows, swift);
         println!(

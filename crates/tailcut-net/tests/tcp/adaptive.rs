@@ -3,11 +3,11 @@
 
 use std::collections::BTreeMap;
 
-use crate::tcp::script::{again, sack, Script, ENDLESS, MSS};
+use crate::tcp::script::{ENDLESS, MSS, Script, again, sack};
 use tailcut_engine::{Bytes, Time};
+use tailcut_net::transport::Transmit;
 use tailcut_net::transport::tcp::reordering::adaptive::AdaptiveSpec;
 use tailcut_net::transport::tcp::{CongestionState, Receiver, ReorderingSpec, TcpSpec};
-use tailcut_net::transport::Transmit;
 
 /// The threshold that a sender has learned when a script begins.
 const THRESHOLD: u32 = 5;

@@ -1,11 +1,11 @@
 //! BBR at the two ends of a wire: its first segments, and data that come in pieces.
 
 use crate::tcp::pair::{Pair, What};
-use crate::tcp::script::{sack, MSS};
+use crate::tcp::script::{MSS, sack};
+use What::Data;
 use tailcut_engine::Time;
 use tailcut_net::transport::tcp::congestion::bbr::{Bbr, BbrSpec, Mode};
 use tailcut_net::transport::tcp::{Congestion, CongestionSpec, Receiver, Sender, TcpSpec};
-use What::Data;
 
 fn bbr(bbr: BbrSpec) -> TcpSpec {
     let spec = TcpSpec { congestion: CongestionSpec::Bbr(bbr), ..sack(10) };

@@ -1,6 +1,6 @@
 //! How the window grows, and what bounds it (RFC 5681, RFC 9293).
 
-use crate::tcp::script::{new, newreno, news, Script, ENDLESS, MSS, RTT};
+use crate::tcp::script::{ENDLESS, MSS, RTT, Script, new, newreno, news};
 use tailcut_engine::Bytes;
 use tailcut_net::amount::{Amount, Limit};
 use tailcut_net::transport::tcp::TcpSpec;

@@ -1,6 +1,6 @@
 //! CUBIC (RFC 9438): windows after each event, against the equations written anew.
 
-use crate::tcp::script::{newreno, sack, Script, ENDLESS, MSS};
+use crate::tcp::script::{ENDLESS, MSS, Script, newreno, sack};
 use tailcut_engine::{Bytes, Time};
 use tailcut_net::amount::{Amount, Limit};
 use tailcut_net::transport::tcp::congestion::cubic::CubicSpec;

@@ -1,6 +1,6 @@
 //! DCTCP (RFC 8257): the estimate, the reduction, and the receiver's two states.
 
-use crate::tcp::script::{newreno, Script, ENDLESS, MSS};
+use crate::tcp::script::{ENDLESS, MSS, Script, newreno};
 use tailcut_engine::Time;
 use tailcut_net::amount::{Amount, Limit};
 use tailcut_net::transport::tcp::congestion::dctcp::DctcpSpec;

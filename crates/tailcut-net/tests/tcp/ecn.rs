@@ -1,6 +1,6 @@
 //! Classic explicit congestion notification (RFC 3168): both halves of a connection.
 
-use crate::tcp::script::{newreno, news, Script, ENDLESS};
+use crate::tcp::script::{ENDLESS, Script, newreno, news};
 use tailcut_engine::Time;
 use tailcut_net::transport::tcp::{CongestionState, Receiver, TcpSpec};
 

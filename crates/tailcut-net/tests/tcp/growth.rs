@@ -1,13 +1,13 @@
 //! `window_growth = "delivered"`: windows that grow by what an ACK is the first to tell of.
 
-use crate::tcp::script::{newreno, sack, Script, ENDLESS, MSS, RTT};
+use crate::tcp::script::{ENDLESS, MSS, RTT, Script, newreno, sack};
+use WindowGrowth::{Acks, Delivered};
 use tailcut_net::amount::{Amount, Limit};
 use tailcut_net::transport::tcp::congestion::cubic::CubicSpec;
 use tailcut_net::transport::tcp::congestion::hystart::HystartSpec;
 use tailcut_net::transport::tcp::reordering::adaptive::AdaptiveSpec;
 use tailcut_net::transport::tcp::reordering::rack::RackSpec;
 use tailcut_net::transport::tcp::{CongestionSpec, ReorderingSpec, TcpSpec, WindowGrowth};
-use WindowGrowth::{Acks, Delivered};
 
 /// Ten segments at first, and RACK.
 fn spec(window_growth: WindowGrowth) -> TcpSpec {

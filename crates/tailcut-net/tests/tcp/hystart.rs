@@ -1,6 +1,6 @@
 //! What ends slow start before a loss does, in senders of whole windows.
 
-use crate::tcp::script::{Script, ENDLESS, MSS};
+use crate::tcp::script::{ENDLESS, MSS, Script};
 use tailcut_engine::{Bytes, Time};
 use tailcut_net::amount::Amount;
 use tailcut_net::transport::tcp::congestion::cubic::CubicSpec;

@@ -1,9 +1,9 @@
 //! Departures from the RFCs that are switched on to compare with ns-3.
 
-use crate::tcp::script::{again, new, newreno, news, sack, Script, ENDLESS, MSS, RTT};
+use crate::tcp::script::{ENDLESS, MSS, RTT, Script, again, new, newreno, news, sack};
 use tailcut_engine::Time;
-use tailcut_net::transport::tcp::{CongestionState, Imitation, TcpSpec};
 use tailcut_net::transport::Transmit;
+use tailcut_net::transport::tcp::{CongestionState, Imitation, TcpSpec};
 
 fn both(initial_window: u32) -> [TcpSpec; 2] {
     [Imitation::NONE, Imitation::NS3].map(|imitate| TcpSpec { imitate, ..sack(initial_window) })

@@ -1,6 +1,6 @@
 //! From the SYN to the end (RFC 9293, RFC 6298).
 
-use crate::tcp::script::{new, newreno, news, sack, Script, ENDLESS, RTT};
+use crate::tcp::script::{ENDLESS, RTT, Script, new, newreno, news, sack};
 use tailcut_engine::Time;
 use tailcut_net::transport::tcp::{Sender, TcpSpec};
 use tailcut_net::transport::{Phase, Transmit};

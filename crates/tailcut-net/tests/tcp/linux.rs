@@ -1,11 +1,11 @@
 //! What `hosts = "linux"` does in single connections.
 
 use crate::tcp::pair::{Pair, What};
-use crate::tcp::script::{sack, Script, ENDLESS, MSS};
+use crate::tcp::script::{ENDLESS, MSS, Script, sack};
+use What::{Data, Syn};
 use tailcut_engine::{Bytes, Time};
 use tailcut_net::transport::tcp::reordering::rack::RackSpec;
 use tailcut_net::transport::tcp::{Hosts, ReductionBase, ReorderingSpec, TcpSpec};
-use What::{Data, Syn};
 
 const MS: Time = Time::from_ms(1);
 

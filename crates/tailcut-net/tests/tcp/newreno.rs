@@ -1,6 +1,6 @@
 //! Fast retransmit and fast recovery without SACK (RFC 5681 3.2, RFC 6582, RFC 3042).
 
-use crate::tcp::script::{again, new, newreno, Script, ENDLESS, MSS, RTT};
+use crate::tcp::script::{ENDLESS, MSS, RTT, Script, again, new, newreno};
 use tailcut_engine::{Bytes, Time};
 use tailcut_net::transport::tcp::{CongestionState, TcpSpec};
 

@@ -1,14 +1,14 @@
 //! Whole connections without a network: what both ends make of single losses, delays, marks and duplicates.
 //! A round trip takes 1 ms, a timeout 10 ms, a segment 1,000 bytes.
 
-use crate::tcp::pair::{Pair, What, DELAY};
+use crate::tcp::pair::{DELAY, Pair, What};
 use crate::tcp::script::{newreno, sack};
+use What::{Ack, Data, Last, Reset, Syn, SynAck};
 use tailcut_engine::Time;
 use tailcut_net::amount::Amount;
 use tailcut_net::packet::Flags;
-use tailcut_net::transport::tcp::{Close, Imitation, TcpSpec};
 use tailcut_net::transport::Phase;
-use What::{Ack, Data, Last, Reset, Syn, SynAck};
+use tailcut_net::transport::tcp::{Close, Imitation, TcpSpec};
 
 const MS: Time = Time::from_ms(1);
 

@@ -2,11 +2,11 @@
 
 use crate::tcp::pair::{Pair, Sent, What};
 use crate::tcp::script::{newreno, sack};
+use What::{Ack, Data};
 use proptest::prelude::*;
 use tailcut_engine::Time;
 use tailcut_net::transport::tcp::reordering::rack::RackSpec;
 use tailcut_net::transport::tcp::{ReorderingSpec, TcpSpec};
-use What::{Ack, Data};
 
 /// A probe timeout does not wait for delayed ACKs: there are none.
 fn rack(initial_window: u32) -> TcpSpec {

@@ -1,10 +1,10 @@
 //! Telling reordering from loss: D-SACK (RFC 2883), adaptive thresholds with undo, RR-TCP, NCR (RFC 4653).
 
-use crate::tcp::script::{again, new, news, sack, Script, ENDLESS, MSS};
+use crate::tcp::script::{ENDLESS, MSS, Script, again, new, news, sack};
 use tailcut_engine::Time;
+use tailcut_net::transport::Transmit;
 use tailcut_net::transport::tcp::reordering::{adaptive, ncr, rr_tcp};
 use tailcut_net::transport::tcp::{CongestionState, Receiver, ReorderingSpec, TcpSpec};
-use tailcut_net::transport::Transmit;
 
 fn with(reordering: ReorderingSpec, window: u32) -> Script {
     Script::established(TcpSpec { reordering, ..sack(window) }, ENDLESS)

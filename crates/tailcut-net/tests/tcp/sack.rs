@@ -1,9 +1,9 @@
 //! Recovery with selective acknowledgements (RFC 6675) and proportional rate reduction (RFC 9937).
 
-use crate::tcp::script::{again, new, news, sack, Script, ENDLESS, MSS};
+use crate::tcp::script::{ENDLESS, MSS, Script, again, new, news, sack};
 use tailcut_engine::Time;
-use tailcut_net::transport::tcp::{CongestionState, ReductionBase, TcpSpec};
 use tailcut_net::transport::Transmit;
+use tailcut_net::transport::tcp::{CongestionState, ReductionBase, TcpSpec};
 
 /// Of an initial window of ten, the first segment is lost and the next three have arrived.
 fn recovering() -> Script {

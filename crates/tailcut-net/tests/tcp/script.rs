@@ -3,8 +3,8 @@
 use tailcut_engine::{Bytes, Time};
 use tailcut_net::amount::Amount;
 use tailcut_net::packet::SackBlocks;
-use tailcut_net::transport::tcp::{Recovery, Sender, TcpSpec};
 use tailcut_net::transport::Transmit;
+use tailcut_net::transport::tcp::{Recovery, Sender, TcpSpec};
 
 pub const MSS: u64 = 1_000;
 /// What the handshake takes.

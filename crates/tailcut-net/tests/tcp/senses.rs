@@ -1,11 +1,11 @@
 //! What a congestion control may ask for: samples of every ACK, and pacing.
 
 use crate::tcp::pair::{Pair, What};
-use crate::tcp::script::{sack, Script};
+use crate::tcp::script::{Script, sack};
+use What::Data;
 use tailcut_engine::Time;
 use tailcut_net::transport::tcp::congestion::{Pacing, Sample};
 use tailcut_net::transport::tcp::{CongestionState, TcpSpec};
-use What::Data;
 
 const MS: Time = Time::from_ms(1);
 

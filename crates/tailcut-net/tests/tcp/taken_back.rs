@@ -2,13 +2,13 @@
 //! then stays (RFC 3168 section 6.1.2, RFC 4015 section 3.2, RFC 8257 section 3.3). A round trip takes 1 ms.
 
 use crate::tcp::pair::{Pair, What};
-use crate::tcp::script::{newreno, sack, Script, ENDLESS, MSS};
+use crate::tcp::script::{ENDLESS, MSS, Script, newreno, sack};
+use What::Data;
 use tailcut_engine::{Bytes, Time};
 use tailcut_net::amount::{Amount, Limit};
 use tailcut_net::transport::tcp::congestion::dctcp::DctcpSpec;
 use tailcut_net::transport::tcp::reordering::{adaptive, rack, rr_tcp};
 use tailcut_net::transport::tcp::{Congestion, CongestionSpec, ReorderingSpec, TcpSpec};
-use What::Data;
 
 /// Without probes of the tail.
 fn rack() -> ReorderingSpec {

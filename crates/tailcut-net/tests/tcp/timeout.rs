@@ -1,6 +1,6 @@
 //! The retransmission timer (RFC 6298, RFC 5681 3.1).
 
-use crate::tcp::script::{again, newreno, sack, Script, ENDLESS, RTT};
+use crate::tcp::script::{ENDLESS, RTT, Script, again, newreno, sack};
 use tailcut_engine::Time;
 use tailcut_net::transport::tcp::{CongestionState, TcpSpec};
 

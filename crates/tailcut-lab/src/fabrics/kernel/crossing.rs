@@ -12,13 +12,13 @@ use tailcut_net::network::tier_records;
 use tailcut_net::port::PortCounters;
 use tailcut_net::topology::{Graph, PortId};
 
+use super::STEP;
 use super::busy::Busy;
 use super::counters::Counts;
 use super::incidents::Incidents;
 use super::rates::Rates;
 use super::switches::Switches;
 use super::taps::Taps;
-use super::STEP;
 use crate::fabric::carrier::FabricReport;
 use crate::fabric::lateness::Lateness;
 use crate::fabric::ports::{self, near_end};
@@ -27,7 +27,7 @@ use crate::hosts::drops;
 use crate::prepared::Prepared;
 use crate::sys::first::Rank;
 use crate::sys::{in_time, monotonic_ns, process};
-use crate::workers::{answer, plain, Crossing};
+use crate::workers::{Crossing, answer, plain};
 
 /// Asking the queues, and reading back what has changed, takes no more than one part each in this many of the time.
 const REST: u64 = 20;

@@ -8,9 +8,9 @@ use tailcut_engine::{Rate, Stream};
 use tailcut_net::amount::{Amount, Limit};
 use tailcut_net::topology::{HostId, PortId, Routes, SwitchId};
 
+use super::ETHERNET;
 use super::balance::By;
 use super::readback::Marks;
-use super::ETHERNET;
 
 /// What waits at a port without limit, in packets.
 pub const UNLIMITED: u64 = 1_000_000;
@@ -235,8 +235,8 @@ impl Switch<'_> {
 mod tests {
     use super::*;
     use serde_json::json;
-    use tailcut_net::topology::leaf_spine::LeafSpine;
     use tailcut_net::topology::Graph;
+    use tailcut_net::topology::leaf_spine::LeafSpine;
 
     fn graph() -> Graph {
         let asked = json!({ "racks": 2, "hosts_per_rack": 2, "spines": 3, "rate": "20Mbps" });

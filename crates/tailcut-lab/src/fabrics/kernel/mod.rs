@@ -45,7 +45,7 @@ use crate::settings::Checked;
 #[cfg(target_os = "linux")]
 use crate::sys::bpf::Object;
 #[cfg(target_os = "linux")]
-use crate::workers::{hear, start, Worker};
+use crate::workers::{Worker, hear, start};
 
 /// See the module.
 pub struct Kernel;

@@ -6,7 +6,7 @@ use tailcut_engine::Rate;
 use tailcut_net::topology::PortId;
 
 use super::counters::Counts;
-use crate::fabric::pace::{in_ns, keeps, Paces, WINDOW_NS};
+use crate::fabric::pace::{Paces, WINDOW_NS, in_ns, keeps};
 
 /// A stretch of time in which a port was busy without a break.
 #[derive(Debug, Clone, Copy)]

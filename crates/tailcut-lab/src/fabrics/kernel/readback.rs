@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::net::Ipv4Addr;
 
-use serde_json::{json, Value};
+use serde_json::{Value, json};
 
 /// An interface's rate and queue, as they are.
 #[derive(Debug, Clone, PartialEq, Default)]

@@ -7,20 +7,20 @@ use std::io;
 use std::net::Ipv4Addr;
 use std::os::fd::{AsRawFd, OwnedFd};
 
-use serde_json::{json, Value};
+use serde_json::{Value, json};
 use tailcut_engine::Rate;
 use tailcut_net::amount::Limit;
 use tailcut_net::topology::find::link_name;
 use tailcut_net::topology::{HostId, NodeId, PortId, Routes, SwitchId};
 
+use super::ETHERNET;
 use super::balance::{self, By};
 use super::counters::Counters;
-use super::lines::{fifo, interface, queue, Switch};
+use super::lines::{Switch, fifo, interface, queue};
 use super::programs;
 use super::readback::{self, Queue};
-use super::ETHERNET;
 use crate::fabric::ports::near_end;
-use crate::hosts::setup::{self, address, hardware, INTERFACE, PREFIX};
+use crate::hosts::setup::{self, INTERFACE, PREFIX, address, hardware};
 use crate::prepared::Prepared;
 use crate::sys::bpf::Object;
 use crate::sys::process;

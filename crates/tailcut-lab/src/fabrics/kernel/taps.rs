@@ -8,7 +8,7 @@ use tailcut_net::capture::pcapng::Direction;
 use tailcut_net::topology::HostId;
 
 use super::switches::Switches;
-use crate::fabric::carrier::{Captured, Tap, RING};
+use crate::fabric::carrier::{Captured, RING, Tap};
 use crate::sys::packets::{Frames, Seen};
 use crate::sys::{monotonic_ns, process, real_ahead_ns};
 

@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 use tailcut_net::scenario::Scenario;
 
 use crate::hosts::agenda::{Agenda, Due};
-use crate::hosts::driver::{Got, HostFlow, HostReport, Sent, Times, LISTEN};
+use crate::hosts::driver::{Got, HostFlow, HostReport, LISTEN, Sent, Times};
 use crate::hosts::guests::unset;
 use crate::hosts::setup::address;
 use crate::hosts::turns::Turns;

@@ -173,10 +173,10 @@ mod tests {
     use super::*;
     use crate::balance::Queues;
     use crate::packet::{ConnectionId, Flags, FlowKey, NO_OPTIONS};
-    use crate::topology::fat_tree::FatTree;
-    use crate::topology::leaf_spine::LeafSpine;
     use crate::topology::HostId;
     use crate::topology::SwitchId;
+    use crate::topology::fat_tree::FatTree;
+    use crate::topology::leaf_spine::LeafSpine;
 
     /// What waits at ports 10, 11, 12 and on, in microseconds.
     struct At(Vec<u64>);

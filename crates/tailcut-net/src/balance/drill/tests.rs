@@ -6,9 +6,9 @@ use tailcut_engine::{Rate, Stream};
 
 use super::*;
 use crate::component::OneOrEach;
+use crate::topology::HostId;
 use crate::topology::fat_tree::FatTree;
 use crate::topology::leaf_spine::{LeafSpine, Tiers};
-use crate::topology::HostId;
 
 fn leaf_spine(racks: u32, spines: u32) -> Graph {
     let shape = LeafSpine { racks, hosts_per_rack: 1, spines, ..LeafSpine::default() };

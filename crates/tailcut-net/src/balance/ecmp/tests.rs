@@ -5,8 +5,8 @@ use tailcut_engine::Rate;
 use super::*;
 use crate::balance::blind;
 use crate::packet::{ConnectionId, Flags, NO_OPTIONS};
-use crate::topology::parallel_paths::ParallelPaths;
 use crate::topology::HostId;
+use crate::topology::parallel_paths::ParallelPaths;
 
 const FLOWS: u16 = 20_000;
 

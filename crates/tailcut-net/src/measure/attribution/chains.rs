@@ -1,7 +1,7 @@
 //! Chains of causes: what a flow has spent its time on up to some moment of its, by the causes that led there.
 
 use super::packets::{KINDS, OTHERS};
-use super::parts::{Part, Parts, PARTS};
+use super::parts::{PARTS, Part, Parts};
 
 /// No chain.
 pub(super) const NONE: u32 = u32::MAX;
@@ -149,7 +149,7 @@ impl Chains {
         let own = &mut self.heads[*chain as usize].others;
         let parts = match self.others.get_mut(*own as usize) {
             Some(others) if others.users == 1 => {
-                return &mut self.others[*own as usize].parts.0[part as usize]
+                return &mut self.others[*own as usize].parts.0[part as usize];
             }
             Some(others) => {
                 others.users -= 1;

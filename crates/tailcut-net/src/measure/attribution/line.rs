@@ -140,7 +140,7 @@ fn merge(shares: &mut Vec<((u32, u32), u64, u64)>, whose: (u32, u32), old: u64, 
 #[cfg(test)]
 mod tests {
     use super::super::chains::Chains;
-    use super::super::packets::{Told, NOWHERE};
+    use super::super::packets::{NOWHERE, Told};
     use super::*;
     use crate::packet::ConnectionId;
 

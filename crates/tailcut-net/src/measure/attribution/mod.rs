@@ -27,9 +27,9 @@ use crate::transport::{Stop, Timer};
 
 use books::{Armed, ConnectionBook, FlowBook};
 use chains::{Chains, Moment, NONE};
-use line::{ahead, ahead_in_order, retime, Waited};
-use packets::{Packets, Told, NOWHERE, OTHERS, PROPAGATION, TRANSMISSION, WAITING};
-pub use parts::{Part, Parts, PARTS};
+use line::{Waited, ahead, ahead_in_order, retime};
+use packets::{NOWHERE, OTHERS, PROPAGATION, Packets, TRANSMISSION, Told, WAITING};
+pub use parts::{PARTS, Part, Parts};
 use queue::{Left, Queue};
 
 /// The observer that splits completion times.

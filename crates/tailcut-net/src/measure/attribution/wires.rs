@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use super::line::Waited;
-use super::packets::{Packets, NOWHERE};
+use super::packets::{NOWHERE, Packets};
 
 /// The packets on each link, the first to arrive first.
 #[derive(Debug, Clone)]

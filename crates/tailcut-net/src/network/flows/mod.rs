@@ -10,7 +10,7 @@ use super::hosts::{Chains, Hosts, Known};
 use crate::balance::audit::{self, Audit};
 use crate::measure::records::{Counters, FlowRecord, Sampled};
 use crate::measure::series::ConnectionSample;
-use crate::packet::{ConnectionId, FlowKey, FIRST_SOURCE_PORT};
+use crate::packet::{ConnectionId, FIRST_SOURCE_PORT, FlowKey};
 use crate::replicate::machine::{
     Action, Answer, Arrived, Event, Receiving, Replicate, Sending, Sent,
 };
@@ -143,7 +143,7 @@ impl Flows {
     }
 
     /// All of them.
-    pub fn all(&self) -> impl Iterator<Item = FlowIndex> {
+    pub fn all(&self) -> impl Iterator<Item = FlowIndex> + use<> {
         (0..self.states.len()).map(FlowIndex::at)
     }
 

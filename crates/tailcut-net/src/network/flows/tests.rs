@@ -1,14 +1,14 @@
 //! What becomes of flows, and who is asked about them: without a network.
 
 use super::*;
-use crate::network::hosts::tests::{opening, tcp};
 use crate::network::hosts::Opening;
+use crate::network::hosts::tests::{opening, tcp};
 use crate::network::profile::{Profile, ProfileId};
 use crate::network::tests::scenario;
-use crate::packet::{Flags, Packet, NO_OPTIONS};
+use crate::packet::{Flags, NO_OPTIONS, Packet};
 use crate::topology::HostId;
-use crate::transport::mptcp::MptcpSpec;
 use crate::transport::Transport;
+use crate::transport::mptcp::MptcpSpec;
 
 const FLOW: FlowIndex = FlowIndex(1);
 

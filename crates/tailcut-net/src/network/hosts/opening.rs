@@ -1,7 +1,7 @@
 //! A connection that is to be: what its packets go by, what it carries, and the sender that will.
 
-use tailcut_engine::random::mix;
 use tailcut_engine::Time;
+use tailcut_engine::random::mix;
 
 use crate::network::foresight::{key_of, source_port};
 use crate::network::profile::{Profile, ProfileId};

@@ -5,8 +5,8 @@ use crate::measure::PacketView;
 use crate::network::profile::Profile;
 use crate::packet::{Flags, Packet};
 use crate::traffic::Flow;
-use crate::transport::tcp::{Close, Recovery};
 use crate::transport::Phase;
+use crate::transport::tcp::{Close, Recovery};
 
 impl Hosts<'_> {
     /// What an observer sees of a packet of a flow.

@@ -3,8 +3,8 @@
 use tailcut_engine::Time;
 
 use super::super::{Flow, TrafficError};
-use super::columns::{meanings, start, Column, KNOWN, NO_UNIT};
 use super::Rows;
+use super::columns::{Column, KNOWN, NO_UNIT, meanings, start};
 use crate::files::{Cells, ReadFiles};
 use crate::topology::HostId;
 

@@ -3,8 +3,8 @@
 use tailcut_engine::Time;
 
 use super::super::{Flow, TrafficError};
-use super::columns::{meanings, start, Column, NO_UNIT};
 use super::Rows;
+use super::columns::{Column, NO_UNIT, meanings, start};
 use crate::component::read_text;
 use crate::files::ReadFiles;
 use crate::topology::HostId;

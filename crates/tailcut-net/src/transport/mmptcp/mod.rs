@@ -10,10 +10,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tailcut_engine::Bytes;
 
+use super::Transport;
 use super::spread::Spread;
 use super::subflows;
 use super::tcp::TcpSpec;
-use super::Transport;
 use crate::component::SpecError;
 
 /// Parameters of MMPTCP.

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use tailcut_engine::Time;
 
-use crate::packet::{inline_number, Flags, OptionStore};
+use crate::packet::{Flags, OptionStore, inline_number};
 use crate::transport::ends::{Pull, ReceivingEnd};
 use crate::transport::segment::{DataAck, Segment};
 use crate::transport::tcp::{Receiver, TcpSpec, WireSizes};
@@ -249,10 +249,10 @@ impl ReceivingEnd for Box<NdpReceiver> {
 mod tests {
     use super::*;
     use crate::host::HostSpec;
-    use crate::packet::{ConnectionId, FlowKey, Packet, NO_OPTIONS};
+    use crate::packet::{ConnectionId, FlowKey, NO_OPTIONS, Packet};
     use crate::topology::HostId;
-    use crate::transport::ndp::NdpSpec;
     use crate::transport::Transport;
+    use crate::transport::ndp::NdpSpec;
 
     struct Script {
         spec: TcpSpec,

@@ -5,8 +5,8 @@ use std::collections::VecDeque;
 use tailcut_engine::Time;
 
 use super::NdpSpec;
-use crate::packet::{inline_number, Flags, OptionStore};
-use crate::transport::life::{owed, segments_of, Life, Phase, Transmit};
+use crate::packet::{Flags, OptionStore, inline_number};
+use crate::transport::life::{Life, Phase, Transmit, owed, segments_of};
 use crate::transport::segment::Segment;
 use crate::transport::tcp::{SenderCounters, WireSizes};
 

@@ -16,9 +16,9 @@ use tailcut_engine::{Bytes, Time};
 pub use receiver::PfabricReceiver;
 pub use sender::PfabricSender;
 
-use super::ends::{one_by_one, Ends};
-use super::tcp::TcpSpec;
 use super::Transport;
+use super::ends::{Ends, one_by_one};
+use super::tcp::TcpSpec;
 use crate::component::SpecError;
 use crate::topology::Graph;
 

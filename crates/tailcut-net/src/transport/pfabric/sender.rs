@@ -4,9 +4,9 @@ use tailcut_engine::Time;
 
 use super::PfabricSpec;
 use crate::packet::SackBlocks;
-use crate::transport::life::{owed, segments_of, Life, Phase, Transmit};
-use crate::transport::tcp::scoreboard::Scoreboard;
+use crate::transport::life::{Life, Phase, Transmit, owed, segments_of};
 use crate::transport::tcp::SenderCounters;
+use crate::transport::tcp::scoreboard::Scoreboard;
 
 /// The sending half of a connection that carries `size` bytes. Positions and windows count segments.
 #[derive(Debug, Clone)]

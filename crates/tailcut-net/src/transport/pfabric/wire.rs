@@ -3,10 +3,10 @@
 use tailcut_engine::Time;
 
 use super::{PfabricSender, PfabricSpec};
-use crate::packet::{inline_number, Flags, OptionStore, SackBlocks, NO_OPTIONS};
+use crate::packet::{Flags, NO_OPTIONS, OptionStore, SackBlocks, inline_number};
+use crate::transport::Transmit;
 use crate::transport::segment::Segment;
 use crate::transport::tcp::WireSizes;
-use crate::transport::Transmit;
 
 impl PfabricSender {
     /// A packet has arrived.

@@ -6,7 +6,7 @@
 
 use std::collections::VecDeque;
 
-use super::lia::{increase, SubflowWindow};
+use super::lia::{SubflowWindow, increase};
 
 /// In an entry of the mapping: another subflow carries the segment too.
 const REINJECTED: u32 = 1 << 31;

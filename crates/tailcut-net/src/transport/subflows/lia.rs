@@ -19,11 +19,7 @@ pub fn increase(windows: &[SubflowWindow], mss: u64) -> f64 {
         best = best.max(rate / rtt);
         sum += rate;
     }
-    if sum > 0.0 {
-        mss as f64 * best / (sum * sum)
-    } else {
-        0.0
-    }
+    if sum > 0.0 { mss as f64 * best / (sum * sum) } else { 0.0 }
 }
 
 #[cfg(test)]

@@ -11,11 +11,11 @@ use tailcut_engine::Bytes;
 
 pub use collected::Collected;
 pub use data::{Multipath, Phase};
-pub use lia::{increase, SubflowWindow};
+pub use lia::{SubflowWindow, increase};
 
 use super::segments_of;
 use super::spread::{Action, Carries, Open, Spread, View};
-use super::tcp::{check_window, CongestionSpec, TcpSpec};
+use super::tcp::{CongestionSpec, TcpSpec, check_window};
 use crate::component::SpecError;
 use crate::traffic::Flow;
 

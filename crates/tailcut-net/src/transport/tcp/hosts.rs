@@ -147,7 +147,7 @@ written! {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::{from_value, json, to_value, Value};
+    use serde_json::{Value, from_value, json, to_value};
 
     fn spec(written: Value) -> TcpSpec {
         from_value(written).expect("it is TCP")

@@ -14,7 +14,7 @@ pub mod sender;
 mod spec;
 
 pub use congestion::{Congestion, CongestionSpec, Coupled, Window};
-pub use departures::{Departure, Imitation, DEPARTURES};
+pub use departures::{DEPARTURES, Departure, Imitation};
 pub use hosts::Hosts;
 pub use options::WireSizes;
 pub use receiver::{Acknowledge, Receiver};

@@ -53,11 +53,7 @@ impl Prr {
             bound.min(ssthresh - pipe)
         };
         // The fast retransmit that begins recovery is always allowed.
-        if self.sent == 0 {
-            allowance.max(mss)
-        } else {
-            allowance
-        }
+        if self.sent == 0 { allowance.max(mss) } else { allowance }
     }
 }
 

@@ -4,7 +4,7 @@ use std::io;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::{json, Value};
+use serde_json::{Value, json};
 use tailcut_net::amount::Limit;
 use tailcut_net::balance::BalanceSpec;
 use tailcut_net::faults::FaultsSpec;

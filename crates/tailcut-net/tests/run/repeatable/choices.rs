@@ -45,10 +45,10 @@ impl<'a> Walk<'a> {
 
     /// Without a value, every choice below.
     fn node(&mut self, schema: &'a Value, value: Option<&'a Value>, place: &str) {
-        if let Some((name, definition)) = self.definition(schema) {
-            if value.is_some() || self.entered.insert(name) {
-                self.node(definition, value, name);
-            }
+        if let Some((name, definition)) = self.definition(schema)
+            && (value.is_some() || self.entered.insert(name))
+        {
+            self.node(definition, value, name);
         }
         let switch = [Value::Bool(false), Value::Bool(true)];
         let switch = switch.iter().filter(|_| schema["type"] == "boolean");
@@ -141,7 +141,7 @@ impl<'a> Walk<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use schemars::{schema_for, JsonSchema};
+    use schemars::{JsonSchema, schema_for};
     use serde::Serialize;
     use serde_json::json;
 

@@ -1,10 +1,10 @@
 //! What has a digest: every kind that an experiment can name is in some row, at the price of a tenth of a second each.
 
-use serde_json::{json, Value};
+use serde_json::{Value, json};
 use tailcut_net::transport::tcp::DEPARTURES;
 use tailcut_net::workload::BUILTIN;
 
-use super::asked::{asked, Asked};
+use super::asked::{Asked, asked};
 
 /// A name and what is asked for.
 pub type Row = (String, Asked);

@@ -1,8 +1,8 @@
 //! Multipath routes, and the kernel's own hash.
 
+use tailcut_net::balance::BalanceSpec;
 use tailcut_net::balance::ecmp::{Spread, Weights};
 use tailcut_net::balance::hash::Salting;
-use tailcut_net::balance::BalanceSpec;
 
 use super::{By, Choice};
 use crate::settings::Checked;

@@ -6,9 +6,9 @@ use tailcut_net::scenario::Scenario;
 #[cfg(target_os = "linux")]
 use tailcut_net::topology::SwitchId;
 
-use super::{by_program, By, Choice};
+use super::{By, Choice, by_program};
 #[cfg(target_os = "linux")]
-use crate::fabrics::kernel::programs::{settings, Wanted};
+use crate::fabrics::kernel::programs::{Wanted, settings};
 use crate::settings::Checked;
 
 pub(super) struct Flowlet;

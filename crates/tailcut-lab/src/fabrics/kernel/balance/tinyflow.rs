@@ -2,16 +2,16 @@
 
 #[cfg(target_os = "linux")]
 use tailcut_engine::Stream;
-use tailcut_net::balance::tinyflow::{Detect, Reroute, TinyFlow as Spec};
 use tailcut_net::balance::BalanceSpec;
+use tailcut_net::balance::tinyflow::{Detect, Reroute, TinyFlow as Spec};
 #[cfg(target_os = "linux")]
 use tailcut_net::scenario::Scenario;
 #[cfg(target_os = "linux")]
 use tailcut_net::topology::SwitchId;
 
-use super::{by_program, By, Choice};
+use super::{By, Choice, by_program};
 #[cfg(target_os = "linux")]
-use crate::fabrics::kernel::programs::{settings, Wanted};
+use crate::fabrics::kernel::programs::{Wanted, settings};
 use crate::settings::Checked;
 
 /// So many samples of a flow the program keeps.

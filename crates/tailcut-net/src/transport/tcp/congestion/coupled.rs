@@ -1,6 +1,6 @@
 //! A window whose increase is computed from several senders together (RFC 6356 section 3).
 
-use super::{newreno, Acked, Control, Window};
+use super::{Acked, Control, Window, newreno};
 
 /// The increase that the group of senders allows this one.
 #[derive(Debug, Clone, Copy, Default)]

@@ -51,11 +51,7 @@ impl Window {
     /// use (Linux: `tcp_is_cwnd_limited`).
     #[inline]
     pub fn holds_back(&self, flight: u64, mss: u64) -> bool {
-        if self.cwnd < self.ssthresh {
-            self.cwnd < 2 * flight
-        } else {
-            self.cwnd < flight + mss
-        }
+        if self.cwnd < self.ssthresh { self.cwnd < 2 * flight } else { self.cwnd < flight + mss }
     }
 
     /// That of a new connection.

@@ -3,9 +3,9 @@
 use tailcut_engine::Time;
 
 use super::{Acknowledge, Receiver};
-use crate::packet::{inline_number, Flags, OptionStore, SackBlocks, NO_OPTIONS};
+use crate::packet::{Flags, NO_OPTIONS, OptionStore, SackBlocks, inline_number};
 use crate::transport::segment::{DataAck, Segment};
-use crate::transport::tcp::options::{stamp, WireSizes};
+use crate::transport::tcp::options::{WireSizes, stamp};
 use crate::transport::tcp::{Close, Recovery, TcpSpec};
 
 /// What a receiver is to send, in the order in which it leaves.

@@ -2,7 +2,7 @@
 //! left the network, and the guess is that it was the first behind the gap. The guesses stand in a row from the second
 //! outstanding segment on.
 
-use super::{Scoreboard, LOST, RESENT, SACKED};
+use super::{LOST, RESENT, SACKED, Scoreboard};
 
 impl Scoreboard {
     /// A duplicate ACK: one segment more has arrived, unless the guesses have reached the end of what was sent.

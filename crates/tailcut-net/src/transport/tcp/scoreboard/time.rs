@@ -2,7 +2,7 @@
 
 use tailcut_engine::Time;
 
-use super::{Scoreboard, EVER_RESENT, FLAGS, LOST, RESENT, SACKED};
+use super::{EVER_RESENT, FLAGS, LOST, RESENT, SACKED, Scoreboard};
 use crate::packet::SackBlocks;
 
 impl Scoreboard {

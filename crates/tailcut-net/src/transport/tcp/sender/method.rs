@@ -5,9 +5,9 @@ use tailcut_engine::Time;
 use super::reordering::{Choice, Method, Verdict};
 use super::{CongestionState, Sender};
 use crate::packet::SackBlocks;
-use crate::transport::tcp::options::end_of_tick;
-use crate::transport::tcp::TcpSpec;
 use crate::transport::Timer;
+use crate::transport::tcp::TcpSpec;
+use crate::transport::tcp::options::end_of_tick;
 
 impl Sender {
     /// The method answers, with the sender in its hands; nothing where a fixed threshold tells loss from reordering.

@@ -27,7 +27,7 @@ use super::rtt::Rtt;
 use super::scoreboard::{Progress, Scoreboard};
 use super::{Recovery, TcpSpec};
 use crate::packet::SackBlocks;
-use crate::transport::life::{owed, segments_of, Life, Phase, SynAck, Transmit};
+use crate::transport::life::{Life, Phase, SynAck, Transmit, owed, segments_of};
 use reordering::Reordering;
 use senses::{News, Senses};
 

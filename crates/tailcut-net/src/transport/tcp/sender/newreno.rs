@@ -78,11 +78,7 @@ impl Sender {
     /// Segments that limited transmit has allowed beyond the window (RFC 3042).
     #[inline]
     fn limited(&self, spec: &TcpSpec) -> u32 {
-        if spec.limited_transmit {
-            (self.threshold - 1).min(self.duplicates)
-        } else {
-            0
-        }
+        if spec.limited_transmit { (self.threshold - 1).min(self.duplicates) } else { 0 }
     }
 
     #[inline]

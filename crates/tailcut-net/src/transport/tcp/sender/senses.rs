@@ -4,14 +4,14 @@
 
 use tailcut_engine::Time;
 
-use super::reordering::split;
 use super::Sender;
+use super::reordering::split;
 use crate::packet::{SackBlocks, Timestamps};
+use crate::transport::tcp::TcpSpec;
 use crate::transport::tcp::congestion::pacing::Pacer;
 use crate::transport::tcp::congestion::rate::Sampler;
 use crate::transport::tcp::congestion::{Pacing, Sample};
 use crate::transport::tcp::options::one_way;
-use crate::transport::tcp::TcpSpec;
 
 /// The state of it.
 #[derive(Debug, Clone)]
@@ -118,10 +118,11 @@ impl Sender {
         let (idle, bytes) = (self.board.pipe() == 0, self.payload(spec, seq));
         let all_known = self.una == self.board.end();
         if let Some(senses) = &mut self.senses {
-            if all_known && senses.sampler.is_app_limited() {
-                if let Some(pacing) = self.congestion.after_idle(now) {
-                    senses.pacer.pacing = pacing;
-                }
+            if all_known
+                && senses.sampler.is_app_limited()
+                && let Some(pacing) = self.congestion.after_idle(now)
+            {
+                senses.pacer.pacing = pacing;
             }
             senses.sampler.on_send(seq, now, idle);
             senses.pacer.on_send(bytes, now);

@@ -3,8 +3,8 @@
 use tailcut_engine::Time;
 
 use super::{CongestionState, Sender};
-use crate::transport::tcp::{Recovery, TcpSpec};
 use crate::transport::Stop;
+use crate::transport::tcp::{Recovery, TcpSpec};
 
 impl Sender {
     /// A sender without data that opens its connection at `open_at` and gets segments by [`Sender::extend`].

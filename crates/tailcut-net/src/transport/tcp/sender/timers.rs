@@ -3,9 +3,9 @@
 use tailcut_engine::Time;
 
 use super::{CongestionState, Sender};
-use crate::transport::life::{owed, Phase};
-use crate::transport::tcp::{Recovery, TcpSpec};
 use crate::transport::Timer;
+use crate::transport::life::{Phase, owed};
+use crate::transport::tcp::{Recovery, TcpSpec};
 
 impl Sender {
     /// Returns the time at which [`Sender::on_timer`] is to be called.

@@ -3,11 +3,11 @@
 use tailcut_engine::Time;
 
 use super::Sender;
-use crate::packet::{inline_number, Flags, OptionStore, SackBlocks, NO_OPTIONS};
-use crate::transport::segment::{Mapping, Segment};
-use crate::transport::tcp::options::{stamp, WireSizes};
-use crate::transport::tcp::{Close, TcpSpec};
+use crate::packet::{Flags, NO_OPTIONS, OptionStore, SackBlocks, inline_number};
 use crate::transport::Transmit;
+use crate::transport::segment::{Mapping, Segment};
+use crate::transport::tcp::options::{WireSizes, stamp};
+use crate::transport::tcp::{Close, TcpSpec};
 
 impl Sender {
     /// A packet has arrived.

@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tailcut_engine::Time;
 
-use super::{newreno, Acked, Window};
+use super::{Acked, Window, newreno};
 use linux::Linux;
 use rfc_9406::{Phase, Rfc9406};
 
@@ -46,10 +46,10 @@ impl HyStart {
     /// An ACK of new data, before anything else is made of it; `avoiding` is when congestion avoidance began, if it has. Slow
     /// start may end with it: the threshold is in place then.
     pub fn look(&mut self, window: &mut Window, mss: u64, acked: &Acked, avoiding: Option<Time>) {
-        if let HyStart::Linux(linux) = self {
-            if linux.ends(window, mss, acked, avoiding) {
-                window.ssthresh = window.cwnd;
-            }
+        if let HyStart::Linux(linux) = self
+            && linux.ends(window, mss, acked, avoiding)
+        {
+            window.ssthresh = window.cwnd;
         }
     }
 

@@ -80,21 +80,13 @@ impl Rfc9406 {
             }
             _ => {}
         }
-        if self.conservative.is_some() {
-            Phase::Conservative
-        } else {
-            Phase::SlowStart
-        }
+        if self.conservative.is_some() { Phase::Conservative } else { Phase::SlowStart }
     }
 
     /// Bytes by which the window grows when `bytes` are acknowledged.
     pub fn increase(&self, bytes: u64, mss: u64) -> u64 {
         let increase = bytes.min(BURST * mss);
-        if self.conservative.is_some() {
-            increase / CSS_GROWTH_DIVISOR
-        } else {
-            increase
-        }
+        if self.conservative.is_some() { increase / CSS_GROWTH_DIVISOR } else { increase }
     }
 }
 

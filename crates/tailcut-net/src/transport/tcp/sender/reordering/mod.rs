@@ -25,8 +25,8 @@ use tailcut_engine::Time;
 use super::Sender;
 use crate::component::SpecError;
 use crate::packet::SackBlocks;
-use crate::transport::tcp::{Hosts, TcpSpec};
 use crate::transport::Timer;
+use crate::transport::tcp::{Hosts, TcpSpec};
 
 /// The parameters of a method.
 pub(super) trait Parameters {

@@ -5,10 +5,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tailcut_engine::Time;
 
-use super::{judge_by_count, split, Choice, Method, Parameters, Verdict};
+use super::{Choice, Method, Parameters, Verdict, judge_by_count, split};
 use crate::packet::SackBlocks;
-use crate::transport::tcp::sender::{CongestionState, Sender};
 use crate::transport::tcp::TcpSpec;
+use crate::transport::tcp::sender::{CongestionState, Sender};
 
 /// Parameters of NCR.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]

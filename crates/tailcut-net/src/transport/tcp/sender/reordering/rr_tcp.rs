@@ -11,12 +11,12 @@ use tailcut_engine::Time;
 
 use super::before::Before;
 use super::holes::{Extents, Holes};
-use super::{check_max, judge_by_count, Method, Parameters, Verdict};
+use super::{Method, Parameters, Verdict, check_max, judge_by_count};
 use crate::component::SpecError;
 use crate::packet::SackBlocks;
+use crate::transport::tcp::TcpSpec;
 use crate::transport::tcp::scoreboard::Scoreboard;
 use crate::transport::tcp::sender::{CongestionState, Sender};
-use crate::transport::tcp::TcpSpec;
 
 /// Parameters of RR-TCP.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]

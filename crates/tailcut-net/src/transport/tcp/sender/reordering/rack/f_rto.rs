@@ -1,8 +1,8 @@
 //! F-RTO (RFC 5682 section 3.1): whether what a timeout thought lost arrives after all.
 
 use super::Rack;
-use crate::transport::tcp::sender::Sender;
 use crate::transport::tcp::TcpSpec;
+use crate::transport::tcp::sender::Sender;
 
 /// Where F-RTO is after a timeout (RFC 5682 section 3.1).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

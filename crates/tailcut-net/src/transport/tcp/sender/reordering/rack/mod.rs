@@ -10,13 +10,13 @@ use tailcut_engine::Time;
 
 use self::f_rto::Doubt;
 use super::before::{self, Before};
-use super::{split, Choice, Method, Parameters, Verdict};
+use super::{Choice, Method, Parameters, Verdict, split};
 use crate::component::SpecError;
 use crate::packet::SackBlocks;
+use crate::transport::Timer;
+use crate::transport::tcp::TcpSpec;
 use crate::transport::tcp::hosts::LINUX_MIN_RTO;
 use crate::transport::tcp::sender::{CongestionState, Sender};
-use crate::transport::tcp::TcpSpec;
-use crate::transport::Timer;
 
 /// Parameters of RACK-TLP and F-RTO.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]

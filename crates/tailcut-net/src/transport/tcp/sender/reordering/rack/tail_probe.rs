@@ -4,8 +4,8 @@ use tailcut_engine::Time;
 
 use super::Rack;
 use crate::transport::life::owed;
-use crate::transport::tcp::sender::{CongestionState, Sender};
 use crate::transport::tcp::TcpSpec;
+use crate::transport::tcp::sender::{CongestionState, Sender};
 
 /// The probe timeout before any measurement (section 7.2).
 const BLIND_PROBE: Time = Time::from_ms(1_000);
