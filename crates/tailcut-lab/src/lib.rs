@@ -4,25 +4,33 @@
 //! simulator's own switches, ports, queues, balancers and failures, run against the wall clock. A frame of a host comes in by
 //! `AF_PACKET`, crosses the fabric as the packet that stands for it, and goes out when its last hop says so.
 
+pub mod addressing;
+pub mod answers;
+pub mod bpf_programs;
+pub mod check;
 mod congestion;
-mod expected;
+#[cfg(target_os = "linux")]
+pub mod cpu_usage;
+pub mod dependencies;
 pub mod fabric;
-pub mod fabrics;
+pub mod fabric_kinds;
+mod frame_rate;
+pub mod host_settings;
 #[cfg(target_os = "linux")]
 pub mod hosts;
-pub mod lone;
+pub mod idle_check;
 #[cfg(target_os = "linux")]
 pub mod measured;
+#[cfg(target_os = "linux")]
+pub mod messages;
 pub mod payload;
 #[cfg(target_os = "linux")]
 pub mod prepared;
 #[cfg(target_os = "linux")]
 pub mod probe;
-#[cfg(target_os = "linux")]
-pub mod processors;
-pub mod programs;
 pub mod replication;
-pub mod settings;
+#[cfg(target_os = "linux")]
+pub mod request;
 #[cfg(target_os = "linux")]
 pub mod supervisor;
 #[cfg(target_os = "linux")]
@@ -32,6 +40,5 @@ pub mod tools;
 pub mod traffic;
 mod transports;
 pub mod verdict;
-pub mod waits;
 #[cfg(target_os = "linux")]
-pub mod workers;
+pub mod worker;

@@ -6,8 +6,7 @@ use serde::{Deserialize, Serialize};
 use tailcut_experiment::{Measured, MeasuredFlow};
 use tailcut_net::Foretold;
 
-use crate::fabric::carrier::FabricReport;
-use crate::hosts::driver::{HostReport, Times};
+use crate::messages::{FabricReport, HostReport, RunTimes};
 
 const BY_KERNEL: &str = "the kernel does not tell of recoveries";
 const BY_NODE: &str =
@@ -16,7 +15,7 @@ const BEFORE_6_7: &str =
     "this kernel does not count timeouts of a connection: Linux 6.7 and later do";
 
 /// Columns of the flow table that nobody fills, and why.
-fn unknown(by_repnet: bool, counts_timeouts: bool) -> BTreeMap<String, String> {
+fn unknown_columns(by_repnet: bool, counts_timeouts: bool) -> BTreeMap<String, String> {
     let mut unknown = BTreeMap::new();
     let mut note = |names: &[&str], why: &str| {
         unknown.extend(names.iter().map(|name| ((*name).to_owned(), why.to_owned())));
@@ -34,7 +33,7 @@ fn unknown(by_repnet: bool, counts_timeouts: bool) -> BTreeMap<String, String> {
 
 /// By how much a flow started late.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Start {
+pub struct FlowStart {
     /// The flow's number, as in the table of flows.
     pub id: u64,
     /// Nanoseconds from when it was due until its connection was opened.
@@ -45,11 +44,11 @@ pub struct Start {
 pub fn measure(
     foretold: &[Foretold],
     by_repnet: bool,
-    times: Times,
+    times: RunTimes,
     end_ns: u64,
     reports: &[HostReport],
     fabric: &FabricReport,
-) -> (Measured, Vec<Start>) {
+) -> (Measured, Vec<FlowStart>) {
     let mut got = vec![None; foretold.len()];
     for one in reports.iter().flat_map(|report| &report.got) {
         got[one.index as usize] = Some(*one);
@@ -68,11 +67,11 @@ pub fn measure(
         series: fabric.series.iter().chain(windows).cloned().collect(),
         ..Measured::default()
     };
-    measured.unknown.extend(unknown(by_repnet, counts_timeouts));
+    measured.unknown.extend(unknown_columns(by_repnet, counts_timeouts));
     for sent in reports.iter().flat_map(|report| &report.sent) {
         let planned = &foretold[sent.index as usize].record.flow;
         let due_ns = sent.due_ns.unwrap_or(times.begin_ns + planned.start.as_ns());
-        starts.push(Start { id: planned.id, late_ns: sent.opened_ns.saturating_sub(due_ns) });
+        starts.push(FlowStart { id: planned.id, late_ns: sent.opened_ns.saturating_sub(due_ns) });
         let got = got[sent.index as usize];
         let since = |ns: u64| ns.saturating_sub(sent.opened_ns);
         measured.flows.push(MeasuredFlow {

@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 const PERIOD: usize = 65_521;
 
 /// So many bytes are at one place of the period only.
-pub const TELLING: u64 = 8;
+pub const ID_BYTES: u64 = 8;
 
 /// The bytes of every flow, which begin at places of their own.
 pub struct Payload {
@@ -47,11 +47,11 @@ impl Payload {
 
     /// The bytes by which a receiver knows a flow: its first ones.
     pub fn head(&self, flow: u64, bytes: u64) -> &[u8] {
-        self.of(flow, 0, bytes.min(TELLING))
+        self.slice(flow, 0, bytes.min(ID_BYTES))
     }
 
     /// As many of the bytes of a flow from `offset` on as are in one piece, at most `most` and a period.
-    pub fn of(&self, flow: u64, offset: u64, most: u64) -> &[u8] {
+    pub fn slice(&self, flow: u64, offset: u64, most: u64) -> &[u8] {
         let at = ((self.place(flow) + offset) % PERIOD as u64) as usize;
         &self.bytes[at..at + most.min(PERIOD as u64) as usize]
     }
@@ -60,7 +60,7 @@ impl Payload {
     pub fn mismatch(&self, flow: u64, offset: u64, found: &[u8]) -> Option<u64> {
         let mut at = 0;
         while at < found.len() {
-            let expected = self.of(flow, offset + at as u64, (found.len() - at) as u64);
+            let expected = self.slice(flow, offset + at as u64, (found.len() - at) as u64);
             let here = &found[at..at + expected.len()];
             if here != expected {
                 let differs = here.iter().zip(expected).position(|(a, b)| a != b).unwrap_or(0);
@@ -79,9 +79,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn whatever_is_lost_doubled_or_of_another_flow_shows() {
+    fn lost_repeated_and_foreign_bytes_are_detected() {
         let payload = Payload::default();
-        let sent: Vec<u8> = payload.of(3, 1_000, 30_000).to_vec();
+        let sent: Vec<u8> = payload.slice(3, 1_000, 30_000).to_vec();
         assert_eq!(payload.mismatch(3, 1_000, &sent), None);
         assert!(payload.mismatch(4, 1_000, &sent).is_some());
         for shift in [1, 1_448, 1_460, 65_536] {
@@ -93,29 +93,30 @@ mod tests {
     }
 
     #[test]
-    fn no_two_flows_of_a_run_begin_alike() {
+    fn the_first_bytes_differ_between_all_flows_of_a_run() {
         let payload = Payload::default();
-        let flows = 0..crate::traffic::MOST_FLOWS as u64;
+        let flows = 0..crate::traffic::MAX_FLOWS as u64;
         let heads: BTreeSet<&[u8]> = flows.clone().map(|flow| payload.head(flow, 1_000)).collect();
         assert_eq!(heads.len() as u64, flows.end);
-        assert_eq!(payload.head(7, 3), &payload.of(7, 0, 100)[..3]);
+        assert_eq!(payload.head(7, 3), &payload.slice(7, 0, 100)[..3]);
     }
 
     #[test]
-    fn who_has_its_period_and_the_places_of_flows_can_compute_it() {
+    fn the_payload_follows_from_its_period_and_the_start_of_a_flow() {
         let (payload, hex) = (Payload::default(), Payload::default().hex());
         let start = 2 * payload.place(5) as usize;
-        let first: String = payload.of(5, 0, 4).iter().map(|byte| format!("{byte:02x}")).collect();
+        let first: String =
+            payload.slice(5, 0, 4).iter().map(|byte| format!("{byte:02x}")).collect();
         assert_eq!(hex[start..start + 8], first);
     }
 
     #[test]
-    fn it_goes_on_beyond_its_period() {
+    fn the_payload_repeats_after_its_period() {
         let payload = Payload::default();
         let mut stream = vec![];
         while stream.len() < 200_000 {
             let offset = stream.len() as u64;
-            stream.extend_from_slice(payload.of(9, offset, 200_000 - offset));
+            stream.extend_from_slice(payload.slice(9, offset, 200_000 - offset));
         }
         assert_eq!(payload.mismatch(9, 0, &stream), None);
         assert_eq!(payload.mismatch(9, 70_000, &stream[70_000..]), None);

@@ -1,22 +1,23 @@
 //! What this kernel offers, tried and not guessed: each thing that a run needs is done once, in namespaces that vanish.
 
-use std::fs;
 use std::io::{self, Read, Write};
 use std::path::Path;
-use std::thread;
 use std::time::Duration;
+use std::{fs, thread};
 
 use serde::{Deserialize, Serialize};
 
-use crate::congestion::{self, CONTROLS, offered};
+use crate::addressing::INTERFACE;
+use crate::bpf_programs::compiled;
+use crate::congestion::{self, CONTROLS, is_available};
 use crate::fabric::lateness::Lateness;
-use crate::hosts::setup::{self, INTERFACE};
-use crate::programs::compiled;
-use crate::settings::HostSettings;
-use crate::sys::bpf::Object;
-use crate::sys::first::{self, Rank};
-use crate::sys::packets::{Frames, Seen};
-use crate::sys::{in_time, monotonic_ns, process};
+use crate::host_settings::HostSettings;
+use crate::hosts::setup;
+use crate::sys::bpf::BpfObject;
+use crate::sys::packet_ring::{FrameDirections, PacketRing};
+use crate::sys::realtime::{self, Rank};
+use crate::sys::sysctl::set_sysctls;
+use crate::sys::{latency, monotonic_ns, process};
 use crate::tools::Tool;
 use crate::transports::TRANSPORTS;
 use crate::verdict;
@@ -27,7 +28,7 @@ const TIMER: Duration = Duration::from_millis(1);
 
 /// Something that the kernel or the system offers, or not.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Offer {
+pub struct Capability {
     /// What it is.
     pub name: String,
     /// Whether it can be had.
@@ -36,19 +37,19 @@ pub struct Offer {
     pub found: String,
 }
 
-fn offer(name: &str, tried: io::Result<String>) -> Offer {
+fn offer(name: &str, tried: io::Result<String>) -> Capability {
     let (offered, found) = match tried {
         Ok(found) => (true, found),
         Err(error) => (false, error.to_string()),
     };
-    Offer { name: name.to_owned(), offered, found }
+    Capability { name: name.to_owned(), offered, found }
 }
 
 /// Tries everything; `programs` is where BPF programs are, if they are compiled. This process must have one thread, and is good for nothing else afterwards.
 ///
 /// `timers`: the machine's own, too, which takes most of a second and decides no run.
-pub fn probe(programs: Option<&Path>, timers: bool) -> Vec<Offer> {
-    let loaded = loaded(programs);
+pub fn probe(programs: Option<&Path>, timers: bool) -> Vec<Capability> {
+    let loaded = load_flowlet(programs);
     // Those of the lab's own are registered for as long as everything is tried.
     let own = CONTROLS.map(|control| control.program().map(|one| one.register(programs)));
     let struct_ops = match own.iter().flatten().next() {
@@ -59,18 +60,21 @@ pub fn probe(programs: Option<&Path>, timers: bool) -> Vec<Offer> {
     let mut names = vec![];
     for (control, own) in CONTROLS.iter().zip(&own) {
         names.push(match own {
-            Some(own) if !offered(control.name()) => own.as_ref().map(|(name, _)| name.as_str()),
+            Some(own) if !is_available(control.name()) => {
+                own.as_ref().map(|(name, _)| name.as_str())
+            }
             _ => Ok(control.name()),
         });
     }
-    let awake = in_time::keep_awake().map(|_| "idle processors poll during a run".to_owned());
-    let in_memory = in_time::keep_in_memory(&[]).map(|_| "programs are locked".to_owned());
-    let first = first::allow().map(|()| "SCHED_FIFO, of two ranks".to_owned());
+    let awake =
+        latency::disable_cpu_sleep().map(|_| "idle processors poll during a run".to_owned());
+    let in_memory = latency::lock_files(&[]).map(|_| "programs are locked".to_owned());
+    let first = realtime::start_priority_helper().map(|()| "SCHED_FIFO, of two ranks".to_owned());
     let timers = timers.then(lateness_of_timers);
-    let entered = process::enter_namespaces().map(|()| "entered".to_owned());
+    let entered = process::unshare_namespaces().map(|()| "entered".to_owned());
     let mut offers = vec![offer("namespaces", entered)];
     if offers[0].offered {
-        match inside(loaded, &names) {
+        match probe_in_child(loaded, &names) {
             Ok(further) => offers.extend(further),
             Err(error) => offers.push(offer("supervisor", Err(error))),
         }
@@ -87,8 +91,8 @@ pub fn probe(programs: Option<&Path>, timers: bool) -> Vec<Offer> {
 
 /// Whether this process, which goes first where it may, wakes in time: what frames and flows are then late by is not the lab's.
 fn lateness_of_timers() -> io::Result<String> {
-    in_time::exact_timers();
-    in_time::run_at_once(process::id(), Rank::Fabric)?;
+    latency::minimise_timer_slack();
+    latency::raise_priority(process::id(), Rank::Fabric)?;
     let late: Lateness = (0..TIMERS)
         .map(|_| {
             let due_ns = monotonic_ns() + TIMER.as_nanos() as u64;
@@ -98,26 +102,29 @@ fn lateness_of_timers() -> io::Result<String> {
         .collect();
     let late_ns = late.quantile_ns(0.99);
     let found = format!("one in a hundred is {:.2} ms late", late_ns as f64 / 1e6);
-    match late_ns > verdict::RELEASED_NS {
+    match late_ns > verdict::MAX_RELEASE_NS {
         true => Err(io::Error::other(found)),
         false => Ok(found),
     }
 }
 
 /// The program of a switch that remembers flows.
-fn loaded(programs: Option<&Path>) -> io::Result<Object> {
+fn load_flowlet(programs: Option<&Path>) -> io::Result<BpfObject> {
     let bytes = compiled(programs, "flowlet").map_err(io::Error::other)?;
-    Object::load(&bytes, &[], None)
+    BpfObject::load(&bytes, &[], None)
 }
 
 /// What PID 1 of the namespaces finds.
-fn inside(loaded: io::Result<Object>, names: &[Result<&str, &String>]) -> io::Result<Vec<Offer>> {
+fn probe_in_child(
+    loaded: io::Result<BpfObject>,
+    names: &[Result<&str, &String>],
+) -> io::Result<Vec<Capability>> {
     let (mut ours, mut theirs) = process::channel()?;
     match process::fork()? {
         process::Forked::Child => {
             drop(ours);
-            process::own_mounts();
-            let found = serde_json::to_vec(&tried(loaded, names)).unwrap_or_default();
+            process::make_mounts_private();
+            let found = serde_json::to_vec(&probe_inside(loaded, names)).unwrap_or_default();
             let _ = theirs.write_all(&found);
             process::exit(0);
         }
@@ -132,28 +139,28 @@ fn inside(loaded: io::Result<Object>, names: &[Result<&str, &String>]) -> io::Re
 }
 
 /// `names`: what hosts are set to for each of the congestion controls, or why they cannot be.
-fn tried(loaded: io::Result<Object>, names: &[Result<&str, &String>]) -> Vec<Offer> {
+fn probe_inside(loaded: io::Result<BpfObject>, names: &[Result<&str, &String>]) -> Vec<Capability> {
     let pair = format!("link add e0 type veth peer name {INTERFACE}\nlink set e0 up\n");
     let mut offers = vec![
         offer("iproute2", Tool::Ip.version()),
-        offer("veth", Tool::Ip.does(&pair).map(|()| "made".to_owned())),
+        offer("veth", Tool::Ip.run_batch(&pair).map(|()| "made".to_owned())),
         offer(
             "packet ring",
-            Frames::new(Seen::Incoming, 1_500, 64).map(|_| "TPACKET_V2".to_owned()),
+            PacketRing::new(FrameDirections::Incoming, 1_500, 64).map(|_| "TPACKET_V2".to_owned()),
         ),
     ];
     offers.extend(queues());
     offers.extend(switches());
     let attached = loaded.and_then(|program| {
-        program.attach("choose", process::interface_number("e0")?)?;
+        program.attach("choose", process::interface_index("e0")?)?;
         Ok("loaded and attached".to_owned())
     });
     offers.push(offer("BPF programs", attached));
     for one in TRANSPORTS {
-        offers.extend(one.row().map(|row| offer(&row.name, one.tried())));
+        offers.extend(one.capability().map(|row| offer(&row.name, one.probe())));
     }
     for (number, (control, found)) in CONTROLS.into_iter().zip(names).enumerate() {
-        let row = congestion::row(control).name;
+        let row = congestion::capability(control).name;
         let congestion = match found {
             Ok(congestion) => *congestion,
             Err(why) => {
@@ -187,7 +194,7 @@ fn tried(loaded: io::Result<Object>, names: &[Result<&str, &String>]) -> Vec<Off
         };
         if number > 0 {
             let again = format!("address flush dev {INTERFACE}\nroute flush dev {INTERFACE}\n");
-            let _ = Tool::Ip.does(&again);
+            let _ = Tool::Ip.run_batch(&again);
         }
         let own = if control.name() == congestion { "" } else { "as a BPF program, " };
         let done = setup::set_up(0, &settings).map(|_| format!("{own}set and read back"));
@@ -197,7 +204,7 @@ fn tried(loaded: io::Result<Object>, names: &[Result<&str, &String>]) -> Vec<Off
 }
 
 /// Queues of kernels besides those that every run with switches of kernels has. Each is tried at an interface and taken away again.
-fn queues() -> [Offer; 3] {
+fn queues() -> [Capability; 3] {
     let kinds = [
         ("netem", "rate 8000000bit limit 100"),
         ("red", "limit 60000 min 5000 max 15000 avpkt 1000 burst 9 bandwidth 8000000bit"),
@@ -205,12 +212,12 @@ fn queues() -> [Offer; 3] {
     ];
     kinds.map(|(kind, parameters)| {
         let lines = format!("qdisc add dev e0 root {kind} {parameters}\nqdisc del dev e0 root\n");
-        offer(kind, Tool::Tc.does(&lines).map(|()| "set".to_owned()))
+        offer(kind, Tool::Tc.run_batch(&lines).map(|()| "set".to_owned()))
     })
 }
 
 /// What switches of kernels need.
-fn switches() -> [Offer; 3] {
+fn switches() -> [Capability; 3] {
     let queue = "qdisc add dev e0 root handle 1: tbf rate 8000000bit burst 1600b overhead 24 limit 9000b\n\
                  qdisc add dev e0 parent 1:1 handle 2: pfifo limit 9\n";
     let mark = "table ip tried {\nchain choice {\ntype filter hook prerouting priority mangle\n\
@@ -222,10 +229,10 @@ fn switches() -> [Offer; 3] {
         ("ipv4/fib_multipath_hash_seed", "7"),
     ]
     .map(|(name, value)| (name, value.to_owned()));
-    let marked = Tool::Nft.does(mark).and_then(|()| Tool::Ip.does(rule));
+    let marked = Tool::Nft.run_batch(mark).and_then(|()| Tool::Ip.run_batch(rule));
     [
-        offer("tbf", Tool::Tc.does(queue).map(|()| "with a pfifo".to_owned())),
+        offer("tbf", Tool::Tc.run_batch(queue).map(|()| "with a pfifo".to_owned())),
         offer("nft numgen", marked.map(|()| "with a rule for its marks".to_owned())),
-        offer("hash seeds", setup::set(&seed).map(|_| "set and read back".to_owned())),
+        offer("hash seeds", set_sysctls(&seed).map(|_| "set and read back".to_owned())),
     ]
 }

@@ -14,37 +14,42 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 use tailcut_experiment::Measured;
 
-use crate::fabric::carrier::{Captured, FabricReport};
+use crate::cpu_usage::CpuUsage;
 use crate::fabric::lateness::Lateness;
-use crate::hosts::driver::{ACKNOWLEDGED, HostReport, RECEIVED, Times, WRONG};
-use crate::hosts::drops::Counters;
-use crate::hosts::repnet::{self, Ready};
-use crate::hosts::setup::ReadBack;
-use crate::hosts::turns::Turns;
-use crate::lone::Alone;
-use crate::measured::{Start, measure};
-use crate::prepared::{Prepared, host_flows, prepare};
-use crate::processors::Processors;
+use crate::fabric_kinds::kind::FabricKind;
+use crate::hosts::drops::DropCounters;
+use crate::hosts::host_flow::host_flows;
+use crate::hosts::process::run_host;
+use crate::hosts::release_pipes::ReleasePipes;
+use crate::hosts::repnet;
+use crate::idle_check::IdleCheck;
+use crate::measured::{FlowStart, measure};
+use crate::messages::{
+    ACKNOWLEDGED, Captured, FabricCommand, FabricReport, HostCommand, HostReadBack, HostReady,
+    HostReport, NodeReady, RECEIVED, RunTimes, WRONG,
+};
+use crate::prepared::Prepared;
+use crate::request::prepare;
 use crate::sys::epoll::{Epoll, READABLE, TIMER};
-use crate::sys::first::{self, Rank};
-use crate::sys::{bpf, in_time, monotonic_ns, process};
+use crate::sys::realtime::{self, Rank};
+use crate::sys::{bpf, latency, monotonic_ns, process};
 use crate::tools::Tool;
-use crate::verdict::{self, Facts};
-use crate::workers::{Crossing, Found, Order, Worker, be_host, hear, say, start};
+use crate::verdict::{self, VerdictFacts};
+use crate::worker::{Worker, receive_result, send_json, start};
 
 /// Between the moment when everything is ready and the beginning of the run.
-const PAUSE_NS: u64 = 50_000_000;
+const START_DELAY_NS: u64 = 50_000_000;
 /// How often the run tells how far it is.
-const TELL_NS: u64 = 250_000_000;
+const PROGRESS_NS: u64 = 250_000_000;
 
 /// What the asking process is told, a line each.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Told {
+pub enum ProgressMessage {
     /// How far it is: nanoseconds from the beginning, and flows that are over.
     Now(u64, u64),
     /// The run is over.
-    Done(Box<Outcome>),
+    Done(Box<LabOutcome>),
     /// It failed, and why.
     Failed(String),
 }
@@ -62,15 +67,15 @@ pub struct Privileges {
 
 /// A run that was carried out.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Outcome {
+pub struct LabOutcome {
     /// What was measured, for [`tailcut_experiment::tabulate`].
     pub measured: Measured,
     /// By how much each flow started late.
-    pub starts: Vec<Start>,
+    pub starts: Vec<FlowStart>,
     /// Why the run is not faithful; nothing if it is.
     pub unfaithful: Vec<String>,
     /// What the verdict goes by.
-    pub facts: Facts,
+    pub facts: VerdictFacts,
     /// By how much frames came in after what had already happened in the fabric.
     pub entered: Lateness,
     /// Frames that hosts sent.
@@ -82,7 +87,7 @@ pub struct Outcome {
     /// Subflows that connections had besides their first.
     pub joined: u64,
     /// What the hosts are set to, as the kernel says it: the sysctls of all, the route of the first.
-    pub hosts: ReadBack,
+    pub hosts: HostReadBack,
     /// The largest datagram, in bytes.
     pub mtu: u64,
     /// Nanoseconds from the beginning of the set-up until everything was ready.
@@ -91,7 +96,7 @@ pub struct Outcome {
     #[serde(flatten)]
     pub privileges: Privileges,
     /// What carried the flows, if not the lab's own sockets.
-    pub repnet: Option<Ready>,
+    pub repnet: Option<NodeReady>,
     /// What is in the capture, if one was asked for.
     pub captured: Option<Captured>,
     /// Which fabric it was.
@@ -111,31 +116,31 @@ pub struct Outcome {
 /// # Errors
 /// What kept the run from beginning.
 pub fn run(asked: &str) -> Result<(), String> {
-    let prepared = prepare(asked)?;
+    let (fabric, prepared) = prepare(asked)?;
     let said = |error: io::Error| error.to_string();
-    process::many_descriptors();
-    let awake = in_time::keep_awake();
+    process::raise_descriptor_limit();
+    let awake = latency::disable_cpu_sleep();
     let program = prepared.program.as_ref().and_then(|program| program.first());
-    let in_memory = in_time::keep_in_memory(program.map(PathBuf::from).as_slice());
-    let goes_first = first::allow().is_ok();
+    let in_memory = latency::lock_files(program.map(PathBuf::from).as_slice());
+    let goes_first = realtime::start_priority_helper().is_ok();
     let privileges = Privileges { awake: awake.is_ok(), in_memory: in_memory.is_ok(), goes_first };
-    process::enter_namespaces().map_err(|error| {
+    process::unshare_namespaces().map_err(|error| {
         format!("no namespaces can be had: {error}; ask `tailcut lab` what this kernel offers")
     })?;
     let (ours, theirs) = process::channel().map_err(said)?;
     match process::fork().map_err(said)? {
         process::Forked::Child => {
             drop(ours);
-            let told = match supervise(&prepared, theirs, privileges) {
-                Ok(outcome) => Told::Done(Box::new(outcome)),
-                Err(error) => Told::Failed(error.to_string()),
+            let told = match supervise(fabric, &prepared, theirs, privileges) {
+                Ok(outcome) => ProgressMessage::Done(Box::new(outcome)),
+                Err(error) => ProgressMessage::Failed(error.to_string()),
             };
-            tell(&told);
+            print_message(&told);
             process::exit(0);
         }
         process::Forked::Parent(child) => {
             drop(theirs);
-            let ended = process::watch(child).map_err(said)?;
+            let ended = process::open_pidfd(child).map_err(said)?;
             let (ended, _) = process::wait_for_either(&ended, &io::stdin()).map_err(said)?;
             if !ended {
                 // Nobody listens any more. Ending here ends the supervisor, and everything with it.
@@ -149,7 +154,7 @@ pub fn run(asked: &str) -> Result<(), String> {
     }
 }
 
-fn tell(told: &Told) {
+fn print_message(told: &ProgressMessage) {
     let line = serde_json::to_string(told).unwrap_or_default();
     let mut out = io::stdout().lock();
     let _ = out
@@ -159,134 +164,137 @@ fn tell(told: &Told) {
 }
 
 fn supervise(
+    fabric: &'static dyn FabricKind,
     prepared: &Prepared,
     parent: UnixStream,
     privileges: Privileges,
-) -> io::Result<Outcome> {
+) -> io::Result<LabOutcome> {
     process::die_with_parent(0)?;
     parent.set_nonblocking(true)?;
     if let Ok(0) = (&parent).read(&mut [0]) {
         return Err(io::Error::other("the process that asked has ended"));
     }
     let began = monotonic_ns();
-    process::own_mounts();
-    let lab = Lab::build(prepared)?;
+    process::make_mounts_private();
+    let lab = Lab::build(fabric, prepared)?;
     let set_up_ns = monotonic_ns() - began;
-    in_time::run_at_once(process::id(), Rank::Host)?;
-    let before = lab.alone()?;
+    latency::raise_priority(process::id(), Rank::Host)?;
+    let before = lab.check_idle_fabric()?;
     lab.carry_out(before, set_up_ns, privileges)
 }
 
 /// Hosts and fabric, ready.
 struct Lab<'a> {
     prepared: &'a Prepared,
+    fabric: &'static dyn FabricKind,
     hosts: Vec<Worker>,
-    fabric: Worker,
-    read_back: ReadBack,
-    repnet: Option<Ready>,
+    carrier: Worker,
+    read_back: HostReadBack,
+    repnet: Option<NodeReady>,
 }
 
 impl<'a> Lab<'a> {
-    fn build(prepared: &'a Prepared) -> io::Result<Lab<'a>> {
-        let flows = host_flows(&prepared.foretold);
+    fn build(fabric: &'static dyn FabricKind, prepared: &'a Prepared) -> io::Result<Lab<'a>> {
+        let flows = host_flows(&prepared.flows);
         let count = prepared.scenario.graph.hosts;
         let waits = !prepared.scenario.jobs.is_empty();
-        let turns = waits.then(|| Turns::new(count)).transpose()?;
+        let turns = waits.then(|| ReleasePipes::new(count)).transpose()?;
         let turns = turns.as_ref();
         let hosts: Vec<Worker> = (0..count)
             .map(|host| {
                 let name = format!("host {host}");
-                start(name, |channel| be_host(host, prepared, &flows, turns, &channel))
+                start(name, |channel| run_host(host, prepared, &flows, turns, &channel))
             })
             .collect::<io::Result<_>>()?;
         for host in &hosts {
-            hear::<()>(host)?;
+            receive_result::<()>(host)?;
         }
-        let fabric = prepared.fabric.build(prepared, &hosts)?;
+        let carrier = fabric.build(prepared, &hosts)?;
         for host in &hosts {
-            say(&host.channel, &())?;
+            send_json(&host.channel, &())?;
         }
         let mut found = vec![];
         for host in &hosts {
-            found.push(hear::<Found>(host)?);
+            found.push(receive_result::<HostReady>(host)?);
         }
         let (read_back, repnet) = found.into_iter().next().unwrap_or_default();
-        Ok(Lab { prepared, hosts, fabric, read_back, repnet })
+        Ok(Lab { prepared, fabric, hosts, carrier, read_back, repnet })
     }
 
     /// The fabric is ready, and empty; gives when it begins.
-    fn empty_fabric(&self, crossing: Crossing) -> io::Result<Times> {
-        say(&self.fabric.channel, &crossing)?;
-        hear::<()>(&self.fabric)?;
-        let times = Times {
-            begin_ns: monotonic_ns() + PAUSE_NS,
+    fn start_fabric(&self, crossing: FabricCommand) -> io::Result<RunTimes> {
+        send_json(&self.carrier.channel, &crossing)?;
+        receive_result::<()>(&self.carrier)?;
+        let times = RunTimes {
+            begin_ns: monotonic_ns() + START_DELAY_NS,
             arrivals_ns: self.prepared.scenario.horizon.arrivals.as_ns(),
         };
-        say(&self.fabric.channel, &times)?;
+        send_json(&self.carrier.channel, &times)?;
         Ok(times)
     }
 
     /// What the fabric has to tell, now that nothing crosses it any more.
     fn fabric_report(&self) -> io::Result<FabricReport> {
-        (&self.fabric.channel).write_all(b"s")?;
-        hear(&self.fabric)
+        (&self.carrier.channel).write_all(b"s")?;
+        receive_result(&self.carrier)
     }
 
     /// Sends flows through the fabric, one after the other, while nothing else is in it.
-    fn alone(&self) -> io::Result<Alone> {
-        let plan = &self.prepared.alone;
-        let times = self.empty_fabric(Crossing::Alone)?;
+    fn check_idle_fabric(&self) -> io::Result<IdleCheck> {
+        let plan = &self.prepared.idle;
+        let times = self.start_fabric(FabricCommand::IdleFlows)?;
         let [(from, sends), (to, receives)] = plan.tasks(times.begin_ns);
         let (sender, receiver) = (&self.hosts[from as usize], &self.hosts[to as usize]);
-        say(&receiver.channel, &Order::Alone(receives))?;
-        hear::<()>(receiver)?;
-        say(&sender.channel, &Order::Alone(sends))?;
-        let opened = hear::<Vec<Option<u64>>>(sender)?;
-        let read = hear::<Vec<Option<u64>>>(receiver)?;
+        send_json(&receiver.channel, &HostCommand::IdleFlows(receives))?;
+        receive_result::<()>(receiver)?;
+        send_json(&sender.channel, &HostCommand::IdleFlows(sends))?;
+        let opened = receive_result::<Vec<Option<u64>>>(sender)?;
+        let read = receive_result::<Vec<Option<u64>>>(receiver)?;
         self.fabric_report()?;
-        Ok(plan.late(&opened, &read, self.prepared.fabric.delays_when_idle()))
+        Ok(plan.check(&opened, &read, self.fabric.delays_when_idle()))
     }
 
     /// Whether something of the run may still cross the fabric.
-    fn goes_on(&self, reports: &[HostReport]) -> bool {
-        let Prepared { fabric, foretold, guests, .. } = self.prepared;
-        fabric.goes_on() && (!guests.is_empty() || !all_over(foretold.len(), reports))
+    fn may_still_send(&self, reports: &[HostReport]) -> bool {
+        let Prepared { flows: foretold, guests, .. } = self.prepared;
+        self.fabric.forwards_after_run()
+            && (!guests.is_empty() || !all_finished(foretold.len(), reports))
     }
 
     fn carry_out(
         self,
-        before: Alone,
+        before: IdleCheck,
         set_up_ns: u64,
         privileges: Privileges,
-    ) -> io::Result<Outcome> {
+    ) -> io::Result<LabOutcome> {
         let hosting: BTreeSet<u32> = self.prepared.guests.iter().map(|guest| guest.host).collect();
         for host in hosting {
             let host = &self.hosts[host as usize];
-            say(&host.channel, &Order::Guests)?;
-            hear::<()>(host)?;
+            send_json(&host.channel, &HostCommand::Guests)?;
+            receive_result::<()>(host)?;
         }
-        let times = self.empty_fabric(Crossing::Run)?;
+        let times = self.start_fabric(FabricCommand::Run)?;
         for host in &self.hosts {
-            say(&host.channel, &Order::Run(times))?;
+            send_json(&host.channel, &HostCommand::Run(times))?;
         }
-        let before_run = Processors::now();
+        let before_run = CpuUsage::now();
         let end_ns = self.wait_for_end(times)?;
-        let after_run = Processors::now();
+        let after_run = CpuUsage::now();
         let mut reports = vec![];
         for host in &self.hosts {
             (&host.channel).write_all(b"s")?;
         }
         for host in &self.hosts {
-            reports.push(hear::<HostReport>(host)?);
+            reports.push(receive_result::<HostReport>(host)?);
         }
         let fabric = self.fabric_report()?;
-        let after = match self.goes_on(&reports) {
-            true => Alone::default(),
-            false => self.alone()?,
+        let after = match self.may_still_send(&reports) {
+            true => IdleCheck::default(),
+            false => self.check_idle_fabric()?,
         };
         let by_repnet = self.repnet.is_some();
         let misled = match by_repnet {
-            true => repnet::misled(&reports, times.begin_ns + end_ns),
+            true => repnet::prematurely_closed(&reports, times.begin_ns + end_ns),
             false => vec![],
         };
         let wrong: Vec<&str> = reports
@@ -300,16 +308,16 @@ impl<'a> Lab<'a> {
             return Err(io::Error::other(wrong.join("; ")));
         }
         let (measured, starts) =
-            measure(&self.prepared.foretold, by_repnet, times, end_ns, &reports, &fabric);
+            measure(&self.prepared.flows, by_repnet, times, end_ns, &reports, &fabric);
         let mut versions = fabric.versions.clone();
         versions.insert("iproute2".to_owned(), Tool::Ip.version()?);
-        if self.prepared.by_programs() {
+        if self.prepared.uses_libbpf() {
             versions.insert("libbpf".to_owned(), bpf::version()?);
         }
-        let facts = Facts {
+        let facts = VerdictFacts {
             starts: starts.iter().map(|start| start.late_ns).collect(),
             paces: fabric.paces,
-            thrown_away: thrown_away(&reports, &fabric),
+            thrown_away: kernel_drops(&reports, &fabric),
             before,
             after,
             released: fabric.released,
@@ -317,10 +325,10 @@ impl<'a> Lab<'a> {
             ring_drops: fabric.ring_drops,
             refused: fabric.refused,
             strange: fabric.strange,
-            pressure: before_run.waited_until(&after_run),
-            stolen: before_run.stolen_until(&after_run),
+            pressure: before_run.pressure_until(&after_run),
+            stolen: before_run.steal_until(&after_run),
         };
-        Ok(Outcome {
+        Ok(LabOutcome {
             measured,
             starts,
             unfaithful: verdict::reasons(&facts),
@@ -329,14 +337,14 @@ impl<'a> Lab<'a> {
             frames: fabric.frames,
             worked_ns: fabric.worked_ns,
             copied: fabric.copied,
-            joined: joined(&reports),
+            joined: extra_subflows(&reports),
             hosts: self.read_back,
             mtu: self.prepared.hosts.mtu,
             set_up_ns,
             privileges,
             repnet: self.repnet,
             captured: fabric.captured,
-            fabric: self.prepared.fabric.name().to_owned(),
+            fabric: self.fabric.name().to_owned(),
             switches: fabric.switches,
             queues: fabric.queues,
             versions,
@@ -344,17 +352,17 @@ impl<'a> Lab<'a> {
     }
 
     /// Waits until every flow is over, or the run's time is; says when that was, in nanoseconds from the beginning.
-    fn wait_for_end(&self, times: Times) -> io::Result<u64> {
+    fn wait_for_end(&self, times: RunTimes) -> io::Result<u64> {
         let epoll = Epoll::new()?;
         for (number, host) in self.hosts.iter().enumerate() {
             host.channel.set_nonblocking(true)?;
             epoll.add(&host.channel, READABLE, number as u64)?;
         }
-        epoll.add(&self.fabric.channel, READABLE, self.hosts.len() as u64)?;
+        epoll.add(&self.carrier.channel, READABLE, self.hosts.len() as u64)?;
         let horizon = &self.prepared.scenario.horizon;
         let end = times.begin_ns + (horizon.arrivals + horizon.drain).as_ns();
-        let flows = self.prepared.foretold.len() as u64;
-        let (mut received, mut acknowledged, mut tell_at) = (0, 0, times.begin_ns + TELL_NS);
+        let flows = self.prepared.flows.len() as u64;
+        let (mut received, mut acknowledged, mut tell_at) = (0, 0, times.begin_ns + PROGRESS_NS);
         let mut happened = vec![];
         while received < flows || acknowledged < flows {
             let now = monotonic_ns();
@@ -362,15 +370,15 @@ impl<'a> Lab<'a> {
                 break;
             }
             if now >= tell_at {
-                tell(&Told::Now(now - times.begin_ns, received));
-                tell_at = now + TELL_NS;
+                print_message(&ProgressMessage::Now(now - times.begin_ns, received));
+                tell_at = now + PROGRESS_NS;
             }
             epoll.wake_at(end.min(tell_at))?;
             epoll.wait(&mut happened)?;
             for (token, _) in happened.iter().filter(|(token, _)| *token != TIMER) {
                 let Some(host) = self.hosts.get(*token as usize) else {
                     // It says why, if it still could.
-                    hear::<FabricReport>(&self.fabric)?;
+                    receive_result::<FabricReport>(&self.carrier)?;
                     return Err(io::Error::other("the fabric has ended before the run"));
                 };
                 let mut events = [0; 4_096];
@@ -382,14 +390,14 @@ impl<'a> Lab<'a> {
                 received += of(RECEIVED);
                 acknowledged += of(ACKNOWLEDGED);
                 if of(WRONG) > 0 {
-                    return self.at_rest(times);
+                    return self.stop_watching(times);
                 }
             }
         }
-        self.at_rest(times)
+        self.stop_watching(times)
     }
 
-    fn at_rest(&self, times: Times) -> io::Result<u64> {
+    fn stop_watching(&self, times: RunTimes) -> io::Result<u64> {
         let now = monotonic_ns();
         for host in &self.hosts {
             host.channel.set_nonblocking(false)?;
@@ -399,7 +407,7 @@ impl<'a> Lab<'a> {
 }
 
 /// Whether all of so many flows have arrived, as far as both of their hosts know.
-fn all_over(flows: usize, reports: &[HostReport]) -> bool {
+fn all_finished(flows: usize, reports: &[HostReport]) -> bool {
     let sent = reports.iter().flat_map(|report| &report.sent);
     let got = reports.iter().flat_map(|report| &report.got);
     let acknowledged = sent.filter(|sent| sent.acknowledged_ns.is_some()).count();
@@ -408,13 +416,13 @@ fn all_over(flows: usize, reports: &[HostReport]) -> bool {
 }
 
 /// Subflows besides the first of each flow.
-fn joined(reports: &[HostReport]) -> u64 {
+fn extra_subflows(reports: &[HostReport]) -> u64 {
     let sent = reports.iter().flat_map(|report| &report.sent);
     sent.map(|sent| u64::from(sent.subflows.saturating_sub(1))).sum()
 }
 
 /// What the kernels of all namespaces have thrown away.
-fn thrown_away(reports: &[HostReport], fabric: &FabricReport) -> Counters {
+fn kernel_drops(reports: &[HostReport], fabric: &FabricReport) -> DropCounters {
     let mut all = fabric.thrown_away.clone();
     for (name, count) in reports.iter().flat_map(|report| &report.thrown_away) {
         *all.entry(name.clone()).or_default() += count;
@@ -425,12 +433,13 @@ fn thrown_away(reports: &[HostReport], fabric: &FabricReport) -> Counters {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::hosts::driver::{Got, Sent};
+    use crate::messages::ReceiverRecord;
+    use crate::messages::SenderRecord;
 
     #[test]
-    fn a_run_is_over_when_every_sender_and_every_receiver_has_said_so() {
-        let sent = |acknowledged_ns| Sent { acknowledged_ns, ..Sent::default() };
-        let got = |complete_ns| Got { complete_ns, ..Got::default() };
+    fn a_run_is_finished_when_every_sender_and_receiver_has_reported_it() {
+        let sent = |acknowledged_ns| SenderRecord { acknowledged_ns, ..SenderRecord::default() };
+        let got = |complete_ns| ReceiverRecord { complete_ns, ..ReceiverRecord::default() };
         let both = |last_sent, last_got| {
             let sender =
                 HostReport { sent: vec![sent(Some(5)), sent(last_sent)], ..HostReport::default() };
@@ -438,10 +447,10 @@ mod tests {
                 HostReport { got: vec![got(Some(4)), got(last_got)], ..HostReport::default() };
             [sender, receiver]
         };
-        assert!(all_over(2, &both(Some(7), Some(6))));
-        assert!(!all_over(2, &both(None, Some(6))), "the last acknowledgement is under way");
-        assert!(!all_over(2, &both(None, None)));
-        assert!(!all_over(3, &both(Some(7), Some(6))), "one was never opened");
-        assert!(all_over(0, &[]));
+        assert!(all_finished(2, &both(Some(7), Some(6))));
+        assert!(!all_finished(2, &both(None, Some(6))), "the last acknowledgement is under way");
+        assert!(!all_finished(2, &both(None, None)));
+        assert!(!all_finished(3, &both(Some(7), Some(6))), "one was never opened");
+        assert!(all_finished(0, &[]));
     }
 }

@@ -38,7 +38,7 @@ impl Tool {
     ///
     /// # Errors
     /// What it said.
-    pub fn does(self, lines: &str) -> io::Result<()> {
+    pub fn run_batch(self, lines: &str) -> io::Result<()> {
         let arguments: &[&str] = match self {
             Tool::Ip | Tool::Tc => &["-batch", "-"],
             Tool::Nft => &["-f", "-"],
@@ -63,7 +63,7 @@ impl Tool {
     ///
     /// # Errors
     /// When it is not there, or fails.
-    pub fn says(self, arguments: &[&str]) -> io::Result<String> {
+    pub fn output(self, arguments: &[&str]) -> io::Result<String> {
         let done = self.command()?.args(arguments).stdin(Stdio::null()).output()?;
         match done.status.success() {
             true => Ok(String::from_utf8_lossy(&done.stdout).into_owned()),
@@ -80,7 +80,7 @@ impl Tool {
             Tool::Ip | Tool::Tc => "-Version",
             Tool::Nft => "--version",
         };
-        Ok(self.says(&[asked])?.trim().to_owned())
+        Ok(self.output(&[asked])?.trim().to_owned())
     }
 
     fn error(self, said: &[u8]) -> io::Error {
@@ -94,9 +94,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_tool_that_ends_at_the_first_of_many_lines_is_told_in_its_own_words() {
+    fn the_error_of_a_tool_is_reported_when_it_stops_reading_its_input() {
         let lines = "wrong\n".repeat(50_000);
-        let error = Tool::Ip.does(&lines).expect_err("`ip` knows no such object").to_string();
+        let error = Tool::Ip.run_batch(&lines).expect_err("`ip` knows no such object").to_string();
         assert!(error.starts_with("ip: ") && error.contains("wrong"), "{error}");
     }
 }

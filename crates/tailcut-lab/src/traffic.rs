@@ -6,15 +6,14 @@ use tailcut_engine::Time;
 use tailcut_net::scenario::{Scenario, SeriesSpec};
 use tailcut_net::traffic::Flow;
 
-use crate::fabrics::Kind;
-use crate::payload::{Payload, TELLING};
-use crate::settings::Checked;
-use crate::waits::deciders;
+use crate::answers::{FabricFacts, RunCheck};
+use crate::dependencies::deciders;
+use crate::payload::{ID_BYTES, Payload};
 
 /// Source ports tell flows apart.
-pub const MOST_FLOWS: usize = 60_000;
+pub const MAX_FLOWS: usize = 60_000;
 /// The kernel is not asked more often: it stops a connection while it tells of it.
-pub const LEAST_BETWEEN_WINDOWS: Time = Time::from_ms(1);
+pub const MIN_WINDOW_INTERVAL: Time = Time::from_ms(1);
 
 const WAITING: &str = "flows that wait for others are started by their hosts when these see what they wait for, or when another host, which sees it, \
                        tells them beside the fabric";
@@ -22,29 +21,29 @@ const ENDED: &str = "by repnet-bench a sender takes the end of the connection, w
                      acknowledgement, of which Node does not tell";
 
 pub(crate) fn check(
-    checked: &mut Checked,
+    checked: &mut RunCheck,
     scenario: &Scenario,
     by_repnet: bool,
-    fabric: &dyn Kind,
+    fabric: FabricFacts,
 ) {
     let flows = scenario.flows.len();
-    match by_repnet.then(|| alike(&scenario.flows)).flatten() {
+    match by_repnet.then(|| indistinguishable(&scenario.flows)).flatten() {
         Some((one, other)) => {
             let Flow { src, dst, bytes, .. } = scenario.flows[one];
             checked.fatal(
                 "traffic",
                 format!(
                     "flows {one} and {other}, both {bytes}B from host {} to host {}: by repnet-bench a flow is known by its first bytes, and so few \
-                     do not tell them apart: make them {TELLING}B or more",
+                     do not tell them apart: make them {ID_BYTES}B or more",
                     src.0, dst.0
                 ),
             );
         }
-        None => checked.only(
-            flows <= MOST_FLOWS,
+        None => checked.done_or_fatal(
+            flows <= MAX_FLOWS,
             "traffic",
             "exactly the simulator's flows, each from the source port that the simulator hashes",
-            format!("{flows} flows: source ports tell {MOST_FLOWS} apart"),
+            format!("{flows} flows: source ports tell {MAX_FLOWS} apart"),
         ),
     }
     if !scenario.jobs.is_empty() {
@@ -61,16 +60,16 @@ pub(crate) fn check(
 }
 
 /// Two flows that their receiver could not tell apart, since they are the same few bytes from the same host.
-fn alike(flows: &[Flow]) -> Option<(usize, usize)> {
+fn indistinguishable(flows: &[Flow]) -> Option<(usize, usize)> {
     let payload = Payload::default();
     let mut known = BTreeMap::new();
-    flows.iter().enumerate().filter(|(_, flow)| flow.bytes < TELLING).find_map(|(at, flow)| {
+    flows.iter().enumerate().filter(|(_, flow)| flow.bytes < ID_BYTES).find_map(|(at, flow)| {
         let head = payload.head(at as u64, flow.bytes).to_vec();
         known.insert((flow.src, flow.dst, head), at).map(|before| (before, at))
     })
 }
 
-fn series(checked: &mut Checked, spec: &SeriesSpec, by_repnet: bool, fabric: &dyn Kind) {
+fn series(checked: &mut RunCheck, spec: &SeriesSpec, by_repnet: bool, fabric: FabricFacts) {
     let SeriesSpec { flows, links, differentials, interval, max_samples: _ } = spec;
     checked.done(
         "series",
@@ -81,7 +80,7 @@ fn series(checked: &mut Checked, spec: &SeriesSpec, by_repnet: bool, fabric: &dy
         },
     );
     for (field, asked) in [("series.links", links), ("series.differentials", differentials)] {
-        let between = fabric.between_samples();
+        let between = fabric.sample_interval;
         match between {
             _ if asked.is_empty() => {}
             Time::ZERO => checked.done(field, "the queues of the fabric's ports, at their times"),
@@ -97,9 +96,9 @@ fn series(checked: &mut Checked, spec: &SeriesSpec, by_repnet: bool, fabric: &dy
             "series.flows",
             "not recorded: the lab does not ask the kernel about the sockets of Node",
         ),
-        false if *interval < LEAST_BETWEEN_WINDOWS => checked.near(
+        false if *interval < MIN_WINDOW_INTERVAL => checked.near(
             "series.flows",
-            format!("window and acknowledged bytes by TCP_INFO, every {LEAST_BETWEEN_WINDOWS} at the most often"),
+            format!("window and acknowledged bytes by TCP_INFO, every {MIN_WINDOW_INTERVAL} at the most often"),
         ),
         false => checked.done("series.flows", "window and acknowledged bytes by TCP_INFO"),
     }
@@ -115,17 +114,17 @@ mod tests {
     }
 
     #[test]
-    fn flows_are_alike_where_a_host_sends_the_same_few_bytes_twice() {
-        assert_eq!(alike(&[flow(0, 1_000); 300]), None);
-        assert_eq!(alike(&[flow(0, TELLING); 300]), None);
+    fn short_flows_of_the_same_bytes_between_two_hosts_are_indistinguishable() {
+        assert_eq!(indistinguishable(&[flow(0, 1_000); 300]), None);
+        assert_eq!(indistinguishable(&[flow(0, ID_BYTES); 300]), None);
         // There are only 256 bytes.
-        let (one, other) = alike(&[flow(0, 1); 300]).expect("two of them are the same");
+        let (one, other) = indistinguishable(&[flow(0, 1); 300]).expect("two of them are the same");
         let payload = Payload::default();
         assert_eq!(payload.head(one as u64, 1), payload.head(other as u64, 1));
         let mut flows = [flow(0, 1); 300];
         flows[other].src = HostId(1);
-        assert_ne!(alike(&flows), Some((one, other)));
+        assert_ne!(indistinguishable(&flows), Some((one, other)));
         flows[other] = flow(0, 2);
-        assert_ne!(alike(&flows), Some((one, other)));
+        assert_ne!(indistinguishable(&flows), Some((one, other)));
     }
 }

@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 
 use serde_json::{Value, json};
 use tailcut_engine::Time;
-use tailcut_lab::fabric::engine::{Engine, Fate, Left};
+use tailcut_lab::fabric::engine::{DepartedPacket, FabricEngine, Fate};
 use tailcut_net::host::HostSpec;
 use tailcut_net::measure::Observer;
 use tailcut_net::measure::records::{Outcome, TierRecord};
@@ -95,8 +95,8 @@ fn through_engine(
     sent: &[(Time, Packet)],
     end: Time,
 ) -> (Vec<Option<End>>, Vec<TierRecord>) {
-    let mut engine = Engine::new(scenario).expect("it can be built");
-    let mut left: Vec<Left> = vec![];
+    let mut engine = FabricEngine::new(scenario).expect("it can be built");
+    let mut left: Vec<DepartedPacket> = vec![];
     for (number, &(at, packet)) in sent.iter().enumerate() {
         engine.run(at, &mut left).expect("routes fit");
         let packet = Packet { connection: ConnectionId(number as u32), ..packet };
@@ -157,13 +157,13 @@ fn full_queues_delay_and_drop_as_in_the_simulator() {
 }
 
 #[test]
-fn queues_that_mark_and_spraying_are_as_in_the_simulator() {
+fn ecn_marking_and_spraying_are_as_in_the_simulator() {
     let queue = json!({ "kind": "ecn", "limit": "12packets", "threshold": "5packets" });
     assert_like_the_simulator(json!({ "queue": queue, "balance": { "kind": "spray" } }));
 }
 
 #[test]
-fn what_red_draws_is_as_in_the_simulator() {
+fn red_drops_as_in_the_simulator() {
     assert_like_the_simulator(json!({ "queue": { "kind": "red", "limit": "30packets" } }));
 }
 

@@ -333,7 +333,7 @@ fn lab_check(
     programs: Option<PathBuf>,
 ) -> PyResult<String> {
     let checked = py.detach(|| {
-        tailcut_lab::settings::check_run(plan_run_json, by_repnet, fabric, programs.as_deref())
+        tailcut_lab::check::check_run(plan_run_json, by_repnet, fabric, programs.as_deref())
     });
     to_json(&checked.map_err(PyValueError::new_err)?)
 }
@@ -351,7 +351,7 @@ fn lab_run(asked: &str) -> PyResult<()> {
 /// The lab's kinds of fabric, as JSON: a list of {name, about, delays_when_idle}. The first is the default.
 #[pyfunction]
 fn lab_fabrics() -> PyResult<String> {
-    let kinds = tailcut_lab::fabrics::KINDS.map(|kind| {
+    let kinds = tailcut_lab::fabric_kinds::KINDS.map(|kind| {
         serde_json::json!({
             "name": kind.name(),
             "about": kind.about(),
@@ -364,7 +364,7 @@ fn lab_fabrics() -> PyResult<String> {
 /// What the lab's congestion controls and transports take of a machine, as JSON: a list of {name, needed_for, remedy, fatal}.
 #[pyfunction]
 fn lab_rows() -> PyResult<String> {
-    to_json(&tailcut_lab::settings::rows())
+    to_json(&tailcut_lab::check::capability_rows())
 }
 
 /// What this kernel offers the lab, as JSON: a list of {name, offered, found}. `programs`: where BPF programs are, if they are compiled; `timers`: also how late the machine's own timers are, which takes most of a second. Needs a process as `lab_run` does.

@@ -3,11 +3,11 @@
 use tailcut_net::transport::tcp::congestion::CongestionSpec;
 use tailcut_net::transport::tcp::congestion::bbr::BbrSpec;
 
-use super::{Control, Found, Here};
+use super::{CongestionControl, ControlOutcome, KernelSupport};
 
 pub(super) struct Bbr;
 
-impl Control for Bbr {
+impl CongestionControl for Bbr {
     fn name(&self) -> &'static str {
         "bbr"
     }
@@ -17,19 +17,19 @@ impl Control for Bbr {
     fn remedy(&self) -> &'static str {
         "a kernel of 6.15 or later with CONFIG_TCP_CONG_BBR, or modprobe tcp_bbr as root, once: runs then need no root"
     }
-    fn check(&self, spec: &CongestionSpec, here: &Here) -> Option<Found> {
+    fn check(&self, spec: &CongestionSpec, here: &KernelSupport) -> Option<ControlOutcome> {
         let CongestionSpec::Bbr(spec) = spec else { return None };
         if *spec != BbrSpec::default() {
-            return Some(Found::fatal(
+            return Some(ControlOutcome::fatal(
                 "the kernel's bbr has no parameters: only the defaults can be had",
             ));
         }
         Some(match here.offered {
-            true => Found::near(
+            true => ControlOutcome::near(
                 "route attribute congctl bbr, which is version 1, too; it hands over two segments or more at once, allows for three times as many beyond \
                  the BDP, counts its windows of time in ticks of its clock, and draws by itself where its cycle begins",
             ),
-            false => Found::fatal(
+            false => ControlOutcome::fatal(
                 "this kernel has no bbr loaded: run `modprobe tcp_bbr` as root, once, on a kernel with CONFIG_TCP_CONG_BBR; runs themselves then need no root",
             ),
         })
@@ -40,20 +40,24 @@ impl Control for Bbr {
 mod tests {
     use serde_json::json;
 
-    use super::super::tests::{checked, told};
-    use crate::settings::Answer;
+    use super::super::tests::checked;
+    use super::super::tests::told;
+    use crate::answers::Realisation;
 
     #[test]
-    fn bbr_is_the_kernels_where_that_has_it_loaded_and_has_no_parameters() {
+    fn bbr_needs_the_kernel_module_and_default_parameters() {
         let plain = json!({ "kind": "bbr" });
         assert_eq!(checked(&plain, true, false).hosts.congestion, "bbr");
-        assert_eq!(told(&plain, true, false).answer, Answer::Near);
+        assert_eq!(told(&plain, true, false).realisation, Realisation::Near);
         let missing = told(&plain, false, true);
         assert_eq!(
-            (missing.answer, missing.text.contains("modprobe tcp_bbr")),
-            (Answer::Fatal, true)
+            (missing.realisation, missing.text.contains("modprobe tcp_bbr")),
+            (Realisation::Fatal, true)
         );
         let other = told(&json!({ "kind": "bbr", "cwnd_gain": 3.0 }), true, true);
-        assert_eq!((other.answer, other.text.contains("no parameters")), (Answer::Fatal, true));
+        assert_eq!(
+            (other.realisation, other.text.contains("no parameters")),
+            (Realisation::Fatal, true)
+        );
     }
 }

@@ -4,11 +4,11 @@ use tailcut_net::transport::tcp::congestion::CongestionSpec;
 use tailcut_net::transport::tcp::congestion::cubic::CubicSpec;
 use tailcut_net::transport::tcp::congestion::hystart::HystartSpec;
 
-use super::{Control, Found, Here};
+use super::{CongestionControl, ControlOutcome, KernelSupport};
 
 pub(super) struct Cubic;
 
-impl Control for Cubic {
+impl CongestionControl for Cubic {
     fn name(&self) -> &'static str {
         "cubic"
     }
@@ -18,16 +18,16 @@ impl Control for Cubic {
     fn remedy(&self) -> &'static str {
         "a kernel of 6.15 or later with CONFIG_TCP_CONG_CUBIC, or modprobe tcp_cubic"
     }
-    fn check(&self, spec: &CongestionSpec, _: &Here) -> Option<Found> {
+    fn check(&self, spec: &CongestionSpec, _: &KernelSupport) -> Option<ControlOutcome> {
         let CongestionSpec::Cubic(spec) = spec else { return None };
         if *spec != (CubicSpec { hystart: spec.hystart, ..CubicSpec::default() }) {
-            return Some(Found::fatal(
+            return Some(ControlOutcome::fatal(
                 "the kernel's cubic has parameters of the whole machine: only the defaults can be had",
             ));
         }
         Some(match spec.hystart {
-            HystartSpec::Linux => Found::done("route attribute congctl cubic"),
-            HystartSpec::Rfc9406 | HystartSpec::None => Found::near(
+            HystartSpec::Linux => ControlOutcome::done("route attribute congctl cubic"),
+            HystartSpec::Rfc9406 | HystartSpec::None => ControlOutcome::near(
                 "route attribute congctl cubic, which leaves slow start as hystart = \"linux\" does, not as the plan's",
             ),
         })
@@ -39,17 +39,19 @@ mod tests {
     use serde_json::json;
 
     use super::super::tests::told;
-    use crate::settings::Answer;
+    use crate::answers::Realisation;
 
     #[test]
-    fn cubic_is_the_plans_where_slow_start_ends_as_in_linux() {
-        let answer = |spec| told(&spec, false, false).answer;
-        for (hystart, wanted) in
-            [("linux", Answer::Done), ("rfc-9406", Answer::Near), ("none", Answer::Near)]
-        {
+    fn cubic_is_exact_with_hystart_of_linux_only() {
+        let answer = |spec| told(&spec, false, false).realisation;
+        for (hystart, wanted) in [
+            ("linux", Realisation::Done),
+            ("rfc-9406", Realisation::Near),
+            ("none", Realisation::Near),
+        ] {
             assert_eq!(answer(json!({ "kind": "cubic", "hystart": hystart })), wanted);
         }
         let other = json!({ "kind": "cubic", "hystart": "linux", "beta": 0.5 });
-        assert_eq!(answer(other), Answer::Fatal);
+        assert_eq!(answer(other), Realisation::Fatal);
     }
 }

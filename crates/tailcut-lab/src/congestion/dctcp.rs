@@ -3,21 +3,22 @@
 use tailcut_net::transport::tcp::congestion::CongestionSpec;
 use tailcut_net::transport::tcp::congestion::dctcp::DctcpSpec;
 
-use super::{Control, Found, Here, Program};
+use super::{CongestionControl, ControlOutcome, KernelSupport};
+use crate::congestion::program::CongestionProgram;
 
 pub(super) struct Dctcp;
 
 /// The program with a plan's parameters: the weight of the latest window, in parts of 2^16, and the estimate of a new
 /// connection, in parts of 2^20.
-fn program(spec: &DctcpSpec) -> Program {
+fn program(spec: &DctcpSpec) -> CongestionProgram {
     let parts = |share: f64, bits: u32| (share * f64::from(1_u32 << bits)).round() as u32;
-    Program {
+    CongestionProgram {
         name: "dctcp",
         settings: vec![parts(spec.g, 16).max(1), parts(spec.initial_alpha, 20)],
     }
 }
 
-impl Control for Dctcp {
+impl CongestionControl for Dctcp {
     fn name(&self) -> &'static str {
         "dctcp"
     }
@@ -28,28 +29,28 @@ impl Control for Dctcp {
         "what BPF programs take, and a kernel of 6.4 or later with CONFIG_DEBUG_INFO_BTF; or a kernel with CONFIG_TCP_CONG_DCTCP, and modprobe tcp_dctcp \
          as root, once: runs then need no root"
     }
-    fn program(&self) -> Option<Program> {
+    fn program(&self) -> Option<CongestionProgram> {
         Some(program(&DctcpSpec::default()))
     }
-    fn check(&self, spec: &CongestionSpec, here: &Here) -> Option<Found> {
+    fn check(&self, spec: &CongestionSpec, here: &KernelSupport) -> Option<ControlOutcome> {
         let CongestionSpec::Dctcp(spec) = spec else { return None };
         if spec.grows_under_echoes {
-            return Some(Found::fatal(
+            return Some(ControlOutcome::fatal(
                 "the windows of kernels do not grow while congestion is echoed: leave grows_under_echoes out",
             ));
         }
         if *spec == DctcpSpec::default() && here.offered {
-            return Some(Found::near(
+            return Some(ControlOutcome::near(
                 "route attribute congctl dctcp, with ECN; marks are those of the plan's queue, and what is lost halves the window as reno's",
             ));
         }
         Some(match &here.programs {
-            Ok(()) => Found::near(
+            Ok(()) => ControlOutcome::near(
                 "a BPF program for route attribute congctl, with ECN and the plan's parameters; marks are those of the plan's queue, windows are whole \
                  segments, and what is lost halves them as reno's",
             )
             .by(program(spec)),
-            Err(why) => Found::fatal(format!(
+            Err(why) => ControlOutcome::fatal(format!(
                 "{why}; or run `modprobe tcp_dctcp` as root, once, on a kernel with CONFIG_TCP_CONG_DCTCP, which has the default parameters: runs \
                  themselves then need no root"
             )),
@@ -61,31 +62,32 @@ impl Control for Dctcp {
 mod tests {
     use serde_json::json;
 
-    use super::super::tests::{checked, told};
-    use crate::settings::Answer;
+    use super::super::tests::checked;
+    use super::super::tests::told;
+    use crate::answers::Realisation;
 
     #[test]
-    fn dctcp_is_the_kernels_where_that_has_it_loaded() {
+    fn default_dctcp_uses_the_kernel_module_where_it_is_loaded() {
         let plain = json!({ "kind": "dctcp" });
         for programs in [false, true] {
             let hosts = checked(&plain, true, programs).hosts;
             assert_eq!((hosts.congestion.as_str(), hosts.program), ("dctcp", None));
-            assert_eq!(told(&plain, true, programs).answer, Answer::Near);
+            assert_eq!(told(&plain, true, programs).realisation, Realisation::Near);
         }
         let missing = told(&plain, false, false);
-        assert_eq!(missing.answer, Answer::Fatal);
+        assert_eq!(missing.realisation, Realisation::Fatal);
         assert!(missing.text.contains("nothing is compiled"), "{}", missing.text);
         assert!(missing.text.contains("modprobe tcp_dctcp"), "{}", missing.text);
     }
 
     #[test]
-    fn windows_of_kernels_do_not_grow_under_echoes() {
+    fn growing_under_echoes_is_fatal() {
         let grows = json!({ "kind": "dctcp", "grows_under_echoes": true });
-        assert_eq!(told(&grows, true, true).answer, Answer::Fatal);
+        assert_eq!(told(&grows, true, true).realisation, Realisation::Fatal);
     }
 
     #[test]
-    fn dctcp_is_a_program_where_the_kernel_has_none_or_not_with_these_parameters() {
+    fn dctcp_uses_the_bpf_program_without_the_module_or_with_other_parameters() {
         let own = |spec: serde_json::Value, there| {
             checked(&spec, there, true).hosts.program.map(|program| program.settings)
         };
@@ -93,6 +95,6 @@ mod tests {
         assert_eq!(own(json!({ "kind": "dctcp" }), false), Some(vec![1 << 12, whole]));
         let quick = json!({ "kind": "dctcp", "g": 0.5, "initial_alpha": 0.25 });
         assert_eq!(own(quick.clone(), true), Some(vec![1 << 15, whole / 4]));
-        assert_eq!(told(&quick, true, false).answer, Answer::Fatal);
+        assert_eq!(told(&quick, true, false).realisation, Realisation::Fatal);
     }
 }

@@ -2,11 +2,11 @@
 
 use tailcut_net::transport::tcp::congestion::CongestionSpec;
 
-use super::{Control, Found, Here};
+use super::{CongestionControl, ControlOutcome, KernelSupport};
 
 pub(super) struct Reno;
 
-impl Control for Reno {
+impl CongestionControl for Reno {
     fn name(&self) -> &'static str {
         "reno"
     }
@@ -16,11 +16,11 @@ impl Control for Reno {
     fn remedy(&self) -> &'static str {
         "a kernel of 6.15 or later, and a /proc that may be written to"
     }
-    fn is_of_every_run(&self) -> bool {
+    fn is_required(&self) -> bool {
         true
     }
-    fn check(&self, spec: &CongestionSpec, _: &Here) -> Option<Found> {
+    fn check(&self, spec: &CongestionSpec, _: &KernelSupport) -> Option<ControlOutcome> {
         let CongestionSpec::Newreno(_) = spec else { return None };
-        Some(Found::done("route attribute congctl reno"))
+        Some(ControlOutcome::done("route attribute congctl reno"))
     }
 }

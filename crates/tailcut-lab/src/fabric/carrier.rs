@@ -5,102 +5,38 @@ use std::fs::File;
 use std::io::{self, BufWriter, Read};
 use std::os::unix::net::UnixStream;
 
-use serde::{Deserialize, Serialize};
-use serde_json::Value;
 use tailcut_engine::Time;
-use tailcut_experiment::tabulate::MeasuredSeries;
 use tailcut_net::capture::Capture;
 use tailcut_net::capture::pcapng::Direction;
-use tailcut_net::measure::records::TierRecord;
 use tailcut_net::measure::series::{Sampler, SeriesSpec};
 use tailcut_net::network::subflow_key;
 use tailcut_net::packet::{ConnectionId, Flags, FlowKey, SERVICE_PORT};
 use tailcut_net::scenario::Scenario;
 use tailcut_net::topology::{HostId, PortId};
 
-use super::engine::{Engine, Fate, Left};
-use super::frame::{Parsed, mark, packet, parse};
-use super::lateness::Lateness;
-use super::pace::{Pace, Paces};
+use super::engine::{DepartedPacket, FabricEngine, Fate};
+use super::frame::{ParsedFrame, packet_for, parse, set_ce};
 use super::ports;
-use crate::hosts::alone::ALONE;
-use crate::hosts::driver::{COPIES, LISTEN, Times};
-use crate::hosts::drops::{self, Counters};
-use crate::hosts::setup::end_of;
-use crate::sys::first::Rank;
-use crate::sys::in_time;
-use crate::sys::packets::{Frames, Received};
-use crate::sys::process;
-use crate::sys::{monotonic_ns, processor_ns, real_ahead_ns};
+use super::rate_check::HostRateCheck;
+use crate::addressing::{IDLE_FLOW_PORT, LISTEN_PORT, MAX_COPIES, host_and_number};
+use crate::hosts::drops::{self, DropCounters};
+use crate::messages::{Captured, FabricReport, RunTimes};
+use crate::sys::packet_ring::{PacketRing, ReceivedFrame};
+use crate::sys::realtime::Rank;
+use crate::sys::{cpu_time_ns, latency, monotonic_ns, process, real_ahead_ns};
 
 /// Frames that the ring holds at least.
-pub const RING: usize = 8_192;
+pub const RING_FRAMES: usize = 8_192;
 
 /// Ports that kernels choose for those who open connections begin here (`ip_local_port_range`).
-const CHOSEN: u16 = 32_768;
-
-/// What the fabric tells at the end.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-pub struct FabricReport {
-    /// One record per tier and direction.
-    pub tiers: Vec<TierRecord>,
-    /// Packets times links crossed.
-    pub packet_hops: u64,
-    /// Packets that found a queue full.
-    pub dropped: u64,
-    /// Packets lost to failures.
-    pub lost: u64,
-    /// Frames that came in.
-    pub frames: u64,
-    /// Of these, frames of second connections.
-    pub copied: u64,
-    /// Frames that found no room on their way to the fabric, which no plan has.
-    pub ring_drops: u64,
-    /// Frames that could not be handed to a host, which no plan has.
-    pub refused: u64,
-    /// Frames that no flow is known for.
-    pub strange: u64,
-    /// From the time at which a frame was to be at its host until it was handed over.
-    pub released: Lateness,
-    /// By how much frames came in after what had already happened in the fabric.
-    pub entered: Lateness,
-    /// What hosts were handed while the links to them were busy.
-    pub paces: Paces,
-    /// What the kernel has thrown away on its way in or out.
-    pub thrown_away: Counters,
-    /// What is in the capture, if one was asked for.
-    pub captured: Option<Captured>,
-    /// Of each switch what its ports have counted, and, where it is a kernel, what it is set to, as that says it.
-    pub switches: Value,
-    /// The queues of all ports by the names of their links, as the kernel says it, where it has them.
-    pub queues: BTreeMap<String, Value>,
-    /// Versions of what the switches were set up with besides iproute2.
-    pub versions: BTreeMap<String, String>,
-    /// How long after its time each change to the network was carried out, where kernels carry it out.
-    pub changed: Lateness,
-    /// Columns of the tables that are not known, and why.
-    pub unknown: BTreeMap<String, String>,
-    /// Queues and utilisation of the links that the plan names.
-    pub series: Vec<MeasuredSeries>,
-    /// Nanoseconds for which the fabric's process had a processor; 0 where no process carries frames.
-    pub worked_ns: u64,
-}
-
-/// What became of a capture.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct Captured {
-    /// Frames in the file.
-    pub packets: u64,
-    /// Frames after the file was full, and those that came faster than they were looked at.
-    pub left_out: u64,
-}
+const EPHEMERAL_PORTS: u16 = 32_768;
 
 /// A capture under way.
-pub type Tap = Capture<BufWriter<File>>;
+pub type FrameCapture = Capture<BufWriter<File>>;
 
 /// Which connections there are.
 #[derive(Debug, Clone, Default)]
-pub struct Flows {
+pub struct FlowTable {
     /// Where their receivers listen: the second copies' at the port after it.
     listen: u16,
     /// By who sends and the source port: key of the first connection, and size.
@@ -111,34 +47,34 @@ pub struct Flows {
     guests: bool,
 }
 
-impl Flows {
+impl FlowTable {
     /// Those with these keys and sizes, from the ports that the simulator hashes; where `racing`, these hosts' kernels choose others,
     /// too.
-    pub fn new(flows: impl Iterator<Item = (FlowKey, u64)>, racing: Option<u32>) -> Flows {
+    pub fn new(flows: impl Iterator<Item = (FlowKey, u64)>, racing: Option<u32>) -> FlowTable {
         let planned = flows.map(|(key, bytes)| ((key.src(), key.sport()), (key, bytes)));
-        Flows { listen: LISTEN, planned: planned.collect(), racing, guests: false }
+        FlowTable { listen: LISTEN_PORT, planned: planned.collect(), racing, guests: false }
     }
 
     /// With connections that no plan knows, from any port to any, if `any`.
-    pub fn with_guests(self, any: bool) -> Flows {
-        Flows { guests: any, ..self }
+    pub fn with_guests(self, any: bool) -> FlowTable {
+        FlowTable { guests: any, ..self }
     }
 
     /// Those that are alone, before a run or after it.
-    pub fn alone(flows: impl Iterator<Item = (FlowKey, u64)>) -> Flows {
-        Flows { listen: ALONE, ..Flows::new(flows, None) }
+    pub fn alone(flows: impl Iterator<Item = (FlowKey, u64)>) -> FlowTable {
+        FlowTable { listen: IDLE_FLOW_PORT, ..FlowTable::new(flows, None) }
     }
 
     /// Which copy goes to a port.
     fn copy(&self, port: u16) -> Option<u16> {
-        let copies = if self.listen == ALONE { 1 } else { COPIES };
+        let copies = if self.listen == IDLE_FLOW_PORT { 1 } else { MAX_COPIES };
         port.checked_sub(self.listen).filter(|copy| *copy < copies)
     }
 
     /// What the packets of a guest's connection go by, in their own direction, and whether that is back to who opened it. They are
     /// hashed by what they are, as those that race; whoever opened a connection has the port that its kernel chose.
     fn guest(&self, from: (HostId, u16), to: (HostId, u16)) -> Option<(FlowKey, bool)> {
-        self.guests.then(|| (FlowKey::new(from.0, to.0, from.1, to.1), from.1 < CHOSEN))
+        self.guests.then(|| (FlowKey::new(from.0, to.0, from.1, to.1), from.1 < EPHEMERAL_PORTS))
     }
 
     /// What the packets of a connection go by, from sender to receiver, and the size of its flow. The copies' keys are the
@@ -155,7 +91,7 @@ impl Flows {
 }
 
 /// A frame on its way.
-struct Held {
+struct HeldFrame {
     bytes: Vec<u8>,
     ecn: u8,
 }
@@ -163,23 +99,23 @@ struct Held {
 /// The fabric, its frames and its hosts.
 pub struct Carrier<'a> {
     scenario: &'a Scenario,
-    engine: Engine<'a>,
-    frames: &'a mut Frames,
+    engine: FabricEngine<'a>,
+    frames: &'a mut PacketRing,
     /// The interface of each host, and the host of each interface.
     interfaces: &'a [u32],
     hosts: BTreeMap<u32, u32>,
-    flows: Flows,
-    held: Vec<Held>,
+    flows: FlowTable,
+    held: Vec<HeldFrame>,
     vacant: Vec<u32>,
-    left: Vec<Left>,
+    left: Vec<DepartedPacket>,
     busy: Vec<Time>,
-    pace: Pace,
-    capture: Option<Tap>,
+    pace: HostRateCheck,
+    capture: Option<FrameCapture>,
     sampler: Sampler,
     /// When links are sampled next, if at all.
     sample: Option<Time>,
     /// What the kernel had thrown away before.
-    before: (u64, Counters),
+    before: (u64, DropCounters),
     report: FabricReport,
 }
 
@@ -190,13 +126,13 @@ impl<'a> Carrier<'a> {
     /// When the fabric cannot be built.
     pub fn new(
         scenario: &'a Scenario,
-        frames: &'a mut Frames,
+        frames: &'a mut PacketRing,
         interfaces: &'a [u32],
-        flows: Flows,
-        capture: Option<Tap>,
+        flows: FlowTable,
+        capture: Option<FrameCapture>,
     ) -> io::Result<Carrier<'a>> {
         let hosts = interfaces.iter().enumerate().map(|(host, &index)| (index, host as u32));
-        let engine = Engine::new(scenario).map_err(io::Error::other)?;
+        let engine = FabricEngine::new(scenario).map_err(io::Error::other)?;
         // Windows are the hosts' to tell.
         let links = SeriesSpec { flows: vec![], ..scenario.series.clone() };
         let sampler = Sampler::new(&links, &scenario.graph, engine.fabric().routes())
@@ -207,8 +143,8 @@ impl<'a> Carrier<'a> {
             engine,
             sample: sampler.interval(),
             sampler,
-            before: (frames.dropped()?, drops::counted()),
-            pace: Pace::new(&scenario.graph, &changes),
+            before: (frames.dropped()?, drops::read_drop_counters()),
+            pace: HostRateCheck::new(&scenario.graph, &changes),
             capture,
             frames,
             hosts: hosts.collect(),
@@ -226,25 +162,25 @@ impl<'a> Carrier<'a> {
     ///
     /// # Errors
     /// The kernel's, and routes that overflow after a failure.
-    pub fn run(mut self, times: Times, mut supervisor: UnixStream) -> io::Result<FabricReport> {
+    pub fn run(mut self, times: RunTimes, mut supervisor: UnixStream) -> io::Result<FabricReport> {
         supervisor.set_nonblocking(true)?;
-        in_time::exact_timers();
-        in_time::run_at_once(process::id(), Rank::Fabric)?;
-        let had_ns = processor_ns();
+        latency::minimise_timer_slack();
+        latency::raise_priority(process::id(), Rank::Fabric)?;
+        let had_ns = cpu_time_ns();
         let mut control = [0; 1];
         loop {
-            self.take_in(times)?;
+            self.receive_frames(times)?;
             self.advance(monotonic_ns().saturating_sub(times.begin_ns))?;
-            self.release(times);
+            self.hand_over(times);
             let next = self.engine.next();
             let next = next.map(|(time, exactly)| (times.begin_ns + time.as_ns(), exactly));
-            let told = in_time::wait_until(self.frames, &supervisor, next)?;
+            let told = latency::wait_until(self.frames, &supervisor, next)?;
             if told && supervisor.read(&mut control).is_ok() {
                 break;
             }
         }
         let report = self.report(times)?;
-        Ok(FabricReport { worked_ns: processor_ns() - had_ns, ..report })
+        Ok(FabricReport { worked_ns: cpu_time_ns() - had_ns, ..report })
     }
 
     /// Lets everything happen that is due `ns` after the beginning.
@@ -274,14 +210,14 @@ impl<'a> Carrier<'a> {
     }
 
     /// Takes in every frame that is there, each at the time at which the kernel had it.
-    fn take_in(&mut self, times: Times) -> io::Result<()> {
+    fn receive_frames(&mut self, times: RunTimes) -> io::Result<()> {
         let ahead = real_ahead_ns();
         loop {
             let (mut taken, mut lone) = (None, false);
             let (flows, hosts) = (&self.flows, &self.hosts);
             let any = self.frames.receive(|received| {
                 let known = identify(&received, flows, hosts);
-                lone = known.is_none() && is_alone(received.bytes);
+                lone = known.is_none() && is_idle_flow(received.bytes);
                 taken = known.map(|known| (received.real_ns, known, received.bytes.to_vec()));
             });
             if !any {
@@ -304,21 +240,21 @@ impl<'a> Carrier<'a> {
             self.report.entered.add(now_ns.saturating_sub(came_ns));
             self.advance(came_ns.max(now_ns))?;
             // What has left the fabric by then comes before it in a capture.
-            self.release(times);
+            self.hand_over(times);
             if let Some(capture) = &mut self.capture {
                 let now = self.engine.now().max(Time(came_ns * 1_000));
                 capture.frame(now, host, Direction::Outbound, &bytes);
             }
-            let slot = self.hold(Held { bytes, ecn: parsed.ecn });
+            let slot = self.store(HeldFrame { bytes, ecn: parsed.ecn });
             let framing = self.scenario.host.framing_overhead.0 as u16;
-            let packet = packet(&parsed, key, to_sender, framing, ConnectionId(slot));
+            let packet = packet_for(&parsed, key, to_sender, framing, ConnectionId(slot));
             let now = self.engine.now().max(Time(came_ns * 1_000));
             self.engine.send(now, host, packet, flow_bytes, &mut self.left);
-            self.release(times);
+            self.hand_over(times);
         }
     }
 
-    fn hold(&mut self, held: Held) -> u32 {
+    fn store(&mut self, held: HeldFrame) -> u32 {
         match self.vacant.pop() {
             Some(slot) => {
                 self.held[slot as usize] = held;
@@ -332,13 +268,13 @@ impl<'a> Carrier<'a> {
     }
 
     /// Hands over what has reached its host, and forgets what has not.
-    fn release(&mut self, times: Times) {
+    fn hand_over(&mut self, times: RunTimes) {
         for left in self.left.drain(..) {
             let ConnectionId(slot) = left.packet.connection;
             let held = &mut self.held[slot as usize];
             if let Fate::Delivered(host) = left.fate {
                 if left.packet.flags.has(Flags::CONGESTION_EXPERIENCED) && held.ecn != 3 {
-                    mark(&mut held.bytes);
+                    set_ce(&mut held.bytes);
                 }
                 if let Some(capture) = &mut self.capture {
                     capture.frame(left.at, host, Direction::Inbound, &held.bytes);
@@ -357,14 +293,14 @@ impl<'a> Carrier<'a> {
         }
     }
 
-    fn report(mut self, times: Times) -> io::Result<FabricReport> {
+    fn report(mut self, times: RunTimes) -> io::Result<FabricReport> {
         if self.busy.is_empty() {
             let now = Time(monotonic_ns().saturating_sub(times.begin_ns) * 1_000);
             self.note_busy(now);
         }
         self.report.ring_drops = self.frames.dropped()? - self.before.0;
-        self.report.thrown_away = drops::since(&self.before.1, &drops::counted());
-        self.report.paces = self.pace.judge();
+        self.report.thrown_away = drops::since(&self.before.1, &drops::read_drop_counters());
+        self.report.paces = self.pace.windows();
         if let Some(capture) = self.capture.take() {
             let made = capture.finish(self.engine.now()).map_err(io::Error::other)?;
             let (packets, left_out) = (made.packets, made.left_out);
@@ -379,19 +315,23 @@ impl<'a> Carrier<'a> {
             |port| fabric.counters(port),
         );
         let graph = &self.scenario.graph;
-        self.report.switches = ports::told(graph, |port| fabric.counters(port)).into();
+        self.report.switches = ports::switch_counters(graph, |port| fabric.counters(port)).into();
         self.report.series = self.sampler.into_series().into_iter().map(Into::into).collect();
         Ok(self.report)
     }
 }
 
 /// Who sends a frame, what it says, and the flow that it belongs to.
-type Known = (HostId, Parsed, FlowKey, bool, u64);
+type Known = (HostId, ParsedFrame, FlowKey, bool, u64);
 
-fn identify(received: &Received<'_>, flows: &Flows, hosts: &BTreeMap<u32, u32>) -> Option<Known> {
+fn identify(
+    received: &ReceivedFrame<'_>,
+    flows: &FlowTable,
+    hosts: &BTreeMap<u32, u32>,
+) -> Option<Known> {
     let parsed = parse(received.bytes)?;
     let host = HostId(*hosts.get(&received.interface)?);
-    let end_at = |address| end_of(address).map(|(host, subflow)| (HostId(host), subflow));
+    let end_at = |address| host_and_number(address).map(|(host, subflow)| (HostId(host), subflow));
     let (source, from_which) = end_at(parsed.source.0)?;
     let (destination, to_which) = end_at(parsed.destination.0)?;
     let (from, to) = ((source, parsed.source.1), (destination, parsed.destination.1));
@@ -411,8 +351,9 @@ fn identify(received: &Received<'_>, flows: &Flows, hosts: &BTreeMap<u32, u32>) 
 }
 
 /// Whether a frame is of a flow alone.
-fn is_alone(frame: &[u8]) -> bool {
-    parse(frame).is_some_and(|parsed| [parsed.source.1, parsed.destination.1].contains(&ALONE))
+fn is_idle_flow(frame: &[u8]) -> bool {
+    parse(frame)
+        .is_some_and(|parsed| [parsed.source.1, parsed.destination.1].contains(&IDLE_FLOW_PORT))
 }
 
 #[cfg(test)]
@@ -420,9 +361,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn copies_have_the_simulators_keys_and_races_those_of_their_own_ports() {
+    fn planned_flows_and_copies_have_the_simulators_keys_and_others_their_own() {
         let key = FlowKey::new(HostId(3), HostId(7), 1_030, SERVICE_PORT);
-        let flows = |racing| Flows::new([(key, 900)].into_iter(), racing);
+        let flows = |racing| FlowTable::new([(key, 900)].into_iter(), racing);
         let planned = flows(None);
         assert_eq!(planned.find((HostId(3), 1_030), HostId(7), 0), Some((key, 900)));
         let copy = FlowKey::new(HostId(3), HostId(7), 1_030, SERVICE_PORT + 1);

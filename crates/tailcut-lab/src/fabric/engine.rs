@@ -22,7 +22,7 @@ pub enum Fate {
 
 /// A packet that has left the fabric.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Left {
+pub struct DepartedPacket {
     /// When.
     pub at: Time,
     /// As it left: a queue may have marked it.
@@ -38,7 +38,7 @@ const IDLE: u8 = 2;
 const NO_PORT: PortId = PortId(u32::MAX);
 
 /// A fabric and its agenda.
-pub struct Engine<'a> {
+pub struct FabricEngine<'a> {
     graph: &'a Graph,
     fabric: Fabric,
     now: Time,
@@ -54,16 +54,16 @@ pub struct Engine<'a> {
     rerouted: bool,
 }
 
-impl<'a> Engine<'a> {
+impl<'a> FabricEngine<'a> {
     /// The fabric of a run, idle.
     ///
     /// # Errors
     /// When it cannot be built.
-    pub fn new(scenario: &'a Scenario) -> Result<Engine<'a>, FabricError> {
+    pub fn new(scenario: &'a Scenario) -> Result<FabricEngine<'a>, FabricError> {
         let graph = &scenario.graph;
         let fabric = Fabric::new(&scenario.parts())?;
         let ports = fabric.ports() as usize;
-        let mut engine = Engine {
+        let mut engine = FabricEngine {
             graph,
             now: Time::ZERO,
             due: BTreeSet::new(),
@@ -75,7 +75,7 @@ impl<'a> Engine<'a> {
             rerouted: false,
             fabric,
         };
-        engine.expect_incident();
+        engine.schedule_incident();
         Ok(engine)
     }
 
@@ -117,21 +117,21 @@ impl<'a> Engine<'a> {
         host: HostId,
         mut packet: Packet,
         flow_bytes: u64,
-        left: &mut Vec<Left>,
+        left: &mut Vec<DepartedPacket>,
     ) {
         self.now = self.now.max(now);
         if self.fabric.marks() {
             self.fabric.mark(&mut packet, flow_bytes);
         }
         self.offers.push_back((self.fabric.host_port(host), None, packet));
-        self.settle(left);
+        self.offer_all(left);
     }
 
     /// Does everything that is due by `until`.
     ///
     /// # Errors
     /// When a table of routes overflows after a failure.
-    pub fn run(&mut self, until: Time, left: &mut Vec<Left>) -> Result<(), RouteError> {
+    pub fn run(&mut self, until: Time, left: &mut Vec<DepartedPacket>) -> Result<(), RouteError> {
         while let Some((time, kind, port)) = self.due.first().copied().filter(|due| due.0 <= until)
         {
             self.due.pop_first();
@@ -141,12 +141,12 @@ impl<'a> Engine<'a> {
                 FAILS => self.incident(left)?,
                 _ => self.idle(port, left),
             }
-            self.settle(left);
+            self.offer_all(left);
         }
         Ok(())
     }
 
-    fn expect(&mut self, kind: u8, port: PortId, at: Option<Time>) {
+    fn schedule(&mut self, kind: u8, port: PortId, at: Option<Time>) {
         let known = &mut self.times[usize::from(kind == IDLE)][port.index()];
         if let Some(before) = std::mem::replace(known, at) {
             self.due.remove(&(before, kind, port));
@@ -156,67 +156,73 @@ impl<'a> Engine<'a> {
         }
     }
 
-    fn expect_incident(&mut self) {
+    fn schedule_incident(&mut self) {
         if let Some(at) = self.fabric.next_incident() {
             self.due.insert((at, FAILS, NO_PORT));
         }
     }
 
-    fn arrive(&mut self, port: PortId, left: &mut Vec<Left>) {
+    fn arrive(&mut self, port: PortId, left: &mut Vec<DepartedPacket>) {
         self.times[0][port.index()] = None;
         self.packet_hops += 1;
         let (mut packet, next) = self.fabric.take(port);
-        self.expect(ARRIVES, port, next);
+        self.schedule(ARRIVES, port, next);
         match self.fabric.forward(self.now, port, &mut packet) {
             Place::Host(host) => {
                 let fate = Fate::Delivered(host);
-                left.push(Left { at: self.now, packet, fate });
+                left.push(DepartedPacket { at: self.now, packet, fate });
             }
             Place::Switch { egress, .. } => self.offers.push_back((egress, Some(port), packet)),
             Place::Lost => self.lose(packet, left),
         }
     }
 
-    fn idle(&mut self, port: PortId, left: &mut Vec<Left>) {
+    fn idle(&mut self, port: PortId, left: &mut Vec<DepartedPacket>) {
         self.times[1][port.index()] = None;
         if let Some(dequeued) = self.fabric.idle(self.now, port) {
-            self.expect(IDLE, port, dequeued.idle);
-            self.take(port, dequeued.packet, dequeued.offered, left);
+            self.schedule(IDLE, port, dequeued.idle);
+            self.handle_offer(port, dequeued.packet, dequeued.offered, left);
         }
     }
 
-    fn incident(&mut self, left: &mut Vec<Left>) -> Result<(), RouteError> {
+    fn incident(&mut self, left: &mut Vec<DepartedPacket>) -> Result<(), RouteError> {
         for consequence in self.fabric.incident(self.now, self.graph)? {
             match consequence {
                 Consequence::Lost { packet, .. } => self.lose(packet, left),
-                Consequence::Arrives { port, at } => self.expect(ARRIVES, port, at),
-                Consequence::Idle { port, at } => self.expect(IDLE, port, at),
+                Consequence::Arrives { port, at } => self.schedule(ARRIVES, port, at),
+                Consequence::Idle { port, at } => self.schedule(IDLE, port, at),
                 Consequence::Changed { .. } => {}
                 Consequence::Rerouted => self.rerouted = true,
             }
         }
-        self.expect_incident();
+        self.schedule_incident();
         Ok(())
     }
 
     /// Offers whatever is to be offered.
-    fn settle(&mut self, left: &mut Vec<Left>) {
+    fn offer_all(&mut self, left: &mut Vec<DepartedPacket>) {
         while let Some((port, ingress, packet)) = self.offers.pop_front() {
             let offered = self.fabric.offer(self.now, port, ingress, packet);
-            self.take(port, packet, offered, left);
+            self.handle_offer(port, packet, offered, left);
             while let Some(packet) = self.fabric.displaced() {
                 self.drop(packet, left);
             }
         }
     }
 
-    fn take(&mut self, port: PortId, packet: Packet, offered: Offered, left: &mut Vec<Left>) {
+    fn handle_offer(
+        &mut self,
+        port: PortId,
+        packet: Packet,
+        offered: Offered,
+        left: &mut Vec<DepartedPacket>,
+    ) {
         match offered {
-            Offered::First(at) => self.expect(ARRIVES, port, Some(at)),
+            Offered::First(at) => self.schedule(ARRIVES, port, Some(at)),
             Offered::Behind => {}
             Offered::Waits(at) => {
                 if at.is_some() {
-                    self.expect(IDLE, port, at);
+                    self.schedule(IDLE, port, at);
                 }
             }
             // Queues that trim are none of the lab's.
@@ -225,14 +231,14 @@ impl<'a> Engine<'a> {
         }
     }
 
-    fn drop(&mut self, packet: Packet, left: &mut Vec<Left>) {
+    fn drop(&mut self, packet: Packet, left: &mut Vec<DepartedPacket>) {
         self.dropped += 1;
-        left.push(Left { at: self.now, packet, fate: Fate::Dropped });
+        left.push(DepartedPacket { at: self.now, packet, fate: Fate::Dropped });
     }
 
-    fn lose(&mut self, packet: Packet, left: &mut Vec<Left>) {
+    fn lose(&mut self, packet: Packet, left: &mut Vec<DepartedPacket>) {
         self.lost += 1;
-        left.push(Left { at: self.now, packet, fate: Fate::Lost });
+        left.push(DepartedPacket { at: self.now, packet, fate: Fate::Lost });
     }
 }
 
@@ -275,8 +281,12 @@ mod tests {
     }
 
     /// A burst at time zero; the fabric is asked in steps of so many microseconds.
-    fn burst(scenario: &Scenario, packets: u32, step: u64) -> (Vec<Left>, (u64, u64, u64)) {
-        let mut engine = Engine::new(scenario).expect("it can be built");
+    fn burst(
+        scenario: &Scenario,
+        packets: u32,
+        step: u64,
+    ) -> (Vec<DepartedPacket>, (u64, u64, u64)) {
+        let mut engine = FabricEngine::new(scenario).expect("it can be built");
         let mut left = vec![];
         for number in 0..packets {
             engine.send(Time::ZERO, HostId(0), packet(number), 1, &mut left);
@@ -288,17 +298,20 @@ mod tests {
     }
 
     #[test]
-    fn a_lone_packet_arrives_when_its_links_say() {
+    fn a_single_packet_arrives_after_transmission_and_propagation() {
         let (left, counts) = burst(&scenario(json!({})), 1, 2_100);
         let fate = Fate::Delivered(HostId(1));
-        assert_eq!(left, [Left { at: Time::from_us(10 + 100 + 10 + 6), packet: packet(0), fate }]);
+        assert_eq!(
+            left,
+            [DepartedPacket { at: Time::from_us(10 + 100 + 10 + 6), packet: packet(0), fate }]
+        );
         assert_eq!(counts, (3, 0, 0));
     }
 
     #[test]
-    fn nothing_happens_before_its_time() {
+    fn an_event_is_carried_out_at_its_time_and_not_before() {
         let scenario = scenario(json!({}));
-        let mut engine = Engine::new(&scenario).expect("it can be built");
+        let mut engine = FabricEngine::new(&scenario).expect("it can be built");
         let mut left = vec![];
         engine.send(Time::from_us(5), HostId(0), packet(0), 1, &mut left);
         assert!(engine.next().is_some_and(|(_, at_host)| !at_host), "a switch comes first");
@@ -309,7 +322,7 @@ mod tests {
     }
 
     #[test]
-    fn a_full_queue_drops_and_what_is_left_leaves_at_the_rate_of_the_link() {
+    fn a_full_queue_drops_and_the_rest_departs_at_the_links_rate() {
         let (left, (hops, dropped, lost)) = burst(&scenario(json!({})), 12, 2_100);
         let delivered: Vec<Time> =
             left.iter().filter(|l| l.fate == Fate::Delivered(HostId(1))).map(|l| l.at).collect();
@@ -320,7 +333,7 @@ mod tests {
     }
 
     #[test]
-    fn how_often_the_fabric_is_asked_changes_nothing() {
+    fn the_step_in_which_time_advances_changes_nothing() {
         let scenario = scenario(json!({}));
         let at_once = burst(&scenario, 12, 2_100);
         for step in [1, 7, 90] {
@@ -331,7 +344,7 @@ mod tests {
     /// Of each port: for how long it was busy by each millisecond, and when it sent the last bit of each packet. Host 0 sends so many
     /// packets of 1,250 bytes in each millisecond.
     fn busy_and_sent(scenario: &Scenario, bursts: &[u32]) -> Vec<(Vec<Time>, Vec<Time>)> {
-        let mut engine = Engine::new(scenario).expect("it can be built");
+        let mut engine = FabricEngine::new(scenario).expect("it can be built");
         let mut known = vec![(vec![], vec![]); engine.fabric().ports() as usize];
         let mut left = vec![];
         for (ms, &packets) in bursts.iter().enumerate() {
@@ -381,7 +394,7 @@ mod tests {
     }
 
     #[test]
-    fn over_any_50_ms_in_which_a_port_is_busy_it_sends_its_rate() {
+    fn a_port_busy_for_50_ms_sends_at_its_rate() {
         let mut scenario = scenario(json!({}));
         let queue = json!({ "queue": { "kind": "drop-tail", "limit": "2000packets" } });
         scenario.scheme = serde_json::from_value(queue).expect("it is a scheme");
@@ -395,7 +408,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_on_a_link_that_fails_is_lost_and_told_of() {
+    fn packets_on_a_failing_link_are_lost_and_reported() {
         let down = json!({ "kind": "link-down", "link": "s0>s1", "at": "150us" });
         let (left, (_, dropped, lost)) = burst(&scenario(json!({ "incidents": [down] })), 4, 2_100);
         let delivered =

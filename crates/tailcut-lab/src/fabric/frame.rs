@@ -9,7 +9,7 @@ const TCP: u8 = 6;
 
 /// What of a frame the fabric has to know.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Parsed {
+pub struct ParsedFrame {
     /// Where it says that it comes from.
     pub source: (Ipv4Addr, u16),
     /// Where it goes.
@@ -27,7 +27,7 @@ pub struct Parsed {
 }
 
 /// Takes a frame apart; none if it is not TCP over IPv4, whole.
-pub fn parse(frame: &[u8]) -> Option<Parsed> {
+pub fn parse(frame: &[u8]) -> Option<ParsedFrame> {
     let ip = frame.get(ETHERNET..)?;
     let word =
         |bytes: &[u8], at: usize| Some(u16::from_be_bytes([*bytes.get(at)?, *bytes.get(at + 1)?]));
@@ -43,7 +43,7 @@ pub fn parse(frame: &[u8]) -> Option<Parsed> {
         let octets: [u8; 4] = ip.get(at..at + 4)?.try_into().ok()?;
         Some(Ipv4Addr::from(octets))
     };
-    Some(Parsed {
+    Some(ParsedFrame {
         source: (address(12)?, word(tcp, 0)?),
         destination: (address(16)?, word(tcp, 2)?),
         datagram,
@@ -55,8 +55,8 @@ pub fn parse(frame: &[u8]) -> Option<Parsed> {
 }
 
 /// The packet of the fabric that stands for a frame.
-pub fn packet(
-    parsed: &Parsed,
+pub fn packet_for(
+    parsed: &ParsedFrame,
     key: FlowKey,
     to_sender: bool,
     framing: u16,
@@ -87,7 +87,7 @@ pub fn packet(
 }
 
 /// Sets the mark of congestion in a frame that may carry one, and mends the checksum of its header (RFC 1624).
-pub fn mark(frame: &mut [u8]) {
+pub fn set_ce(frame: &mut [u8]) {
     let before = u16::from_be_bytes([frame[ETHERNET], frame[ETHERNET + 1]]);
     let after = before | 3;
     frame[ETHERNET + 1] = after as u8;
@@ -139,13 +139,13 @@ mod tests {
     }
 
     #[test]
-    fn what_a_frame_says_is_read_from_it() {
+    fn a_frame_is_parsed_into_addresses_ports_and_flags() {
         let parsed = parse(&frame(2, 24, 100)).expect("it is whole");
         assert_eq!(parsed.source, (Ipv4Addr::new(10, 77, 0, 1), 1_024));
         assert_eq!(parsed.destination, (Ipv4Addr::new(10, 77, 0, 2), 62_000));
         assert_eq!((parsed.datagram, parsed.has_data, parsed.ecn), (144, true, 2));
         assert_eq!((parsed.tcp, parsed.sequence), (0x12, 256));
-        let packet = packet(
+        let packet = packet_for(
             &parsed,
             FlowKey::new(HostId(0), HostId(1), 1_024, 5_000),
             false,
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_cut_short_or_something_else_is_no_frame() {
+    fn truncated_frames_and_other_protocols_are_rejected() {
         let whole = frame(0, 20, 10);
         for length in 0..whole.len() {
             assert_eq!(parse(&whole[..length]), None, "{length}");
@@ -173,10 +173,10 @@ mod tests {
     }
 
     #[test]
-    fn a_mark_mends_the_checksum() {
+    fn setting_ce_updates_the_header_checksum() {
         for tos in [1, 2, 3, 0xfe] {
             let mut marked = frame(tos, 20, 1);
-            mark(&mut marked);
+            set_ce(&mut marked);
             assert_eq!(parse(&marked).expect("it is whole").ecn, 3);
             assert_eq!(checksum(&marked[14..34]), 0, "{tos}");
         }

@@ -62,7 +62,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn quantiles_are_those_of_what_was_added() {
+    fn quantiles_are_rounded_up_to_the_next_step() {
         let mut lateness = Lateness::default();
         assert_eq!((lateness.quantile_ns(0.5), lateness.count()), (0, 0));
         for us in 1..=100 {

@@ -5,5 +5,7 @@ pub mod carrier;
 pub mod engine;
 pub mod frame;
 pub mod lateness;
-pub mod pace;
 pub mod ports;
+#[cfg(target_os = "linux")]
+pub mod process;
+pub mod rate_check;

@@ -11,7 +11,7 @@ pub fn near_end(graph: &Graph, port: PortId) -> NodeId {
 }
 
 /// Of each switch, the counts of its ports by the names of their links.
-pub fn told(graph: &Graph, counts: impl Fn(PortId) -> PortCounters) -> Vec<Value> {
+pub fn switch_counters(graph: &Graph, counts: impl Fn(PortId) -> PortCounters) -> Vec<Value> {
     let mut switches = vec![json!({ "ports": {} }); graph.switches as usize];
     for port in (0..graph.links.len()).flat_map(PortId::of) {
         if let Some(switch) = graph.switch(near_end(graph, port)) {
@@ -31,12 +31,12 @@ mod tests {
     use tailcut_net::topology::chain::Chain;
 
     #[test]
-    fn switches_tell_of_their_own_ports_and_of_no_host() {
+    fn a_switch_lists_its_own_ports_and_none_of_a_host() {
         let chain: Chain = serde_json::from_value(json!({})).expect("it is a chain");
         let graph = chain.build().expect("it can be built");
         let counts =
             |port: PortId| PortCounters { packets: port.index() as u64, ..PortCounters::default() };
-        let told = told(&graph, counts);
+        let told = switch_counters(&graph, counts);
         let names = |switch: &Value| -> BTreeSet<String> {
             switch["ports"].as_object().expect("by name").keys().cloned().collect()
         };

@@ -1,6 +1,7 @@
 //! What a host does at given times: it begins its flows, and notes how far those of others are when the arrivals end.
 
-use super::driver::{HostFlow, Times};
+use crate::hosts::host_flow::HostFlow;
+use crate::messages::RunTimes;
 
 /// Something that is due.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -8,33 +9,33 @@ pub enum Due {
     /// The flow at this place of the host's list begins.
     Begin(usize),
     /// The arrivals have ended.
-    Note,
+    EndArrivals,
 }
 
 /// A host's flows in their order, and how far it is.
 #[derive(Debug, Clone)]
-pub struct Agenda {
+pub struct FlowAgenda {
     flows: Vec<HostFlow>,
     begun: usize,
-    noted: bool,
-    times: Times,
+    arrivals_ended: bool,
+    times: RunTimes,
     ahead_ns: u64,
 }
 
-impl Agenda {
+impl FlowAgenda {
     /// Of these flows, in the order of their starts.
-    pub fn new(flows: Vec<HostFlow>) -> Agenda {
-        let times = Times { begin_ns: 0, arrivals_ns: 0 };
-        Agenda { flows, begun: 0, noted: false, times, ahead_ns: 0 }
+    pub fn new(flows: Vec<HostFlow>) -> FlowAgenda {
+        let times = RunTimes { begin_ns: 0, arrivals_ns: 0 };
+        FlowAgenda { flows, begun: 0, arrivals_ended: false, times, ahead_ns: 0 }
     }
 
     /// Flows are due so much before they begin, for whoever waits for the last of it himself; the end of the arrivals is not.
-    pub fn ahead(self, ahead_ns: u64) -> Agenda {
-        Agenda { ahead_ns, ..self }
+    pub fn ahead(self, ahead_ns: u64) -> FlowAgenda {
+        FlowAgenda { ahead_ns, ..self }
     }
 
     /// Now it is known when the run begins.
-    pub fn set(&mut self, times: Times) {
+    pub fn start(&mut self, times: RunTimes) {
         self.times = times;
     }
 
@@ -44,8 +45,8 @@ impl Agenda {
     }
 
     /// Whether the end of the arrivals has been due.
-    pub fn noted(&self) -> bool {
-        self.noted
+    pub fn arrivals_ended(&self) -> bool {
+        self.arrivals_ended
     }
 
     /// When a flow begins, by the monotonic clock.
@@ -66,7 +67,7 @@ impl Agenda {
         }
         match due {
             Due::Begin(_) => self.begun += 1,
-            Due::Note => self.noted = true,
+            Due::EndArrivals => self.arrivals_ended = true,
         }
         Some(due)
     }
@@ -75,10 +76,10 @@ impl Agenda {
     fn next(&self) -> Option<(u64, Due)> {
         let start = self.flows.get(self.begun).map(|flow| flow.start_ns);
         // What begins after the arrivals have ended does not hold up their end.
-        match start.filter(|&start| self.noted || start <= self.times.arrivals_ns) {
+        match start.filter(|&start| self.arrivals_ended || start <= self.times.arrivals_ns) {
             Some(start) => Some((start.saturating_sub(self.ahead_ns), Due::Begin(self.begun))),
-            None if self.noted => None,
-            None => Some((self.times.arrivals_ns, Due::Note)),
+            None if self.arrivals_ended => None,
+            None => Some((self.times.arrivals_ns, Due::EndArrivals)),
         }
     }
 }
@@ -88,23 +89,23 @@ mod tests {
     use super::*;
 
     #[test]
-    fn everything_is_due_once_at_its_time_and_in_its_order() {
+    fn every_entry_is_due_once_at_its_time_and_in_order() {
         let flow = |start_ns| HostFlow { start_ns, ..HostFlow::default() };
-        let mut agenda = Agenda::new(vec![flow(10), flow(20), flow(90)]);
-        agenda.set(Times { begin_ns: 1_000, arrivals_ns: 50 });
+        let mut agenda = FlowAgenda::new(vec![flow(10), flow(20), flow(90)]);
+        agenda.start(RunTimes { begin_ns: 1_000, arrivals_ns: 50 });
         assert_eq!((agenda.next_ns(), agenda.due(1_009)), (Some(1_010), None));
         assert_eq!(agenda.due(1_010), Some(Due::Begin(0)));
-        assert_eq!((agenda.due(1_019), agenda.noted()), (None, false));
+        assert_eq!((agenda.due(1_019), agenda.arrivals_ended()), (None, false));
         let rest: Vec<Due> = std::iter::from_fn(|| agenda.due(2_000)).collect();
-        assert_eq!(rest, [Due::Begin(1), Due::Note, Due::Begin(2)]);
-        assert_eq!((agenda.next_ns(), agenda.noted()), (None, true));
+        assert_eq!(rest, [Due::Begin(1), Due::EndArrivals, Due::Begin(2)]);
+        assert_eq!((agenda.next_ns(), agenda.arrivals_ended()), (None, true));
     }
 
     #[test]
-    fn flows_are_due_ahead_and_the_end_of_the_arrivals_is_not() {
+    fn flows_are_due_early_and_the_end_of_arrivals_is_not() {
         let flow = |start_ns| HostFlow { start_ns, ..HostFlow::default() };
-        let mut agenda = Agenda::new(vec![flow(3), flow(49), flow(51)]).ahead(10);
-        agenda.set(Times { begin_ns: 1_000, arrivals_ns: 50 });
+        let mut agenda = FlowAgenda::new(vec![flow(3), flow(49), flow(51)]).ahead(10);
+        agenda.start(RunTimes { begin_ns: 1_000, arrivals_ns: 50 });
         let mut told = vec![];
         for now_ns in 990..1_060 {
             told.extend(std::iter::from_fn(|| agenda.due(now_ns)).map(|due| (now_ns, due)));
@@ -112,7 +113,7 @@ mod tests {
         let [first, second, note, third] = [
             (1_000, Due::Begin(0)),
             (1_039, Due::Begin(1)),
-            (1_050, Due::Note),
+            (1_050, Due::EndArrivals),
             (1_050, Due::Begin(2)),
         ];
         assert_eq!(told, [first, second, note, third]);

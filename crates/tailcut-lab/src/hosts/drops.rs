@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::fs;
 
 /// Counters by their names.
-pub type Counters = BTreeMap<String, u64>;
+pub type DropCounters = BTreeMap<String, u64>;
 
 /// In `/proc/net/snmp` and `/proc/net/netstat`: those that say that a packet was thrown away for want of room or for its contents.
 const COUNTERS: [(&str, &[&str]); 3] = [
@@ -27,12 +27,12 @@ const COUNTERS: [(&str, &[&str]); 3] = [
 ];
 
 /// What this process's namespace has counted so far; nothing where it cannot be read.
-pub fn counted() -> Counters {
-    counted_but_of(&[])
+pub fn read_drop_counters() -> DropCounters {
+    read_drop_counters_except(&[])
 }
 
 /// The same without what these interfaces have counted.
-pub fn counted_but_of(interfaces: &[String]) -> Counters {
+pub fn read_drop_counters_except(interfaces: &[String]) -> DropCounters {
     let read = |name: &str| fs::read_to_string(format!("/proc/net/{name}")).unwrap_or_default();
     let mut counters = of_protocols(&(read("snmp") + &read("netstat")));
     counters.extend(of_interfaces(&read("dev"), interfaces));
@@ -40,13 +40,13 @@ pub fn counted_but_of(interfaces: &[String]) -> Counters {
 }
 
 /// Pairs of lines: names, then values.
-fn of_protocols(text: &str) -> Counters {
+fn of_protocols(text: &str) -> DropCounters {
     let lines: Vec<(&str, Vec<&str>)> = text
         .lines()
         .filter_map(|line| line.split_once(':'))
         .map(|(protocol, rest)| (protocol, rest.split_whitespace().collect()))
         .collect();
-    let mut found = Counters::new();
+    let mut found = DropCounters::new();
     for pair in lines.windows(2).filter(|pair| pair[0].0 == pair[1].0) {
         let wanted = COUNTERS.iter().find(|(protocol, _)| *protocol == pair[0].0);
         for (name, value) in pair[0].1.iter().zip(&pair[1].1) {
@@ -60,10 +60,10 @@ fn of_protocols(text: &str) -> Counters {
 }
 
 /// Errors and drops of all interfaces but these, received and sent.
-fn of_interfaces(text: &str, but: &[String]) -> Counters {
+fn of_interfaces(text: &str, but: &[String]) -> DropCounters {
     const PLACES: [(usize, &str); 4] =
         [(2, "receive errors"), (3, "receive drops"), (10, "send errors"), (11, "send drops")];
-    let mut found = Counters::new();
+    let mut found = DropCounters::new();
     let named = text.lines().filter_map(|line| line.split_once(':'));
     for (_, values) in named.filter(|(name, _)| !but.iter().any(|one| one == name.trim())) {
         let values: Vec<u64> = values.split_whitespace().filter_map(|v| v.parse().ok()).collect();
@@ -76,7 +76,7 @@ fn of_interfaces(text: &str, but: &[String]) -> Counters {
 }
 
 /// What has come since, of what was counted: nothing that stands still.
-pub fn since(before: &Counters, now: &Counters) -> Counters {
+pub fn since(before: &DropCounters, now: &DropCounters) -> DropCounters {
     let more = |(name, now): (&String, &u64)| {
         let more = now.saturating_sub(before.get(name).copied().unwrap_or(0));
         (more > 0).then(|| (name.clone(), more))
@@ -89,21 +89,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn counters_are_known_by_their_names_wherever_they_stand() {
+    fn counters_are_found_by_name_in_any_column() {
         let text = "Ip: Forwarding InDiscards OutRequests\nIp: 1 7 55\n\
                     TcpExt: SyncookiesSent TCPBacklogDrop PAWSActive\nTcpExt: 4 3 2\n";
         let found = of_protocols(text);
         let expected = [("Ip InDiscards", 7), ("TcpExt TCPBacklogDrop", 3)];
         assert_eq!(found, expected.map(|(name, value)| (name.to_owned(), value)).into());
-        assert_eq!(of_protocols("Ip: InDiscards\n"), Counters::new());
-        assert_eq!(of_protocols(""), Counters::new());
+        assert_eq!(of_protocols("Ip: InDiscards\n"), DropCounters::new());
+        assert_eq!(of_protocols(""), DropCounters::new());
     }
 
     const INTERFACES: &str = "Inter-|   Receive |  Transmit\n face |bytes packets errs drop\n\
                     eth0: 90 9 1 2 0 0 0 0 80 8 3 4 0 0 0 0\n  lo: 1 1 0 10 0 0 0 0 1 1 0 0 0 0 0 0\n";
 
     #[test]
-    fn interfaces_are_taken_together() {
+    fn counters_of_all_interfaces_are_added() {
         let found = of_interfaces(INTERFACES, &[]);
         assert_eq!(found["interface receive errors"], 1);
         assert_eq!(found["interface receive drops"], 12);
@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn interfaces_that_are_left_out_leave_the_others() {
+    fn excluded_interfaces_are_not_counted() {
         let found = of_interfaces(INTERFACES, &["eth0".to_owned(), "p7".to_owned()]);
         let told = |name: &str| found[&format!("interface {name}")];
         assert_eq!([told("receive errors"), told("receive drops")], [0, 10]);
@@ -119,11 +119,11 @@ mod tests {
     }
 
     #[test]
-    fn only_what_has_grown_is_told() {
-        let of = |values: [u64; 2]| -> Counters {
+    fn only_counters_that_grew_are_returned() {
+        let of = |values: [u64; 2]| -> DropCounters {
             ["a", "b"].into_iter().map(str::to_owned).zip(values).collect()
         };
-        assert_eq!(since(&of([1, 2]), &of([1, 2])), Counters::new());
+        assert_eq!(since(&of([1, 2]), &of([1, 2])), DropCounters::new());
         assert_eq!(since(&of([1, 2]), &of([1, 5])), [("b".to_owned(), 3)].into());
     }
 }

@@ -5,7 +5,7 @@ use std::process::{Child, Command, Stdio};
 
 use serde::Deserialize;
 
-use crate::sys::in_time;
+use crate::sys::latency;
 
 /// A program, and where it runs.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
@@ -55,13 +55,13 @@ impl Guests {
 
 /// A guest's program. It gives way to the fabric and to the lab's own part of the host.
 pub fn command(program: &str) -> Command {
-    let mut command = unset(program);
-    in_time::give_way(&mut command);
+    let mut command = command_without_node_settings(program);
+    latency::lower_priority(&mut command);
     command
 }
 
 /// A program without the settings that the user has for Node and repnet.
-pub fn unset(program: &str) -> Command {
+pub fn command_without_node_settings(program: &str) -> Command {
     let mut command = Command::new(program);
     for (name, _) in std::env::vars_os() {
         let name = name.to_string_lossy();

@@ -1,14 +1,16 @@
 //! Hosts: a process in a network namespace of its own for each.
 
 pub mod agenda;
-pub mod alone;
-pub mod driver;
+pub mod dependent_flows;
 pub mod drops;
 pub mod guests;
-pub mod receiving;
+pub mod host_flow;
+pub mod idle_flows;
+pub mod process;
+pub mod receiver;
+pub mod release_pipes;
 pub mod repnet;
-pub mod sending;
+pub mod sender;
 pub mod setup;
-pub mod turns;
-pub mod waiting;
-pub mod windows;
+pub mod socket_driver;
+pub mod window_sampler;

@@ -4,38 +4,23 @@
 mod repflow;
 mod repsyn;
 
-use serde::Serialize;
 use tailcut_engine::{Bytes, Time};
 use tailcut_net::replicate::ReplicateSpec;
 
-use crate::settings::Checked;
-
-/// How `repnet-bench` carries flows.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Replication {
-    /// Its mode: `net`, or that of a scheme.
-    pub mode: &'static str,
-    /// Longer flows are not replicated.
-    pub threshold: u64,
-    /// By how much the second copy starts later.
-    pub copy_delay_ns: u64,
-    /// Whether the kernel chooses the source ports of those that are.
-    pub kernel_chooses_ports: bool,
-}
-
-impl Replication {
-    /// Whether the kernel chooses the source port of a flow of so many bytes.
-    pub fn chooses_port(&self, bytes: u64) -> bool {
-        self.kernel_chooses_ports && bytes <= self.threshold
-    }
-}
+use crate::answers::RunCheck;
+use crate::host_settings::Replication;
 
 /// A way to replicate that repnet knows.
-trait Mode: Sync {
+trait RepnetMode: Sync {
     /// As repnet calls it.
     fn name(&self) -> &'static str;
     /// What becomes of a plan's in a run of so many flows, if it is this one.
-    fn check(&self, checked: &mut Checked, spec: &ReplicateSpec, flows: usize) -> Option<Copies>;
+    fn check(
+        &self,
+        checked: &mut RunCheck,
+        spec: &ReplicateSpec,
+        flows: usize,
+    ) -> Option<CopySettings>;
     /// Whether connections take part from source ports of the kernel's choice.
     fn kernel_chooses_ports(&self) -> bool {
         false
@@ -43,20 +28,20 @@ trait Mode: Sync {
 }
 
 /// What all of them have.
-struct Copies {
+struct CopySettings {
     threshold: Bytes,
     copies: u32,
     delay: Time,
 }
 
 /// All of them.
-const MODES: [&dyn Mode; 2] = [&repflow::Repflow, &repsyn::Repsyn];
+const MODES: [&dyn RepnetMode; 2] = [&repflow::Repflow, &repsyn::Repsyn];
 
 /// A Node process for each host.
-pub const MOST_NODES: u32 = 64;
+pub const MAX_NODE_HOSTS: u32 = 64;
 
 /// `by_repnet`: `repnet-bench` carries whatever the experiment compares.
-pub(crate) fn check(checked: &mut Checked, spec: &ReplicateSpec, by_repnet: bool, flows: usize) {
+pub(crate) fn check(checked: &mut RunCheck, spec: &ReplicateSpec, by_repnet: bool, flows: usize) {
     let found = match spec {
         ReplicateSpec::None if !by_repnet => {
             return checked.done("replicate.kind", "one connection for each flow");
@@ -66,21 +51,27 @@ pub(crate) fn check(checked: &mut Checked, spec: &ReplicateSpec, by_repnet: bool
                 "replicate.kind",
                 "one connection, by node:net and the same program as the other schemes",
             );
-            Some(("net", false, Copies { threshold: Bytes(0), copies: 2, delay: Time::ZERO }))
+            Some(("net", false, CopySettings { threshold: Bytes(0), copies: 2, delay: Time::ZERO }))
         }
         _ => MODES.iter().find_map(|mode| {
             let copies = mode.check(checked, spec, flows)?;
             Some((mode.name(), mode.kernel_chooses_ports(), copies))
         }),
     };
-    let Some((mode, kernel_chooses_ports, Copies { threshold, copies, delay })) = found else {
+    let Some((mode, kernel_chooses_ports, CopySettings { threshold, copies, delay })) = found
+    else {
         return checked.fatal(
             "replicate.kind",
             "the lab replicates by repnet, which knows RepFlow and RepSYN",
         );
     };
-    checked.only(copies == 2, "replicate.copies", "two", format!("{copies}: repnet makes two"));
-    checked.only(
+    checked.done_or_fatal(
+        copies == 2,
+        "replicate.copies",
+        "two",
+        format!("{copies}: repnet makes two"),
+    );
+    checked.done_or_fatal(
         checked.hosts.closes,
         "transport.close",
         "after the last byte, by a packet of its own",

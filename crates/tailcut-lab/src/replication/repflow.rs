@@ -3,18 +3,23 @@
 use tailcut_net::replicate::ReplicateSpec;
 use tailcut_net::replicate::repflow::Loser;
 
-use super::{Copies, Mode};
-use crate::settings::Checked;
+use super::{CopySettings, RepnetMode};
+use crate::answers::RunCheck;
 
 pub(super) struct Repflow;
 
-impl Mode for Repflow {
+impl RepnetMode for Repflow {
     fn name(&self) -> &'static str {
         "flow"
     }
-    fn check(&self, checked: &mut Checked, spec: &ReplicateSpec, _flows: usize) -> Option<Copies> {
+    fn check(
+        &self,
+        checked: &mut RunCheck,
+        spec: &ReplicateSpec,
+        _flows: usize,
+    ) -> Option<CopySettings> {
         let ReplicateSpec::Repflow(spec) = spec else { return None };
-        checked.only(
+        checked.done_or_fatal(
             spec.loser == Loser::Reset,
             "replicate.loser",
             "the copy that lost is reset",
@@ -24,6 +29,10 @@ impl Mode for Repflow {
             "replicate.kind",
             "repnet, mode flow: 76 bytes before the second copy's, 10 for each of its records and 24 back; it gives a connection up after 1 s",
         );
-        Some(Copies { threshold: spec.threshold, copies: spec.copies, delay: spec.copy_delay })
+        Some(CopySettings {
+            threshold: spec.threshold,
+            copies: spec.copies,
+            delay: spec.copy_delay,
+        })
     }
 }

@@ -2,21 +2,26 @@
 
 use tailcut_net::replicate::ReplicateSpec;
 
-use super::{Copies, Mode};
-use crate::settings::Checked;
+use super::{CopySettings, RepnetMode};
+use crate::answers::RunCheck;
 
 /// Where the kernel chooses ports they begin here (`ip_local_port_range`), beyond those of so many flows.
 const MOST_RACING: usize = 31_000;
 
 pub(super) struct Repsyn;
 
-impl Mode for Repsyn {
+impl RepnetMode for Repsyn {
     fn name(&self) -> &'static str {
         "syn"
     }
-    fn check(&self, checked: &mut Checked, spec: &ReplicateSpec, flows: usize) -> Option<Copies> {
+    fn check(
+        &self,
+        checked: &mut RunCheck,
+        spec: &ReplicateSpec,
+        flows: usize,
+    ) -> Option<CopySettings> {
         let ReplicateSpec::Repsyn(spec) = spec else { return None };
-        checked.only(
+        checked.done_or_fatal(
             flows <= MOST_RACING,
             "replicate",
             "where the kernel chooses ports they are no other flow's",
@@ -27,7 +32,11 @@ impl Mode for Repsyn {
             "repnet, mode syn: 76 bytes before a short flow's, from source ports that the kernel chooses, so that only their distribution is the \
              simulator's; it gives connections up after 1 s",
         );
-        Some(Copies { threshold: spec.threshold, copies: spec.copies, delay: spec.copy_delay })
+        Some(CopySettings {
+            threshold: spec.threshold,
+            copies: spec.copies,
+            delay: spec.copy_delay,
+        })
     }
     fn kernel_chooses_ports(&self) -> bool {
         true

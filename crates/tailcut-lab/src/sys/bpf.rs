@@ -99,12 +99,12 @@ unsafe fn function<F: Copy>(library: Handle, name: &CStr) -> io::Result<F> {
 }
 
 /// An object that the kernel has taken: its programs and maps, which are there for as long as it is.
-pub struct Object {
+pub struct BpfObject {
     library: Library,
     handle: NonNull<c_void>,
 }
 
-impl Object {
+impl BpfObject {
     /// Has the kernel take a compiled object. `entries` says of maps how many entries they have; `operations` names one that is
     /// to be [registered](Self::register).
     ///
@@ -114,24 +114,24 @@ impl Object {
         bytes: &[u8],
         entries: &[(&str, u32)],
         operations: Option<&str>,
-    ) -> io::Result<Object> {
+    ) -> io::Result<BpfObject> {
         let library = Library::open()?;
         // SAFETY: the bytes outlive the call, which copies them, and there are no options.
         let handle = unsafe { (library.open)(bytes.as_ptr().cast(), bytes.len(), null()) };
         let handle = NonNull::new(handle).ok_or_else(io::Error::last_os_error)?;
-        let object = Object { library, handle };
+        let object = BpfObject { library, handle };
         for (name, count) in entries {
             let map = object.map_handle(name)?;
             // SAFETY: the map is this object's, which is not loaded yet.
-            answered(unsafe { (library.set_entries)(map, *count) })?;
+            library_result(unsafe { (library.set_entries)(map, *count) })?;
         }
         if let Some(name) = operations {
             let map = object.map_handle(name)?;
             // SAFETY: likewise.
-            answered(unsafe { (library.set_flags)(map, BY_LINK) })?;
+            library_result(unsafe { (library.set_flags)(map, BY_LINK) })?;
         }
         // SAFETY: the object is open.
-        answered(unsafe { (library.load)(handle.as_ptr()) })
+        library_result(unsafe { (library.load)(handle.as_ptr()) })
             .map_err(|error| io::Error::other(format!("the kernel refuses it: {error}")))?;
         Ok(object)
     }
@@ -150,12 +150,12 @@ impl Object {
     ///
     /// # Errors
     /// When it has none of that name.
-    pub fn map(&self, name: &'static str) -> io::Result<Map<'_>> {
+    pub fn map(&self, name: &'static str) -> io::Result<BpfMap<'_>> {
         let handle = self.map_handle(name)?;
         let Library { map_fd, key_size, value_size, .. } = self.library;
         // SAFETY: the map is this object's, which is loaded.
         let (fd, key, value) = unsafe { (map_fd(handle), key_size(handle), value_size(handle)) };
-        Ok(Map { name, fd, key: key as usize, value: value as usize, of: PhantomData })
+        Ok(BpfMap { name, fd, key: key as usize, value: value as usize, of: PhantomData })
     }
 
     /// Attaches one of its programs to the way in of an interface of this process's network namespace, for as long as what it
@@ -192,7 +192,7 @@ impl Object {
         let kept = match made == map {
             // Before its version 1.2 the library fills the map and makes no link.
             true => link(map as RawFd, 0, STRUCT_OPS),
-            false => super::process::duplicate(&made),
+            false => super::process::duplicate_descriptor(&made),
         };
         // SAFETY: likewise; the kernel's link has a descriptor of its own.
         unsafe { (self.library.destroy)(link_of_library) };
@@ -200,7 +200,7 @@ impl Object {
     }
 }
 
-impl Drop for Object {
+impl Drop for BpfObject {
     fn drop(&mut self) {
         // SAFETY: the object is open, and nothing of it is used any more.
         unsafe { (self.library.close)(self.handle.as_ptr()) };
@@ -208,16 +208,16 @@ impl Drop for Object {
 }
 
 /// A map of an object.
-pub struct Map<'a> {
+pub struct BpfMap<'a> {
     name: &'static str,
     fd: RawFd,
     key: usize,
     value: usize,
     /// Whose the descriptor is.
-    of: PhantomData<&'a Object>,
+    of: PhantomData<&'a BpfObject>,
 }
 
-impl Map<'_> {
+impl BpfMap<'_> {
     fn fits(&self, key: &[u8], value: Option<&[u8]>) -> io::Result<()> {
         let fits = key.len() == self.key && value.is_none_or(|value| value.len() == self.value);
         match fits {
@@ -257,7 +257,7 @@ impl Map<'_> {
 
     /// Of a key and a value, if any, of the map's sizes.
     fn ask(&self, command: c_int, key: &[u8], value: u64) -> io::Result<c_int> {
-        ask(command, &mut [words(self.fd as u32, 0), key.as_ptr() as u64, value, 0])
+        bpf_call(command, &mut [words(self.fd as u32, 0), key.as_ptr() as u64, value, 0])
     }
 }
 
@@ -273,7 +273,7 @@ fn unless_absent(answer: io::Result<c_int>) -> io::Result<bool> {
 ///
 /// # Errors
 /// What is missing.
-pub fn library() -> io::Result<()> {
+pub fn check_library() -> io::Result<()> {
     Library::open().map(drop)
 }
 
@@ -292,20 +292,20 @@ pub fn version() -> io::Result<String> {
 ///
 /// # Errors
 /// The kernel's.
-pub fn may_load() -> io::Result<()> {
+pub fn check_may_load() -> io::Result<()> {
     // The answer is 0, and the end.
     const PROGRAM: [[u8; 8]; 2] = [[0xb7, 0, 0, 0, 0, 0, 0, 0], [0x95, 0, 0, 0, 0, 0, 0, 0]];
     let kind_and_length = words(SCHED_CLS, PROGRAM.len() as u32);
     let (program, licence) = (PROGRAM.as_ptr() as u64, c"GPL".as_ptr() as u64);
     // As long as the attributes were when there first were any: what is left out is zero.
-    let made = ask(PROGRAM_LOAD, &mut [kind_and_length, program, licence, 0, 0, 0])?;
+    let made = bpf_call(PROGRAM_LOAD, &mut [kind_and_length, program, licence, 0, 0, 0])?;
     // SAFETY: the descriptor is new.
     drop(unsafe { OwnedFd::from_raw_fd(made) });
     Ok(())
 }
 
 fn link(of: RawFd, interface: u32, kind: u32) -> io::Result<OwnedFd> {
-    let made = ask(LINK_CREATE, &mut [words(of as u32, interface), words(kind, 0), 0, 0])?;
+    let made = bpf_call(LINK_CREATE, &mut [words(of as u32, interface), words(kind, 0), 0, 0])?;
     // SAFETY: the descriptor is new.
     Ok(unsafe { OwnedFd::from_raw_fd(made) })
 }
@@ -317,7 +317,7 @@ fn words(first: u32, second: u32) -> u64 {
 }
 
 /// The system call. What is beyond the command's own attributes is zero, which every kernel takes.
-fn ask(command: c_int, attributes: &mut [u64]) -> io::Result<c_int> {
+fn bpf_call(command: c_int, attributes: &mut [u64]) -> io::Result<c_int> {
     let length = size_of_val(attributes);
     let at = attributes.as_mut_ptr();
     // SAFETY: the attributes outlive the call, and so does what they point to, which has the size that the command wants.
@@ -325,7 +325,7 @@ fn ask(command: c_int, attributes: &mut [u64]) -> io::Result<c_int> {
 }
 
 /// The library gives errors as negative numbers.
-fn answered(result: c_int) -> io::Result<()> {
+fn library_result(result: c_int) -> io::Result<()> {
     match result {
         0.. => Ok(()),
         error => Err(io::Error::from_raw_os_error(-error)),
@@ -341,13 +341,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_no_object_is_refused_and_a_library_that_is_not_there_is_named() {
-        let error = Object::load(b"no object", &[], None).err().expect("it is none").to_string();
-        assert_eq!(library().is_err(), error.contains("install the package libbpf1"), "{error}");
+    fn an_invalid_object_is_refused_or_the_missing_library_named() {
+        let error = BpfObject::load(b"no object", &[], None).err().expect("it is none").to_string();
+        assert_eq!(
+            check_library().is_err(),
+            error.contains("install the package libbpf1"),
+            "{error}"
+        );
     }
 
     #[test]
-    fn attributes_lie_as_the_kernel_has_them() {
+    fn two_words_are_packed_in_native_order() {
         assert_eq!(words(1, 2).to_ne_bytes()[..4], 1_u32.to_ne_bytes());
         assert_eq!(words(1, 2).to_ne_bytes()[4..], 2_u32.to_ne_bytes());
     }

@@ -55,7 +55,7 @@ impl Epoll {
     ///
     /// # Errors
     /// The kernel's.
-    pub fn change(&self, of: &impl AsRawFd, events: u32, token: u64) -> io::Result<()> {
+    pub fn modify(&self, of: &impl AsRawFd, events: u32, token: u64) -> io::Result<()> {
         self.control(libc::EPOLL_CTL_MOD, of.as_raw_fd(), events, token)
     }
 
@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_interrupted_goes_on_waiting() {
+    fn wait_is_resumed_after_eintr() {
         // No test but this one has anything to do with this signal. It restarts no call.
         // SAFETY: zeroes are no flags and an empty mask, and the action outlives the call; it only counts.
         unsafe {

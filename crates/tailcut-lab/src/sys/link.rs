@@ -4,7 +4,7 @@ use std::io;
 use std::os::fd::AsRawFd;
 
 use super::checked;
-use super::socket::Plain;
+use super::socket::ControlSocket;
 
 /// Kernel interface of ethtool (linux/ethtool.h): the switches of an interface that are of concern here.
 const OFFLOADS: [(&str, u32, u32); 6] = [
@@ -18,21 +18,21 @@ const OFFLOADS: [(&str, u32, u32); 6] = [
 const SIOCETHTOOL: u64 = 0x8946;
 
 #[repr(C)]
-struct Value {
+struct EthtoolValue {
     command: u32,
     data: u32,
 }
 
 #[repr(C)]
-struct Request {
+struct InterfaceRequest {
     name: [u8; 16],
-    value: *mut Value,
+    value: *mut EthtoolValue,
     rest: [u64; 2],
 }
 
-fn ask(socket: &Plain, interface: &str, command: u32, data: u32) -> io::Result<u32> {
-    let mut value = Value { command, data };
-    let mut request = Request { name: [0; 16], value: &mut value, rest: [0; 2] };
+fn ethtool(socket: &ControlSocket, interface: &str, command: u32, data: u32) -> io::Result<u32> {
+    let mut value = EthtoolValue { command, data };
+    let mut request = InterfaceRequest { name: [0; 16], value: &mut value, rest: [0; 2] };
     let name = interface.as_bytes();
     if name.len() > 15 {
         return Err(io::Error::other("names of interfaces have at most 15 bytes"));
@@ -47,13 +47,15 @@ fn ask(socket: &Plain, interface: &str, command: u32, data: u32) -> io::Result<u
 ///
 /// # Errors
 /// The name of what stays on, or is not told of, or the kernel's error.
-pub fn no_offloads(interface: &str) -> io::Result<Vec<(String, bool)>> {
-    let socket = Plain::new()?;
-    switched_off(|command, data| ask(&socket, interface, command, data))
+pub fn disable_offloads(interface: &str) -> io::Result<Vec<(String, bool)>> {
+    let socket = ControlSocket::new()?;
+    switch_off_all(|command, data| ethtool(&socket, interface, command, data))
         .map_err(|what| io::Error::other(format!("{interface}: {what}")))
 }
 
-fn switched_off(ask: impl Fn(u32, u32) -> io::Result<u32>) -> Result<Vec<(String, bool)>, String> {
+fn switch_off_all(
+    ask: impl Fn(u32, u32) -> io::Result<u32>,
+) -> Result<Vec<(String, bool)>, String> {
     let mut found = vec![];
     for (name, get, set) in OFFLOADS {
         let refused = ask(set, 0).err();
@@ -74,23 +76,23 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_off_is_told_by_name_and_what_was_read() {
+    fn offloads_are_listed_with_their_state_as_read_back() {
         let on = |command, _| Ok(u32::from(command == 0x14));
-        let found = switched_off(on).expect("all that must be off is off");
+        let found = switch_off_all(on).expect("all that must be off is off");
         assert_eq!(found.len(), OFFLOADS.len());
         assert_eq!(found[1], ("scatter-gather".to_owned(), false));
         assert!(found.contains(&("rx-checksumming".to_owned(), true)));
     }
 
     #[test]
-    fn what_stays_on_or_is_not_told_of_is_an_error() {
-        let stays = switched_off(|command, _| Ok(u32::from(command == 0x18)));
+    fn an_offload_that_stays_on_or_is_unknown_is_an_error() {
+        let stays = switch_off_all(|command, _| Ok(u32::from(command == 0x18)));
         assert_eq!(stays, Err("scatter-gather stays on".to_owned()));
         let silent = |command, _| match command {
             0x18 => Err(io::Error::other("no such operation")),
             _ => Ok(0),
         };
         let why = "whether scatter-gather is on is not told: no such operation";
-        assert_eq!(switched_off(silent), Err(why.to_owned()));
+        assert_eq!(switch_off_all(silent), Err(why.to_owned()));
     }
 }

@@ -4,13 +4,14 @@
 
 pub mod bpf;
 pub mod epoll;
-pub mod first;
-pub mod in_time;
+pub mod latency;
 pub mod link;
 pub mod netlink;
-pub mod packets;
+pub mod packet_ring;
 pub mod process;
+pub mod realtime;
 pub mod socket;
+pub mod sysctl;
 
 use std::io;
 
@@ -23,7 +24,7 @@ pub(crate) fn checked(result: libc::c_int) -> io::Result<libc::c_int> {
 }
 
 /// The same error, with what was asked of the kernel.
-fn said(error: &io::Error, what: &str) -> io::Error {
+fn with_context(error: &io::Error, what: &str) -> io::Error {
     io::Error::new(error.kind(), format!("{what}: {error}"))
 }
 
@@ -40,7 +41,7 @@ pub fn monotonic_ns() -> u64 {
 }
 
 /// Nanoseconds for which this process has had a processor.
-pub fn processor_ns() -> u64 {
+pub fn cpu_time_ns() -> u64 {
     clock(libc::CLOCK_PROCESS_CPUTIME_ID)
 }
 
@@ -64,7 +65,7 @@ pub fn realtime_ns() -> u64 {
 ///
 /// # Errors
 /// The kernel's.
-pub fn unlike_others() -> io::Result<u32> {
+pub fn random_u32() -> io::Result<u32> {
     let mut bytes = [0; 4];
     // SAFETY: there is room for as many bytes as are asked for.
     checked(unsafe { libc::getrandom(bytes.as_mut_ptr().cast(), bytes.len(), 0) } as libc::c_int)?;

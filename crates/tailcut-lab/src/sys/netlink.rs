@@ -14,34 +14,34 @@ const LONGEST: usize = 8_192;
 const CONTROL: u16 = libc::GENL_ID_CTRL as u16;
 
 /// A way to talk to a family of commands and events.
-pub struct Generic {
+pub struct GenericNetlink {
     socket: OwnedFd,
     family: u16,
 }
 
 /// Something that a family tells by itself.
-pub struct Event {
+pub struct NetlinkEvent {
     /// Its kind, by the family's own numbers.
     pub kind: u8,
     /// Its attributes: see [`attributes`].
     pub attributes: Vec<u8>,
 }
 
-impl Generic {
+impl GenericNetlink {
     /// To the family of this name; `group` is that of the events to be told of.
     ///
     /// # Errors
     /// The kernel's, as when it has no such family, or no such group.
-    pub fn open(family: &str, group: Option<&str>) -> io::Result<Generic> {
+    pub fn open(family: &str, group: Option<&str>) -> io::Result<GenericNetlink> {
         let kind = libc::SOCK_RAW | libc::SOCK_CLOEXEC;
         // SAFETY: the call takes numbers, and the descriptor that it gives is new.
         let socket = unsafe {
             let made = libc::socket(libc::AF_NETLINK, kind, libc::NETLINK_GENERIC);
             OwnedFd::from_raw_fd(checked(made)?)
         };
-        let mut generic = Generic { socket, family: CONTROL };
+        let mut generic = GenericNetlink { socket, family: CONTROL };
         let name = attribute(libc::CTRL_ATTR_FAMILY_NAME as u16, &text(family));
-        let answer = generic.ask(libc::CTRL_CMD_GETFAMILY as u8, &name)?;
+        let answer = generic.request(libc::CTRL_CMD_GETFAMILY as u8, &name)?;
         let missing = || io::Error::other(format!("the kernel does not say what {family} is"));
         let number = find(&answer, libc::CTRL_ATTR_FAMILY_ID as u16).ok_or_else(missing)?;
         generic.family = u16::from_ne_bytes(number.try_into().map_err(|_| missing())?);
@@ -66,7 +66,7 @@ impl Generic {
     ///
     /// # Errors
     /// The kernel's.
-    pub fn ask(&self, command: u8, attributes: &[u8]) -> io::Result<Vec<u8>> {
+    pub fn request(&self, command: u8, attributes: &[u8]) -> io::Result<Vec<u8>> {
         const VERSION: u8 = 1;
         let flags = (libc::NLM_F_REQUEST | libc::NLM_F_ACK) as u16;
         let mut message = Vec::with_capacity(HEADERS + attributes.len());
@@ -107,9 +107,11 @@ impl Generic {
     ///
     /// # Errors
     /// The kernel's, as when there was no room for all of it.
-    pub fn hear(&self) -> io::Result<Option<Event>> {
+    pub fn next_event(&self) -> io::Result<Option<NetlinkEvent>> {
         match self.receive(libc::MSG_DONTWAIT) {
-            Ok(heard) => Ok(Some(Event { kind: heard[16], attributes: heard[HEADERS..].to_vec() })),
+            Ok(heard) => {
+                Ok(Some(NetlinkEvent { kind: heard[16], attributes: heard[HEADERS..].to_vec() }))
+            }
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(None),
             Err(error) => Err(error),
         }
@@ -130,7 +132,7 @@ impl Generic {
     }
 }
 
-impl AsFd for Generic {
+impl AsFd for GenericNetlink {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.socket.as_fd()
     }
@@ -187,7 +189,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn attributes_are_found_again_and_what_is_cut_short_is_none() {
+    fn attributes_round_trip_and_truncated_ones_are_ignored() {
         let all = [attribute(3, &[1]), nested(7, &[attribute(1, b"ab"), attribute(2, &[5; 4])])];
         let bytes = all.concat();
         assert_eq!(bytes.len(), 8 + 4 + 8 + 8);
@@ -202,13 +204,13 @@ mod tests {
     }
 
     #[test]
-    fn the_kernel_says_what_its_families_are() {
+    fn known_families_are_resolved_and_unknown_ones_are_errors() {
         // The family of families is in every kernel that has any.
-        let Ok(control) = Generic::open("nlctrl", Some("notify")) else { return };
+        let Ok(control) = GenericNetlink::open("nlctrl", Some("notify")) else { return };
         assert_eq!(control.family, CONTROL);
-        assert!(control.hear().expect("nothing is wrong").is_none());
-        let missing = Generic::open("no such family", None).err().expect("there is none");
+        assert!(control.next_event().expect("nothing is wrong").is_none());
+        let missing = GenericNetlink::open("no such family", None).err().expect("there is none");
         assert_eq!(missing.raw_os_error(), Some(libc::ENOENT));
-        assert!(Generic::open("nlctrl", Some("no such group")).is_err());
+        assert!(GenericNetlink::open("nlctrl", Some("no such group")).is_err());
     }
 }

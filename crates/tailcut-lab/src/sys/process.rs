@@ -5,7 +5,7 @@ use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::os::unix::net::UnixStream;
 
-use super::{checked, said};
+use super::{checked, with_context};
 
 /// What a fork gives back.
 pub enum Forked {
@@ -20,18 +20,18 @@ pub enum Forked {
 ///
 /// # Errors
 /// The kernel's, with what was asked of it.
-pub fn enter_namespaces() -> io::Result<()> {
+pub fn unshare_namespaces() -> io::Result<()> {
     // SAFETY: these calls take and give numbers.
     let (uid, gid) = unsafe { (libc::getuid(), libc::getgid()) };
     let flags = libc::CLONE_NEWUSER | libc::CLONE_NEWNS | libc::CLONE_NEWPID | libc::CLONE_NEWNET;
     // SAFETY: takes a number; the caller has one thread.
-    checked(unsafe { libc::unshare(flags) }).map_err(|error| said(&error, "unshare"))?;
+    checked(unsafe { libc::unshare(flags) }).map_err(|error| with_context(&error, "unshare"))?;
     for (file, text) in [
         ("/proc/self/setgroups", "deny".to_owned()),
         ("/proc/self/uid_map", format!("0 {uid} 1")),
         ("/proc/self/gid_map", format!("0 {gid} 1")),
     ] {
-        fs::write(file, text).map_err(|error| said(&error, file))?;
+        fs::write(file, text).map_err(|error| with_context(&error, file))?;
     }
     Ok(())
 }
@@ -40,7 +40,7 @@ pub fn enter_namespaces() -> io::Result<()> {
 ///
 /// # Errors
 /// The kernel's.
-pub fn enter_network() -> io::Result<()> {
+pub fn unshare_network() -> io::Result<()> {
     // SAFETY: takes a number.
     checked(unsafe { libc::unshare(libc::CLONE_NEWNET) }).map(drop)
 }
@@ -49,7 +49,7 @@ pub fn enter_network() -> io::Result<()> {
 ///
 /// # Errors
 /// The kernel's.
-pub fn network() -> io::Result<OwnedFd> {
+pub fn open_network() -> io::Result<OwnedFd> {
     // SAFETY: the path is a constant that ends in a zero, and the descriptor that the call gives is new.
     unsafe {
         let made = libc::open(c"/proc/self/ns/net".as_ptr(), libc::O_RDONLY);
@@ -61,7 +61,7 @@ pub fn network() -> io::Result<OwnedFd> {
 ///
 /// # Errors
 /// The kernel's.
-pub fn enter(network: &OwnedFd) -> io::Result<()> {
+pub fn join_network(network: &OwnedFd) -> io::Result<()> {
     // SAFETY: takes numbers.
     checked(unsafe { libc::setns(network.as_raw_fd(), libc::CLONE_NEWNET) }).map(drop)
 }
@@ -150,7 +150,7 @@ pub fn pipe() -> io::Result<(File, File)> {
 }
 
 /// Makes what is mounted from here on invisible elsewhere, and `/proc` that of this PID namespace where it may be.
-pub fn own_mounts() {
+pub fn make_mounts_private() {
     let nothing = std::ptr::null();
     // SAFETY: the texts are constants that end in a zero, and there is no data.
     unsafe {
@@ -165,7 +165,7 @@ pub fn own_mounts() {
 ///
 /// # Errors
 /// The kernel's.
-pub fn duplicate(of: &impl AsRawFd) -> io::Result<OwnedFd> {
+pub fn duplicate_descriptor(of: &impl AsRawFd) -> io::Result<OwnedFd> {
     // SAFETY: takes numbers, and the descriptor that it gives is new.
     unsafe {
         let made = checked(libc::fcntl(of.as_raw_fd(), libc::F_DUPFD_CLOEXEC, 3))?;
@@ -177,7 +177,7 @@ pub fn duplicate(of: &impl AsRawFd) -> io::Result<OwnedFd> {
 ///
 /// # Errors
 /// The kernel's; it may forbid this.
-pub fn borrow(process: &OwnedFd, descriptor: RawFd) -> io::Result<OwnedFd> {
+pub fn duplicate_from(process: &OwnedFd, descriptor: RawFd) -> io::Result<OwnedFd> {
     // SAFETY: takes numbers, and the descriptor that the call gives is new.
     unsafe {
         let made = libc::syscall(libc::SYS_pidfd_getfd, process.as_raw_fd(), descriptor, 0);
@@ -186,7 +186,7 @@ pub fn borrow(process: &OwnedFd, descriptor: RawFd) -> io::Result<OwnedFd> {
 }
 
 /// As many descriptors may be open as the system lets this process have.
-pub fn many_descriptors() {
+pub fn raise_descriptor_limit() {
     let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
     // SAFETY: the structure outlives the calls.
     unsafe {
@@ -218,7 +218,7 @@ pub fn wait_for_either(one: &impl AsRawFd, other: &impl AsRawFd) -> io::Result<(
 ///
 /// # Errors
 /// The kernel's.
-pub fn watch(child: i32) -> io::Result<OwnedFd> {
+pub fn open_pidfd(child: i32) -> io::Result<OwnedFd> {
     // SAFETY: the call takes numbers, and the descriptor that it gives is new.
     unsafe {
         let made = libc::syscall(libc::SYS_pidfd_open, child, 0);
@@ -230,7 +230,7 @@ pub fn watch(child: i32) -> io::Result<OwnedFd> {
 ///
 /// # Errors
 /// When there is none of that name.
-pub fn interface_number(name: &str) -> io::Result<u32> {
+pub fn interface_index(name: &str) -> io::Result<u32> {
     let name = std::ffi::CString::new(name)?;
     // SAFETY: the name ends in a zero and outlives the call.
     match unsafe { libc::if_nametoindex(name.as_ptr()) } {

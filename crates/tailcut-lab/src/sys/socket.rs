@@ -8,23 +8,23 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use super::checked;
 
 /// A socket to ask the kernel by.
-pub struct Plain(OwnedFd);
+pub struct ControlSocket(OwnedFd);
 
-impl Plain {
+impl ControlSocket {
     /// A new one.
     ///
     /// # Errors
     /// The kernel's.
-    pub fn new() -> io::Result<Plain> {
+    pub fn new() -> io::Result<ControlSocket> {
         let kind = libc::SOCK_DGRAM | libc::SOCK_CLOEXEC;
         // SAFETY: the call takes numbers, and the descriptor that it gives is new.
         let socket =
             unsafe { OwnedFd::from_raw_fd(checked(libc::socket(libc::AF_INET, kind, 0))?) };
-        Ok(Plain(socket))
+        Ok(ControlSocket(socket))
     }
 }
 
-impl AsRawFd for Plain {
+impl AsRawFd for ControlSocket {
     fn as_raw_fd(&self) -> RawFd {
         self.0.as_raw_fd()
     }
@@ -75,7 +75,7 @@ pub fn listen(at: (Ipv4Addr, u16), protocol: i32) -> io::Result<TcpListener> {
 /// # Errors
 /// The kernel's.
 #[cfg(test)]
-pub fn let_one_wait(listener: &TcpListener) -> io::Result<()> {
+pub fn set_backlog_of_one(listener: &TcpListener) -> io::Result<()> {
     // SAFETY: takes numbers.
     checked(unsafe { libc::listen(listener.as_raw_fd(), 0) }).map(drop)
 }
@@ -84,7 +84,7 @@ pub fn let_one_wait(listener: &TcpListener) -> io::Result<()> {
 ///
 /// # Errors
 /// The kernel's.
-pub fn choose_congestion(socket: BorrowedFd, name: &str) -> io::Result<()> {
+pub fn set_congestion_control(socket: BorrowedFd, name: &str) -> io::Result<()> {
     let (text, length) = (name.as_ptr().cast(), name.len() as libc::socklen_t);
     let (level, option) = (libc::IPPROTO_TCP, libc::TCP_CONGESTION);
     // SAFETY: the name outlives the call and has the length that is said.
@@ -142,7 +142,7 @@ pub fn peer(socket: &impl AsRawFd) -> io::Result<SocketAddrV4> {
 ///
 /// # Errors
 /// The kernel's.
-pub fn wake_at(socket: &impl AsRawFd, bytes: i32) -> io::Result<()> {
+pub fn set_receive_low_water(socket: &impl AsRawFd, bytes: i32) -> io::Result<()> {
     set(socket, libc::SOL_SOCKET, libc::SO_RCVLOWAT, bytes)
 }
 
@@ -150,7 +150,7 @@ pub fn wake_at(socket: &impl AsRawFd, bytes: i32) -> io::Result<()> {
 ///
 /// # Errors
 /// The kernel's.
-pub fn reset_when_dropped(stream: &TcpStream) -> io::Result<()> {
+pub fn reset_on_close(stream: &TcpStream) -> io::Result<()> {
     let linger = libc::linger { l_onoff: 1, l_linger: 0 };
     let length = size_of::<libc::linger>() as libc::socklen_t;
     // SAFETY: the value outlives the call and has the length that is said.
@@ -167,7 +167,7 @@ const STAMP_ACKS: u32 = libc::SOF_TIMESTAMPING_TX_ACK;
 ///
 /// # Errors
 /// The kernel's.
-pub fn count_acknowledgements(stream: &TcpStream) -> io::Result<()> {
+pub fn enable_ack_timestamps(stream: &TcpStream) -> io::Result<()> {
     let flags = libc::SOF_TIMESTAMPING_SOFTWARE
         | libc::SOF_TIMESTAMPING_OPT_ID
         | libc::SOF_TIMESTAMPING_OPT_TSONLY;
@@ -181,12 +181,12 @@ pub fn count_acknowledgements(stream: &TcpStream) -> io::Result<()> {
 /// The kernel's.
 pub fn send(stream: &TcpStream, bytes: &[u8], more: bool, last: bool) -> io::Result<usize> {
     #[repr(C)]
-    struct Asked {
+    struct AckTimestampRequest {
         header: libc::cmsghdr,
         flags: u32,
         padding: u32,
     }
-    let mut asked = Asked {
+    let mut asked = AckTimestampRequest {
         header: libc::cmsghdr {
             cmsg_len: (size_of::<libc::cmsghdr>() + 4) as _,
             cmsg_level: libc::SOL_SOCKET,
@@ -207,7 +207,7 @@ pub fn send(stream: &TcpStream, bytes: &[u8], more: bool, last: bool) -> io::Res
         message.msg_iovlen = 1;
         if last {
             message.msg_control = (&raw mut asked).cast();
-            message.msg_controllen = size_of::<Asked>() as _;
+            message.msg_controllen = size_of::<AckTimestampRequest>() as _;
         }
         libc::sendmsg(stream.as_raw_fd(), &raw const message, flags)
     };
@@ -218,7 +218,7 @@ pub fn send(stream: &TcpStream, bytes: &[u8], more: bool, last: bool) -> io::Res
 ///
 /// # Errors
 /// The kernel's; `WouldBlock` when there is none.
-pub fn acknowledgement(stream: &TcpStream) -> io::Result<Option<(u32, u64)>> {
+pub fn next_ack_timestamp(stream: &TcpStream) -> io::Result<Option<(u32, u64)>> {
     let mut control = [0_u64; 64];
     let (mut byte, mut at) = (None, None);
     // SAFETY: the message points to a buffer that outlives the calls; the kernel fills it with whole headers, and what is
@@ -256,7 +256,7 @@ pub fn acknowledgement(stream: &TcpStream) -> io::Result<Option<(u32, u64)>> {
 
 /// What the kernel knows of a connection, of `struct tcp_info`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Known {
+pub struct TcpInfo {
     /// Data segments sent, retransmissions included.
     pub data_segments: u32,
     /// Of these, retransmissions.
@@ -273,16 +273,16 @@ pub struct Known {
     pub timeouts: Option<u16>,
 }
 
-impl Known {
+impl TcpInfo {
     /// Bytes of `struct tcp_info` without which nothing can be read.
     const LEAST: usize = 220;
 
     /// Of `struct tcp_info` (linux/tcp.h), which only ever grows; the kernel has filled in so many bytes.
-    fn read(info: &[u8], filled: usize) -> Known {
+    fn read(info: &[u8], filled: usize) -> TcpInfo {
         let number = |at: usize| {
             u32::from_ne_bytes(info[at..at + 4].try_into().expect("four bytes are four bytes"))
         };
-        Known {
+        TcpInfo {
             retransmissions: number(100),
             data_segments: number(156),
             duplicates: number(216),
@@ -298,8 +298,8 @@ impl Known {
     }
 
     /// Both together, of which the segments are alike.
-    fn and(self, other: Known) -> Known {
-        Known {
+    fn and(self, other: TcpInfo) -> TcpInfo {
+        TcpInfo {
             data_segments: self.data_segments + other.data_segments,
             retransmissions: self.retransmissions + other.retransmissions,
             duplicates: self.duplicates + other.duplicates,
@@ -311,49 +311,49 @@ impl Known {
     }
 }
 
-const INFO: usize = 256;
+const TCP_INFO_BYTES: usize = 256;
 
 /// Asks the kernel of a connection.
 ///
 /// # Errors
 /// The kernel's.
-pub fn known(stream: &TcpStream) -> io::Result<Known> {
-    let mut info = [0; INFO];
+pub fn tcp_info(stream: &TcpStream) -> io::Result<TcpInfo> {
+    let mut info = [0; TCP_INFO_BYTES];
     let filled = get(stream, libc::IPPROTO_TCP, libc::TCP_INFO, &mut info)?;
-    Ok(Known::read(&info, filled))
+    Ok(TcpInfo::read(&info, filled))
 }
 
 /// The header of what is known of several connections: its own size, how many there are, the size of what the kernel knows of each,
 /// and the size of what it tells of each.
-const NUMBERS: usize = 16;
+const SUBFLOW_HEADER: usize = 16;
 
 /// Asks the kernel of a connection that has several: of all of them together, and how many there are. The option gives a header of
 /// four numbers, and as many times what [`known`] reads.
 ///
 /// # Errors
 /// The kernel's.
-pub fn known_of_parts(stream: &TcpStream, level: i32, name: i32) -> io::Result<(Known, u32)> {
+pub fn subflow_tcp_info(stream: &TcpStream, level: i32, name: i32) -> io::Result<(TcpInfo, u32)> {
     const MOST: usize = 16;
-    let mut all = [0; NUMBERS + MOST * INFO];
-    all[..4].copy_from_slice(&(NUMBERS as u32).to_ne_bytes());
-    all[12..NUMBERS].copy_from_slice(&(INFO as u32).to_ne_bytes());
+    let mut all = [0; SUBFLOW_HEADER + MOST * TCP_INFO_BYTES];
+    all[..4].copy_from_slice(&(SUBFLOW_HEADER as u32).to_ne_bytes());
+    all[12..SUBFLOW_HEADER].copy_from_slice(&(TCP_INFO_BYTES as u32).to_ne_bytes());
     get(stream, level, name, &mut all)?;
-    parts(&all)
+    parse_subflow_tcp_info(&all)
 }
 
 /// What such an answer says. A kernel that knows less of each than it was asked for (before Linux 6.18) tells that much, one after
 /// the other without a gap, and says so.
-fn parts(all: &[u8]) -> io::Result<(Known, u32)> {
+fn parse_subflow_tcp_info(all: &[u8]) -> io::Result<(TcpInfo, u32)> {
     let number = |at: usize| u32::from_ne_bytes([all[at], all[at + 1], all[at + 2], all[at + 3]]);
     let (count, each) = (number(4), number(12) as usize);
-    if each < Known::LEAST {
+    if each < TcpInfo::LEAST {
         let message =
             format!("the kernel tells {each} bytes of each connection, which is too little");
         return Err(io::Error::other(message));
     }
-    let infos = all[NUMBERS..].chunks_exact(each).take(count as usize);
-    let known = infos.map(|info| Known::read(info, each));
-    Ok((known.reduce(Known::and).unwrap_or_default(), count))
+    let infos = all[SUBFLOW_HEADER..].chunks_exact(each).take(count as usize);
+    let infos = infos.map(|info| TcpInfo::read(info, each));
+    Ok((infos.reduce(TcpInfo::and).unwrap_or_default(), count))
 }
 
 fn get(stream: &TcpStream, level: i32, name: i32, into: &mut [u8]) -> io::Result<usize> {
@@ -370,7 +370,7 @@ fn get(stream: &TcpStream, level: i32, name: i32, into: &mut [u8]) -> io::Result
 ///
 /// # Errors
 /// The kernel's.
-pub fn congestion(stream: &TcpStream) -> io::Result<String> {
+pub fn congestion_control(stream: &TcpStream) -> io::Result<String> {
     let mut name = [0_u8; 16];
     get(stream, libc::IPPROTO_TCP, libc::TCP_CONGESTION, &mut name)?;
     let end = name.iter().position(|byte| *byte == 0).unwrap_or(name.len());
@@ -387,7 +387,7 @@ mod tests {
 
     /// An answer of a kernel that tells so many bytes of each connection: their windows are 10, 20 and so on, and so are their segments.
     fn answer(each: usize, connections: u32) -> Vec<u8> {
-        let numbers = [NUMBERS as u32, connections, each as u32, each as u32];
+        let numbers = [SUBFLOW_HEADER as u32, connections, each as u32, each as u32];
         let mut all = numbers.map(u32::to_ne_bytes).concat();
         for connection in 1..=connections {
             let mut info = vec![0; each];
@@ -396,32 +396,37 @@ mod tests {
             }
             all.extend(info);
         }
-        all.resize(NUMBERS + 16 * INFO, 0);
+        all.resize(SUBFLOW_HEADER + 16 * TCP_INFO_BYTES, 0);
         all
     }
 
     #[test]
-    fn connections_are_told_one_after_the_other_however_much_a_kernel_knows_of_each() {
-        for each in [232, 248, INFO] {
-            let (known, count) = parts(&answer(each, 3)).expect("it is an answer");
+    fn tcp_info_of_subflows_is_parsed_at_any_size_the_kernel_uses() {
+        for each in [232, 248, TCP_INFO_BYTES] {
+            let (known, count) = parse_subflow_tcp_info(&answer(each, 3)).expect("it is an answer");
             assert_eq!((count, known.window, known.data_segments), (3, 60, 60), "{each} bytes");
             assert_eq!(known.timeouts.is_some(), each > 240);
         }
-        assert_eq!(parts(&answer(248, 0)).expect("it is an answer"), (Known::default(), 0));
+        assert_eq!(
+            parse_subflow_tcp_info(&answer(248, 0)).expect("it is an answer"),
+            (TcpInfo::default(), 0)
+        );
         for each in [0, 219] {
-            let refused = parts(&answer(each, 0)).expect_err("nothing can be read");
+            let refused =
+                parse_subflow_tcp_info(&answer(each, 0)).expect_err("nothing can be read");
             assert!(refused.to_string().contains("too little"), "{refused}");
         }
     }
 
     #[test]
-    fn whoever_waits_for_borrowed_connection_is_woken_by_enough_bytes_or_their_end() {
+    fn a_duplicated_socket_is_readable_at_its_low_water_mark_or_at_eof() {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("there is a port");
         let at = listener.local_addr().expect("it is bound");
         let mut far = TcpStream::connect(at).expect("it listens");
         let (near, _) = listener.accept().expect("it has come");
-        let this = process::watch(process::id()).expect("it runs");
-        let borrowed = process::borrow(&this, near.as_raw_fd()).expect("it is this process's own");
+        let this = process::open_pidfd(process::id()).expect("it runs");
+        let borrowed =
+            process::duplicate_from(&this, near.as_raw_fd()).expect("it is this process's own");
         let ready = || {
             let mut watched =
                 libc::pollfd { fd: near.as_raw_fd(), events: libc::POLLIN, revents: 0 };
@@ -430,12 +435,12 @@ mod tests {
         };
         let from = SocketAddr::V4(peer(&borrowed).expect("it is a connection"));
         assert_eq!(from, far.local_addr().expect("it is bound"));
-        wake_at(&borrowed, 1_000).expect("it is a connection");
+        set_receive_low_water(&borrowed, 1_000).expect("it is a connection");
         far.write_all(&[0; 999]).expect("it is open");
         assert!(!ready());
         far.write_all(&[0; 1]).expect("it is open");
         assert!(ready());
-        wake_at(&borrowed, 2_000).expect("it is a connection");
+        set_receive_low_water(&borrowed, 2_000).expect("it is a connection");
         assert!(!ready());
         far.shutdown(Shutdown::Write).expect("it is open");
         assert!(ready());

@@ -12,12 +12,11 @@ use std::os::fd::{AsFd, BorrowedFd};
 
 use tailcut_net::transport::TransportSpec;
 
-use crate::fabrics::Kind;
+use crate::answers::{CapabilityRow, FabricFacts, RunCheck};
 #[cfg(target_os = "linux")]
-use crate::settings::HostSettings;
-use crate::settings::{Checked, Row};
+use crate::host_settings::HostSettings;
 #[cfg(target_os = "linux")]
-use crate::sys::socket::{self, Known};
+use crate::sys::socket::{self, TcpInfo};
 
 /// A transport of kernels: what becomes of a plan's, and how the lab's own sockets carry flows by it.
 pub(crate) trait Transport: Sync {
@@ -27,14 +26,14 @@ pub(crate) trait Transport: Sync {
     /// What becomes of a plan's; false if it is another.
     fn check(
         &self,
-        checked: &mut Checked,
+        checked: &mut RunCheck,
         spec: &TransportSpec,
         by_repnet: bool,
-        fabric: &dyn Kind,
+        fabric: FabricFacts,
     ) -> bool;
 
     /// What it takes that not every kernel has, where it takes something.
-    fn row(&self) -> Option<Row> {
+    fn capability(&self) -> Option<CapabilityRow> {
         None
     }
 
@@ -43,7 +42,7 @@ pub(crate) trait Transport: Sync {
     /// # Errors
     /// Why it cannot be had.
     #[cfg(target_os = "linux")]
-    fn tried(&self) -> io::Result<String> {
+    fn probe(&self) -> io::Result<String> {
         Ok("there".to_owned())
     }
 
@@ -58,13 +57,13 @@ pub(crate) trait Transport: Sync {
     /// # Errors
     /// The kernel's.
     #[cfg(target_os = "linux")]
-    fn prepare(&self, _socket: BorrowedFd, _hosts: &HostSettings) -> io::Result<()> {
+    fn configure(&self, _socket: BorrowedFd, _hosts: &HostSettings) -> io::Result<()> {
         Ok(())
     }
 
     /// Whether receivers end a connection, once they have read everything, and senders know by that that it has arrived. Otherwise
     /// senders end it, if anybody does, and the kernel stamps the last acknowledgement for them.
-    fn receivers_end(&self) -> bool {
+    fn is_closed_by_receiver(&self) -> bool {
         false
     }
 
@@ -73,8 +72,8 @@ pub(crate) trait Transport: Sync {
     /// # Errors
     /// The kernel's.
     #[cfg(target_os = "linux")]
-    fn known(&self, stream: &TcpStream) -> io::Result<(Known, u32)> {
-        socket::known(stream).map(|known| (known, 1))
+    fn tcp_info(&self, stream: &TcpStream) -> io::Result<(TcpInfo, u32)> {
+        socket::tcp_info(stream).map(|known| (known, 1))
     }
 
     /// What a host does for its connections besides, from these further addresses of it.
@@ -82,19 +81,22 @@ pub(crate) trait Transport: Sync {
     /// # Errors
     /// The kernel's.
     #[cfg(target_os = "linux")]
-    fn beside(&self, _further: Vec<Ipv4Addr>) -> io::Result<Option<Box<dyn Beside>>> {
+    fn start_service(
+        &self,
+        _further: Vec<Ipv4Addr>,
+    ) -> io::Result<Option<Box<dyn TransportService>>> {
         Ok(None)
     }
 }
 
 /// What a host does for its connections beside carrying their bytes.
 #[cfg(target_os = "linux")]
-pub(crate) trait Beside: AsFd {
+pub(crate) trait TransportService: AsFd {
     /// Something is there to be read: takes it in. The hosts listen at this port.
     ///
     /// # Errors
     /// The kernel's.
-    fn happened(&self, port: u16) -> io::Result<()>;
+    fn on_readable(&self, port: u16) -> io::Result<()>;
 }
 
 /// All that the lab's hosts have; the first is that of hosts of which nothing is said.
@@ -102,16 +104,16 @@ pub(crate) const TRANSPORTS: [&dyn Transport; 2] = [&tcp::Tcp, &mptcp::Mptcp];
 
 /// The one of this name.
 #[cfg(target_os = "linux")]
-pub(crate) fn named(name: &str) -> &'static dyn Transport {
+pub(crate) fn by_name(name: &str) -> &'static dyn Transport {
     TRANSPORTS.into_iter().find(|one| one.name() == name).unwrap_or(TRANSPORTS[0])
 }
 
 /// What becomes of a plan's.
 pub(crate) fn check(
-    checked: &mut Checked,
+    checked: &mut RunCheck,
     spec: &TransportSpec,
     by_repnet: bool,
-    fabric: &dyn Kind,
+    fabric: FabricFacts,
 ) {
     match TRANSPORTS.iter().find(|one| one.check(checked, spec, by_repnet, fabric)) {
         Some(found) => checked.hosts.transport = found.name(),

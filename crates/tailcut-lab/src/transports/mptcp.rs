@@ -17,23 +17,23 @@ use tailcut_net::transport::TransportSpec;
 use tailcut_net::transport::mptcp::MptcpSpec;
 use tailcut_net::transport::tcp::TcpSpec;
 
-#[cfg(target_os = "linux")]
-use super::Beside;
 use super::Transport;
-use super::tcp::tcp;
-use crate::fabrics::Kind;
 #[cfg(target_os = "linux")]
-use crate::hosts::setup;
+use super::TransportService;
+use super::tcp::check_tcp;
+use crate::addressing::MAX_ADDRESSES;
+use crate::answers::{CapabilityRow, FabricFacts, Realisation, RunCheck};
 #[cfg(target_os = "linux")]
-use crate::settings::HostSettings;
-use crate::settings::{Answer, Checked, MOST_ADDRESSES, Row};
+use crate::host_settings::HostSettings;
 #[cfg(target_os = "linux")]
-use crate::sys::netlink::{Generic, attribute, find, nested};
+use crate::sys::netlink::{GenericNetlink, attribute, find, nested};
 #[cfg(target_os = "linux")]
-use crate::sys::socket::{self, Known};
+use crate::sys::socket::{self, TcpInfo};
+#[cfg(target_os = "linux")]
+use crate::sys::sysctl::set_sysctls;
 
 /// In what a kernel offers.
-const ROW: &str = "subflows";
+const CAPABILITY: &str = "subflows";
 /// Bytes of the option that says where a segment's data belong (RFC 8684, section 3.3), where they go one way only.
 const DATA_SEQUENCE: u64 = 24;
 /// By whom subflows are opened, by its number: a program.
@@ -48,26 +48,26 @@ impl Transport for Mptcp {
     }
     fn check(
         &self,
-        checked: &mut Checked,
+        checked: &mut RunCheck,
         spec: &TransportSpec,
         by_repnet: bool,
-        fabric: &dyn Kind,
+        fabric: FabricFacts,
     ) -> bool {
         let TransportSpec::Mptcp(spec) = spec else { return false };
         check(checked, spec, by_repnet, fabric);
         true
     }
-    fn row(&self) -> Option<Row> {
-        Some(Row {
-            name: ROW.to_owned(),
+    fn capability(&self) -> Option<CapabilityRow> {
+        Some(CapabilityRow {
+            name: CAPABILITY.to_owned(),
             needed_for: "transport.kind = \"mptcp\"",
             remedy: "a kernel of 5.19 or later with CONFIG_MPTCP",
             fatal: false,
         })
     }
     #[cfg(target_os = "linux")]
-    fn tried(&self) -> io::Result<String> {
-        setup::set(&[(PATH_MANAGER, "1".to_owned())])?;
+    fn probe(&self) -> io::Result<String> {
+        set_sysctls(&[(PATH_MANAGER, "1".to_owned())])?;
         Subflows::new(vec![]).map(|_| "opened by the hosts".to_owned())
     }
     #[cfg(target_os = "linux")]
@@ -76,40 +76,45 @@ impl Transport for Mptcp {
     }
     /// The first subflow would go by the route, the others by the machine's default.
     #[cfg(target_os = "linux")]
-    fn prepare(&self, socket: BorrowedFd, hosts: &HostSettings) -> io::Result<()> {
-        socket::choose_congestion(socket, &hosts.congestion)
+    fn configure(&self, socket: BorrowedFd, hosts: &HostSettings) -> io::Result<()> {
+        socket::set_congestion_control(socket, &hosts.congestion)
     }
     /// No subflow is opened of a connection that has an end, and of subflows the kernel stamps no acknowledgements.
-    fn receivers_end(&self) -> bool {
+    fn is_closed_by_receiver(&self) -> bool {
         true
     }
     #[cfg(target_os = "linux")]
-    fn known(&self, stream: &TcpStream) -> io::Result<(Known, u32)> {
+    fn tcp_info(&self, stream: &TcpStream) -> io::Result<(TcpInfo, u32)> {
         // Of linux/mptcp.h.
         const SOL_MPTCP: i32 = 284;
         const MPTCP_TCPINFO: i32 = 2;
-        match socket::known_of_parts(stream, SOL_MPTCP, MPTCP_TCPINFO) {
+        match socket::subflow_tcp_info(stream, SOL_MPTCP, MPTCP_TCPINFO) {
             // It has fallen back to TCP.
             Err(error) if error.raw_os_error() == Some(libc::ENOPROTOOPT) => {
-                socket::known(stream).map(|known| (known, 1))
+                socket::tcp_info(stream).map(|known| (known, 1))
             }
             other => other,
         }
     }
     #[cfg(target_os = "linux")]
-    fn beside(&self, further: Vec<Ipv4Addr>) -> io::Result<Option<Box<dyn Beside>>> {
+    fn start_service(
+        &self,
+        further: Vec<Ipv4Addr>,
+    ) -> io::Result<Option<Box<dyn TransportService>>> {
         Ok(Some(Box::new(Subflows::new(further)?)))
     }
 }
 
 /// What becomes of the plan's transport.
-fn check(checked: &mut Checked, spec: &MptcpSpec, by_repnet: bool, fabric: &dyn Kind) {
+fn check(checked: &mut RunCheck, spec: &MptcpSpec, by_repnet: bool, fabric: FabricFacts) {
     let MptcpSpec { subflows, receive_window, tcp: each } = spec;
-    tcp(checked, &TcpSpec { receive_window: *receive_window, ..each.clone() });
+    check_tcp(checked, &TcpSpec { receive_window: *receive_window, ..each.clone() });
     // Of these there is more to say below.
     let more = ["transport.mss", "transport.close"];
-    checked.told.retain(|told| told.answer == Answer::Fatal || !more.contains(&&*told.field));
-    let fields = checked.told.iter_mut().map(|told| &mut told.field);
+    checked
+        .outcomes
+        .retain(|told| told.realisation == Realisation::Fatal || !more.contains(&&*told.field));
+    let fields = checked.outcomes.iter_mut().map(|told| &mut told.field);
     let fields = fields.chain(checked.needs.iter_mut().map(|need| &mut need.field));
     for field in fields.filter(|field| *field != "transport.receive_window") {
         *field = field.replace("transport.", "transport.tcp.");
@@ -125,7 +130,7 @@ fn check(checked: &mut Checked, spec: &MptcpSpec, by_repnet: bool, fabric: &dyn 
             "this kernel has no Multipath TCP whose subflows a program opens: it takes one of 5.19 or later with CONFIG_MPTCP",
         ),
         true => {
-            checked.needs(ROW, "transport.kind");
+            checked.needs(CAPABILITY, "transport.kind");
             checked.near(
                 "transport.kind",
                 "the kernel's Multipath TCP, whose subflows are not coupled: each has the window of a TCP of its own (Linux has no RFC 6356). They \
@@ -133,13 +138,13 @@ fn check(checked: &mut Checked, spec: &MptcpSpec, by_repnet: bool, fabric: &dyn 
             );
         }
     }
-    checked.only(
-        (1..=MOST_ADDRESSES).contains(subflows),
+    checked.done_or_fatal(
+        (1..=MAX_ADDRESSES).contains(subflows),
         "transport.subflows",
         "an address of the host for each, hashed as the simulator's subflow of that number",
-        format!("{subflows} subflows: the lab gives a host {MOST_ADDRESSES} addresses"),
+        format!("{subflows} subflows: the lab gives a host {MAX_ADDRESSES} addresses"),
     );
-    if !fabric.knows_further_addresses() {
+    if !fabric.routes_extra_addresses {
         checked.fatal(
             "transport.subflows",
             "switches that are kernels have no routes to the further addresses of hosts",
@@ -149,7 +154,7 @@ fn check(checked: &mut Checked, spec: &MptcpSpec, by_repnet: bool, fabric: &dyn 
         "transport.tcp.mss",
         format!("as it says; beside it segments carry {DATA_SEQUENCE} bytes that say where their data belong, and ACKs up to 12"),
     );
-    checked.only(
+    checked.done_or_fatal(
         checked.hosts.closes,
         "transport.tcp.close",
         "receivers end a connection when they have read everything, and senders then: a kernel opens no subflow of one that has ended",
@@ -169,8 +174,8 @@ fn check(checked: &mut Checked, spec: &MptcpSpec, by_repnet: bool, fabric: &dyn 
 #[cfg(target_os = "linux")]
 struct Subflows {
     /// What the kernel tells of connections. While this is open, it also lets subflows of others join.
-    events: Generic,
-    commands: Generic,
+    events: GenericNetlink,
+    commands: GenericNetlink,
     /// From where each goes.
     from: Vec<Ipv4Addr>,
 }
@@ -180,8 +185,8 @@ impl Subflows {
     /// Those that come from these addresses, besides the first. It fails where the kernel has no Multipath TCP.
     fn new(from: Vec<Ipv4Addr>) -> io::Result<Subflows> {
         const FAMILY: &str = "mptcp_pm";
-        let events = Generic::open(FAMILY, Some("mptcp_pm_events"))?;
-        Ok(Subflows { events, commands: Generic::open(FAMILY, None)?, from })
+        let events = GenericNetlink::open(FAMILY, Some("mptcp_pm_events"))?;
+        Ok(Subflows { events, commands: GenericNetlink::open(FAMILY, None)?, from })
     }
 }
 
@@ -193,16 +198,16 @@ impl AsFd for Subflows {
 }
 
 #[cfg(target_os = "linux")]
-impl Beside for Subflows {
+impl TransportService for Subflows {
     /// Opens those of the connections to this port that the kernel says are established; it fails when the kernel could not tell
     /// everything.
-    fn happened(&self, port: u16) -> io::Result<()> {
+    fn on_readable(&self, port: u16) -> io::Result<()> {
         // Of linux/mptcp_pm.h.
         const ESTABLISHED: u8 = 2;
         const CREATE: u8 = 10;
         const TOKEN_OF_COMMAND: u16 = 4;
-        while let Some(event) = self.events.hear()? {
-            let Some(known) = Established::of(&event.attributes) else { continue };
+        while let Some(event) = self.events.next_event()? {
+            let Some(known) = Established::parse(&event.attributes) else { continue };
             if event.kind != ESTABLISHED || known.to.1 != port {
                 continue;
             }
@@ -213,7 +218,7 @@ impl Beside for Subflows {
                     end(6, 0, known.to),
                 ];
                 // A connection may have ended by now. How many there were, its sender tells.
-                let _ = self.commands.ask(CREATE, &ends.concat());
+                let _ = self.commands.request(CREATE, &ends.concat());
             }
         }
         Ok(())
@@ -232,7 +237,7 @@ struct Established {
 
 #[cfg(target_os = "linux")]
 impl Established {
-    fn of(attributes: &[u8]) -> Option<Established> {
+    fn parse(attributes: &[u8]) -> Option<Established> {
         let four = |kind: u16| <[u8; 4]>::try_from(find(attributes, kind)?).ok();
         let port = |kind: u16| Some(u16::from_be_bytes(find(attributes, kind)?.try_into().ok()?));
         Some(Established { token: four(1)?, port: port(9)?, to: (four(7)?.into(), port(10)?) })
@@ -257,7 +262,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_the_kernel_tells_of_a_connection_is_read() {
+    fn an_event_of_an_established_connection_is_parsed() {
         let told = [
             attribute(1, &[0xfd, 0x0b, 0x53, 0x5b]),
             attribute(2, &2_u16.to_ne_bytes()),
@@ -269,11 +274,11 @@ mod tests {
         let token = [0xfd, 0x0b, 0x53, 0x5b];
         let to = (Ipv4Addr::new(10, 77, 0, 2), 62_000);
         let known = Established { token, port: 1_024, to };
-        assert_eq!(Established::of(&told.concat()), Some(known));
+        assert_eq!(Established::parse(&told.concat()), Some(known));
         for missing in [0, 3, 4, 5] {
             let mut less = told.to_vec();
             less.remove(missing);
-            assert_eq!(Established::of(&less.concat()), None, "{missing}");
+            assert_eq!(Established::parse(&less.concat()), None, "{missing}");
         }
     }
 }

@@ -9,9 +9,8 @@ use tailcut_net::transport::tcp::{
 };
 
 use super::Transport;
+use crate::answers::{FabricFacts, RunCheck};
 use crate::congestion;
-use crate::fabrics::Kind;
-use crate::settings::Checked;
 
 /// The kernel's TCP.
 pub(super) struct Tcp;
@@ -22,14 +21,14 @@ impl Transport for Tcp {
     }
     fn check(
         &self,
-        checked: &mut Checked,
+        checked: &mut RunCheck,
         spec: &TransportSpec,
         _by_repnet: bool,
-        _fabric: &dyn Kind,
+        _fabric: FabricFacts,
     ) -> bool {
         let TransportSpec::Tcp(spec) = spec else { return false };
         checked.done("transport.kind", "the kernel's TCP");
-        tcp(checked, spec);
+        check_tcp(checked, spec);
         true
     }
 }
@@ -43,7 +42,7 @@ fn whole_ms(time: Time) -> Option<u64> {
 }
 
 /// What becomes of its parameters, which other transports have, too.
-pub(super) fn tcp(checked: &mut Checked, spec: &TcpSpec) {
+pub(super) fn check_tcp(checked: &mut RunCheck, spec: &TcpSpec) {
     let TcpSpec {
         hosts: _,
         mss,
@@ -79,7 +78,7 @@ pub(super) fn tcp(checked: &mut Checked, spec: &TcpSpec) {
     );
     let options = if *timestamps { 12 } else { 0 };
     checked.hosts.mtu = mss.0 + 40 + options;
-    checked.only(
+    checked.done_or_fatal(
         (88..=65_000).contains(&mss.0),
         "transport.mss",
         "MTU of the hosts' interfaces",
@@ -89,7 +88,7 @@ pub(super) fn tcp(checked: &mut Checked, spec: &TcpSpec) {
     losses(checked, *recovery, *dupack_threshold, *limited_transmit, reordering);
     reduction(checked, *recovery, *reduction_base);
     growth(checked, *window_growth);
-    congestion::check(checked, congestion, congestion::offered);
+    congestion::check(checked, congestion, congestion::is_available);
     checked.sysctl("ipv4/tcp_ecn", u8::from(*ecn || spec.uses_ecn()));
     checked.done("transport.ecn", "sysctl tcp_ecn at both ends");
     timers(checked, *min_rto, *max_rto, *initial_rto, *syn_retries);
@@ -99,9 +98,9 @@ pub(super) fn tcp(checked: &mut Checked, spec: &TcpSpec) {
     checked.sysctl("ipv4/tcp_timestamps", u8::from(*timestamps));
     match (*timestamps, *recovery) {
         (false, _) => checked.done("transport.timestamps", "sysctl tcp_timestamps"),
-        (true, recovery) => checked.near("transport.timestamps", stamped(recovery)),
+        (true, recovery) => checked.near("transport.timestamps", timestamps_text(recovery)),
     }
-    checked.only(
+    checked.done_or_fatal(
         !*timestamps || *timestamp_tick == Time::from_ms(1),
         "transport.timestamp_tick",
         if *timestamps { "the kernel's clock of timestamps" } else { "only timestamps have one" },
@@ -121,7 +120,7 @@ pub(super) fn tcp(checked: &mut Checked, spec: &TcpSpec) {
         "transport.close",
         "senders shut a connection down after its last byte, or leave it open",
     );
-    checked.only(
+    checked.done_or_fatal(
         *imitate == Imitation::NONE,
         "transport.imitate",
         "the kernel's TCP",
@@ -147,7 +146,7 @@ pub(super) fn tcp(checked: &mut Checked, spec: &TcpSpec) {
     }
 }
 
-fn acknowledgements(checked: &mut Checked, ack_every: u32, quick_acks: u32, delay: Time) {
+fn acknowledgements(checked: &mut RunCheck, ack_every: u32, quick_acks: u32, delay: Time) {
     match (ack_every, quick_acks) {
         (1, _) => {
             checked.route("quickack", 1);
@@ -166,7 +165,7 @@ fn acknowledgements(checked: &mut Checked, ack_every: u32, quick_acks: u32, dela
              choice: write ack_every = 1",
         ),
     }
-    checked.only_nearly(
+    checked.done_or_near(
         quick_acks == QUICK_ACKS,
         "transport.quick_acks",
         "the kernel's own",
@@ -180,7 +179,7 @@ fn acknowledgements(checked: &mut Checked, ack_every: u32, quick_acks: u32, dela
     );
 }
 
-fn windows(checked: &mut Checked, initial: Amount, ssthresh: Limit, receive: Bytes, mss: u64) {
+fn windows(checked: &mut RunCheck, initial: Amount, ssthresh: Limit, receive: Bytes, mss: u64) {
     let segments = match initial {
         Amount::Packets(n) => u64::from(n),
         Amount::Bytes(bytes) => (bytes / mss).max(1),
@@ -190,7 +189,7 @@ fn windows(checked: &mut Checked, initial: Amount, ssthresh: Limit, receive: Byt
         "transport.initial_window",
         format!("route attribute initcwnd: {segments} whole segments"),
     );
-    checked.only(
+    checked.done_or_fatal(
         ssthresh == Limit::Unlimited,
         "transport.initial_ssthresh",
         "the kernel's own: arbitrarily high",
@@ -201,7 +200,7 @@ fn windows(checked: &mut Checked, initial: Amount, ssthresh: Limit, receive: Byt
     checked.sysctl("ipv4/tcp_rmem", format!("4096\t{0}\t{0}", (4 * receive.0).max(1 << 20)));
     checked.route("window", receive.0);
     checked.route("initrwnd", (receive.0 / mss).max(1));
-    checked.only(
+    checked.done_or_fatal(
         (mss..=16_000_000).contains(&receive.0),
         "transport.receive_window",
         "route attributes window and initrwnd; no autotuning",
@@ -210,7 +209,7 @@ fn windows(checked: &mut Checked, initial: Amount, ssthresh: Limit, receive: Byt
 }
 
 fn losses(
-    checked: &mut Checked,
+    checked: &mut RunCheck,
     recovery: Recovery,
     dupacks: u32,
     limited_transmit: bool,
@@ -228,13 +227,13 @@ fn losses(
         ),
     }
     checked.sysctl("ipv4/tcp_reordering", dupacks);
-    checked.only(
+    checked.done_or_fatal(
         (1..=127).contains(&dupacks),
         "transport.dupack_threshold",
         "sysctl tcp_reordering; RACK adapts it",
         "the kernel takes 1 to 127",
     );
-    checked.only(
+    checked.done_or_fatal(
         limited_transmit,
         "transport.limited_transmit",
         "as the kernel does",
@@ -255,7 +254,7 @@ fn losses(
 }
 
 /// What kernels do with timestamps that the simulator does not.
-fn stamped(recovery: Recovery) -> String {
+fn timestamps_text(recovery: Recovery) -> String {
     let old = "sysctl tcp_timestamps; receivers throw away what PAWS takes for old, which segments that were overtaken may be";
     match recovery {
         Recovery::SackPrr => format!(
@@ -266,7 +265,7 @@ fn stamped(recovery: Recovery) -> String {
 }
 
 /// Whose reductions the kernel's are not: of its congestion controls each gives a threshold by the window (`tcp_init_cwnd_reduction`).
-fn reduction(checked: &mut Checked, recovery: Recovery, base: ReductionBase) {
+fn reduction(checked: &mut RunCheck, recovery: Recovery, base: ReductionBase) {
     const FIELD: &str = "transport.reduction_base";
     match (recovery, base) {
         (Recovery::Newreno, _) => checked.done(FIELD, "only recovery = \"sack-prr\" has one"),
@@ -283,8 +282,8 @@ fn reduction(checked: &mut Checked, recovery: Recovery, base: ReductionBase) {
 }
 
 /// The kernel's windows grow by what an ACK newly delivers (`tcp_cong_control`), without SACK too.
-fn growth(checked: &mut Checked, growth: WindowGrowth) {
-    checked.only_nearly(
+fn growth(checked: &mut RunCheck, growth: WindowGrowth) {
+    checked.done_or_near(
         growth == WindowGrowth::Delivered,
         "transport.window_growth",
         "as the kernel does",
@@ -293,8 +292,8 @@ fn growth(checked: &mut Checked, growth: WindowGrowth) {
 }
 
 /// A timeout is the smoothed round trip and, in the kernel, four deviations, but `rto_min` at least (`tcp_rtt_estimator`).
-fn granularity(checked: &mut Checked, granularity: Time, min: Time) {
-    checked.only_nearly(
+fn granularity(checked: &mut RunCheck, granularity: Time, min: Time) {
+    checked.done_or_near(
         granularity <= min,
         "transport.clock_granularity",
         "min_rto bounds the same term, and is no less",
@@ -302,8 +301,8 @@ fn granularity(checked: &mut Checked, granularity: Time, min: Time) {
     );
 }
 
-fn variation(checked: &mut Checked, variation: RtoVariation) {
-    checked.only_nearly(
+fn variation(checked: &mut RunCheck, variation: RtoVariation) {
+    checked.done_or_near(
         variation == RtoVariation::Linux,
         "transport.rto_variation",
         "as the kernel does",
@@ -311,7 +310,7 @@ fn variation(checked: &mut Checked, variation: RtoVariation) {
     );
 }
 
-fn timers(checked: &mut Checked, min: Time, max: Time, initial: Time, syn_retries: u32) {
+fn timers(checked: &mut RunCheck, min: Time, max: Time, initial: Time, syn_retries: u32) {
     match whole_ms(min) {
         Some(ms) if ms > 0 => {
             checked.route("rto_min", format!("{ms}ms"));
@@ -331,7 +330,7 @@ fn timers(checked: &mut Checked, min: Time, max: Time, initial: Time, syn_retrie
         _ => checked
             .fatal("transport.max_rto", "the kernel takes 1 s to 120 s, in whole milliseconds"),
     }
-    checked.only(
+    checked.done_or_fatal(
         initial == Time::from_ms(1_000),
         "transport.initial_rto",
         "the kernel's own: 1 s",
@@ -342,7 +341,7 @@ fn timers(checked: &mut Checked, min: Time, max: Time, initial: Time, syn_retrie
     );
     checked.sysctl("ipv4/tcp_syn_retries", syn_retries);
     checked.sysctl("ipv4/tcp_syn_linear_timeouts", 0);
-    checked.only(
+    checked.done_or_fatal(
         (1..=127).contains(&syn_retries),
         "transport.syn_retries",
         "sysctl tcp_syn_retries",
@@ -353,16 +352,17 @@ fn timers(checked: &mut Checked, min: Time, max: Time, initial: Time, syn_retrie
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::settings::{Answer, HostSettings};
+    use crate::answers::Realisation;
+    use crate::host_settings::HostSettings;
     use serde_json::json;
 
     /// What hosts with these parameters of TCP are set to, and what is told of a field.
-    fn set(parameters: serde_json::Value, field: &str) -> (HostSettings, Vec<Answer>) {
+    fn set(parameters: serde_json::Value, field: &str) -> (HostSettings, Vec<Realisation>) {
         let spec: TcpSpec = serde_json::from_value(parameters).expect("they are TCP's");
-        let mut checked = Checked::new(Ok(()));
-        tcp(&mut checked, &spec);
-        let told = checked.told.iter().filter(|told| told.field == field);
-        let answers = told.map(|told| told.answer).collect();
+        let mut checked = RunCheck::new(Ok(()));
+        check_tcp(&mut checked, &spec);
+        let told = checked.outcomes.iter().filter(|told| told.field == field);
+        let answers = told.map(|told| told.realisation).collect();
         (checked.hosts, answers)
     }
 
@@ -372,11 +372,11 @@ mod tests {
     }
 
     #[test]
-    fn probes_and_doubts_of_timeouts_are_the_kernels_where_the_plan_has_rack_with_them() {
+    fn rack_turns_on_tail_loss_probes_and_f_rto() {
         let switches = |reordering: serde_json::Value| {
             let parameters = json!({ "reordering": reordering, "initial_rto": "1s" });
             let (hosts, told) = set(parameters, "transport.reordering");
-            assert_eq!(told, [Answer::Near]);
+            assert_eq!(told, [Realisation::Near]);
             ["ipv4/tcp_early_retrans", "ipv4/tcp_frto"]
                 .map(|name| sysctl(&hosts, name).parse::<u8>().expect("it is a number"))
         };
@@ -388,42 +388,51 @@ mod tests {
     }
 
     #[test]
-    fn dctcp_turns_on_what_marks_take() {
+    fn dctcp_turns_on_ecn() {
         let (hosts, _) = set(json!({ "congestion": { "kind": "dctcp" } }), "transport.ecn");
         assert_eq!(sysctl(&hosts, "ipv4/tcp_ecn"), "1");
     }
 
     #[test]
-    fn timestamps_tick_as_the_kernels_by_default() {
+    fn only_the_kernels_timestamp_tick_of_1_ms_is_possible() {
         let ticks = |tick: &str| {
             set(json!({ "timestamps": true, "timestamp_tick": tick }), "transport.timestamp_tick").1
         };
-        assert_eq!((ticks("1ms"), ticks("1us")), (vec![Answer::Done], vec![Answer::Fatal]));
+        assert_eq!(
+            (ticks("1ms"), ticks("1us")),
+            (vec![Realisation::Done], vec![Realisation::Fatal])
+        );
     }
 
     #[test]
-    fn timestamps_are_told_to_throw_away_what_was_overtaken() {
+    fn timestamps_are_near_because_of_paws() {
         for recovery in ["sack-prr", "newreno"] {
             let told = |timestamps: bool| {
                 let parameters = json!({ "timestamps": timestamps, "recovery": recovery });
                 set(parameters, "transport.timestamps").1
             };
-            assert_eq!((told(false), told(true)), (vec![Answer::Done], vec![Answer::Near]));
+            assert_eq!(
+                (told(false), told(true)),
+                (vec![Realisation::Done], vec![Realisation::Near])
+            );
         }
     }
 
     #[test]
-    fn acknowledgements_wait_where_the_plan_lets_them_as_the_kernel_does() {
+    fn delayed_acks_are_possible_with_the_kernels_parameters_only() {
         let acks = |parameters: serde_json::Value| {
             let (hosts, told) = set(parameters, "transport.ack_every");
             let at_once =
                 hosts.route.iter().any(|(name, value)| *name == "quickack" && value == "1");
             (at_once, told)
         };
-        assert_eq!(acks(json!({ "ack_every": 1 })), (true, vec![Answer::Done]));
-        assert_eq!(acks(json!({ "ack_every": 2, "quick_acks": 16 })), (false, vec![Answer::Near]));
+        assert_eq!(acks(json!({ "ack_every": 1 })), (true, vec![Realisation::Done]));
+        assert_eq!(
+            acks(json!({ "ack_every": 2, "quick_acks": 16 })),
+            (false, vec![Realisation::Near])
+        );
         for other in [json!({ "ack_every": 2, "quick_acks": 0 }), json!({ "ack_every": 3 })] {
-            assert_eq!(acks(other), (false, vec![Answer::Fatal]));
+            assert_eq!(acks(other), (false, vec![Realisation::Fatal]));
         }
     }
 }

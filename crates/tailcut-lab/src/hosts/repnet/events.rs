@@ -5,11 +5,11 @@ use std::str::Split;
 
 use tailcut_net::traffic::demand::Signal;
 
-use crate::hosts::driver::{ACKNOWLEDGED, RECEIVED, WRONG};
+use crate::messages::{ACKNOWLEDGED, RECEIVED, WRONG};
 
 /// A line of it.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Event {
+pub enum NodeEvent {
     /// This flow is over since this time, as far as the host sees.
     Over(u64, Signal, u64),
     /// The connection from there brings a long flow.
@@ -18,23 +18,23 @@ pub enum Event {
     Wrong,
 }
 
-impl Event {
+impl NodeEvent {
     /// The event that a line tells.
-    pub fn read(line: &str) -> Option<Event> {
+    pub fn parse(line: &str) -> Option<NodeEvent> {
         let mut words = line.split(' ');
         let kind = words.next()?;
         let over = |mut words: Split<'_, char>, signal| {
             let (flow, at_ns) = (words.next()?.parse().ok()?, words.next()?.parse().ok()?);
-            Some(Event::Over(flow, signal, at_ns))
+            Some(NodeEvent::Over(flow, signal, at_ns))
         };
         match kind.as_bytes() {
             [b'l'] => {
                 let from = (words.next()?.parse().ok()?, words.next()?.parse().ok()?);
-                Some(Event::Long(SocketAddrV4::new(from.0, from.1)))
+                Some(NodeEvent::Long(SocketAddrV4::new(from.0, from.1)))
             }
             [RECEIVED] => over(words, Signal::Received),
             [ACKNOWLEDGED] => over(words, Signal::Acknowledged),
-            [WRONG] => Some(Event::Wrong),
+            [WRONG] => Some(NodeEvent::Wrong),
             _ => None,
         }
     }
@@ -42,10 +42,10 @@ impl Event {
     /// What the supervisor is told of it.
     pub fn letter(&self) -> Option<u8> {
         match self {
-            Event::Over(_, Signal::Received, _) => Some(RECEIVED),
-            Event::Over(_, Signal::Acknowledged, _) => Some(ACKNOWLEDGED),
-            Event::Long(_) => None,
-            Event::Wrong => Some(WRONG),
+            NodeEvent::Over(_, Signal::Received, _) => Some(RECEIVED),
+            NodeEvent::Over(_, Signal::Acknowledged, _) => Some(ACKNOWLEDGED),
+            NodeEvent::Long(_) => None,
+            NodeEvent::Wrong => Some(WRONG),
         }
     }
 }
@@ -53,20 +53,20 @@ impl Event {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::hosts::setup::address;
+    use crate::addressing::address;
 
     #[test]
-    fn node_says_which_flow_is_over_and_since_when() {
-        assert_eq!(Event::read("r 17 900"), Some(Event::Over(17, Signal::Received, 900)));
-        assert_eq!(Event::read("a 3 12"), Some(Event::Over(3, Signal::Acknowledged, 12)));
+    fn lines_of_node_are_parsed_into_events() {
+        assert_eq!(NodeEvent::parse("r 17 900"), Some(NodeEvent::Over(17, Signal::Received, 900)));
+        assert_eq!(NodeEvent::parse("a 3 12"), Some(NodeEvent::Over(3, Signal::Acknowledged, 12)));
         let from = SocketAddrV4::new(address(3), 21);
-        assert_eq!(Event::read(&format!("l {} 21", address(3))), Some(Event::Long(from)));
-        assert_eq!(Event::read("w"), Some(Event::Wrong));
+        assert_eq!(NodeEvent::parse(&format!("l {} 21", address(3))), Some(NodeEvent::Long(from)));
+        assert_eq!(NodeEvent::parse("w"), Some(NodeEvent::Wrong));
         for strange in ["", "r", "r 17", "a x 1", "l", "l 1.2.3.4 65536", "hello 1 2"] {
-            assert_eq!(Event::read(strange), None, "{strange:?}");
+            assert_eq!(NodeEvent::parse(strange), None, "{strange:?}");
         }
         let letters = ["r 1 2", "a 1 2", "l 1.2.3.4 21", "w"]
-            .map(|line| Event::read(line).map(|e| e.letter()));
+            .map(|line| NodeEvent::parse(line).map(|e| e.letter()));
         assert_eq!(
             letters,
             [Some(Some(RECEIVED)), Some(Some(ACKNOWLEDGED)), Some(None), Some(Some(WRONG))]

@@ -2,7 +2,7 @@
 //! begins, since Node's own timers count whole milliseconds.
 
 mod events;
-mod pieces;
+mod large_reads;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Read, Write};
@@ -15,26 +15,25 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use tailcut_net::scenario::Scenario;
 
-use crate::hosts::agenda::{Agenda, Due};
-use crate::hosts::driver::{Got, HostFlow, HostReport, LISTEN, Sent, Times};
-use crate::hosts::guests::unset;
-use crate::hosts::setup::address;
-use crate::hosts::turns::Turns;
-use crate::hosts::waiting::WaitingFlows;
+use crate::addressing::{LISTEN_PORT, address};
+use crate::dependencies::scheduled_flows;
+use crate::host_settings::Replication;
+use crate::hosts::agenda::{Due, FlowAgenda};
+use crate::hosts::dependent_flows::DependentFlows;
+use crate::hosts::guests::command_without_node_settings;
+use crate::hosts::host_flow::HostFlow;
+use crate::hosts::release_pipes::ReleasePipes;
+use crate::messages::{HostReport, NodeReady, ReceiverRecord, RunTimes, SenderRecord};
 use crate::payload::Payload;
-use crate::replication::Replication;
 use crate::sys::epoll::{Epoll, READABLE};
-use crate::sys::first::{self, Rank};
-use crate::sys::in_time;
-use crate::sys::monotonic_ns;
-use crate::sys::process;
-use crate::waits::listed;
-use events::Event;
-use pieces::ReadInPieces;
+use crate::sys::realtime::{self, Rank};
+use crate::sys::{latency, monotonic_ns, process};
+use events::NodeEvent;
+use large_reads::LargeReads;
 
 /// How long Node may take to get ready, or to tell what it knows. Where it gives way to others, and these take both processors, that
 /// can be half a minute; a process that ends is noticed at once.
-const PATIENCE: Duration = Duration::from_secs(300);
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(300);
 
 /// With room for 64 MB of new objects, and the garbage of its start collected before the run, Node collects hardly any in a run: a host
 /// that sends some nine hundred flows and receives as many fills it. By default it stops for one to two milliseconds after each MB, and
@@ -55,19 +54,19 @@ const AHEAD_NS: u64 = 1_000_000;
 /// What the process is told at first.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Task {
+struct NodeTask {
     address: Ipv4Addr,
     port: u16,
     mode: &'static str,
     threshold: u64,
     copy_delay: f64,
     payload: String,
-    flows: Vec<TaskFlow>,
-    expected: Vec<TaskFlow>,
+    flows: Vec<NodeFlow>,
+    expected: Vec<NodeFlow>,
 }
 
 #[derive(Debug, Serialize)]
-struct TaskFlow {
+struct NodeFlow {
     index: u64,
     /// The other host's address.
     peer: Ipv4Addr,
@@ -77,27 +76,9 @@ struct TaskFlow {
     place: u64,
 }
 
-/// What it says once it is ready, or why it never is.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(untagged)]
-pub enum Ready {
-    /// Its versions.
-    Versions {
-        /// Of Node.
-        node: String,
-        /// Of `repnet-bench`.
-        bench: String,
-    },
-    /// It cannot begin.
-    Failed {
-        /// Why.
-        failed: String,
-    },
-}
-
 /// What it knows of a flow that it sent.
 #[derive(Debug, Deserialize)]
-struct Opened {
+struct NodeSenderRecord {
     index: u64,
     opened_ns: u64,
     established_ns: Option<u64>,
@@ -106,8 +87,8 @@ struct Opened {
 
 #[derive(Debug, Deserialize)]
 struct NodeReport {
-    sent: Vec<Opened>,
-    got: Vec<Got>,
+    sent: Vec<NodeSenderRecord>,
+    got: Vec<ReceiverRecord>,
     wrong: Vec<String>,
 }
 
@@ -119,15 +100,15 @@ const TURNS: u64 = 3;
 pub struct RepnetDriver<'a> {
     host: u32,
     node: Child,
-    long_flows: ReadInPieces,
+    long_flows: LargeReads,
     channel: UnixStream,
     /// What was read of a line whose end has not come.
     unread: Vec<u8>,
     supervisor: UnixStream,
     /// The flows that it sends, in the order of their places among those of the run.
     own: Vec<HostFlow>,
-    agenda: Agenda,
-    waiting: WaitingFlows<'a>,
+    agenda: FlowAgenda,
+    waiting: DependentFlows<'a>,
     /// When flows that waited for others were due.
     due: BTreeMap<u64, u64>,
     epoll: Epoll,
@@ -144,66 +125,67 @@ impl<'a> RepnetDriver<'a> {
         replication: &Replication,
         flows: &[HostFlow],
         scenario: &Scenario,
-        turns: Option<&'a Turns>,
+        turns: Option<&'a ReleasePipes>,
         supervisor: UnixStream,
-    ) -> io::Result<(RepnetDriver<'a>, Ready)> {
+    ) -> io::Result<(RepnetDriver<'a>, NodeReady)> {
         let sends = |flow: &&HostFlow| flow.src == host;
         let own: Vec<HostFlow> = flows.iter().filter(sends).copied().collect();
-        let at_their_times = flows[..listed(scenario)].iter().filter(sends).copied().collect();
-        let waiting = WaitingFlows::new(host, flows, scenario, turns);
+        let at_their_times =
+            flows[..scheduled_flows(scenario)].iter().filter(sends).copied().collect();
+        let waiting = DependentFlows::new(host, flows, scenario, turns);
         let task = task(host, replication, flows, &Payload::default());
         let (channel, theirs) = UnixStream::pair()?;
         let node = start(program, theirs)?;
-        channel.set_read_timeout(Some(PATIENCE))?;
+        channel.set_read_timeout(Some(ANSWER_TIMEOUT))?;
         let epoll = Epoll::new()?;
-        if let Some(told) = waiting.told() {
+        if let Some(told) = waiting.releases() {
             epoll.add(told, READABLE, TURNS)?;
         }
         let mut driver = RepnetDriver {
             host,
-            long_flows: ReadInPieces::new(process::watch(node.id() as i32)?),
+            long_flows: LargeReads::new(process::open_pidfd(node.id() as i32)?),
             node,
             channel,
             unread: vec![],
             supervisor,
             own,
-            agenda: Agenda::new(at_their_times).ahead(AHEAD_NS),
+            agenda: FlowAgenda::new(at_their_times).ahead(AHEAD_NS),
             waiting,
             due: BTreeMap::new(),
             epoll,
         };
         let mut line = serde_json::to_string(&task)?;
         line.push('\n');
-        driver.say(&line)?;
-        match driver.hear()? {
-            Ready::Failed { failed } => {
+        driver.send(&line)?;
+        match driver.receive()? {
+            NodeReady::Failed { failed } => {
                 Err(io::Error::other(format!("host {host}: repnet-bench: {failed}")))
             }
-            ready @ Ready::Versions { .. } => {
+            ready @ NodeReady::Versions { .. } => {
                 // The thread that flows wait for, and not those that compile beside it.
                 let node = driver.node.id() as i32;
-                in_time::run_at_once(node, Rank::Host).map_err(|error| {
+                latency::raise_priority(node, Rank::Host).map_err(|error| {
                     let what = format!("the Node process of host {host} does not go first");
                     io::Error::other(format!("{what}, though it may: {error}"))
                 })?;
-                in_time::run_helpers_when_idle(driver.node.id())?;
+                latency::idle_helper_threads(driver.node.id())?;
                 Ok((driver, ready))
             }
         }
     }
 
-    fn say(&mut self, line: &str) -> io::Result<()> {
-        self.channel.write_all(line.as_bytes()).map_err(|_| self.gone())
+    fn send(&mut self, line: &str) -> io::Result<()> {
+        self.channel.write_all(line.as_bytes()).map_err(|_| self.ended_error())
     }
 
-    fn gone(&mut self) -> io::Error {
+    fn ended_error(&mut self) -> io::Error {
         let how = self.node.try_wait().ok().flatten();
         let how = how.map(|status| format!(" with {status}")).unwrap_or_default();
         io::Error::other(format!("the Node process of host {} has ended{how}", self.host))
     }
 
     /// What it has said, whole lines.
-    fn listen(&mut self) -> io::Result<Vec<String>> {
+    fn read_lines(&mut self) -> io::Result<Vec<String>> {
         let mut found = [0; 1 << 16];
         match self.channel.read(&mut found) {
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
@@ -211,7 +193,7 @@ impl<'a> RepnetDriver<'a> {
                 Err(io::Error::other(what))
             }
             // A reset, where it has ended without reading what it was told.
-            Ok(0) | Err(_) => Err(self.gone()),
+            Ok(0) | Err(_) => Err(self.ended_error()),
             Ok(count) => {
                 let found = &found[..count];
                 let whole = found.iter().rposition(|&byte| byte == b'\n').map_or(0, |at| at + 1);
@@ -230,10 +212,10 @@ impl<'a> RepnetDriver<'a> {
     }
 
     /// A line of JSON; events that nobody counts any more may come before it.
-    fn hear<T: for<'de> Deserialize<'de>>(&mut self) -> io::Result<T> {
+    fn receive<T: for<'de> Deserialize<'de>>(&mut self) -> io::Result<T> {
         loop {
             // Nothing follows such a line before the next is asked for.
-            if let Some(line) = self.listen()?.iter().find(|line| line.starts_with('{')) {
+            if let Some(line) = self.read_lines()?.iter().find(|line| line.starts_with('{')) {
                 return serde_json::from_str(line).map_err(io::Error::other);
             }
         }
@@ -243,43 +225,43 @@ impl<'a> RepnetDriver<'a> {
     ///
     /// # Errors
     /// The kernel's, and the end of the Node process; what goes wrong with a flow is in the report.
-    pub fn run(&mut self, times: Times) -> io::Result<HostReport> {
-        self.agenda.set(times);
-        self.waiting.set(times.begin_ns);
+    pub fn run(&mut self, times: RunTimes) -> io::Result<HostReport> {
+        self.agenda.start(times);
+        self.waiting.start(times.begin_ns);
         self.supervisor.set_nonblocking(true)?;
         self.epoll.add(&self.supervisor, READABLE, SUPERVISOR)?;
         self.epoll.add(&self.channel, READABLE, NODE)?;
-        self.wake_for_next()?;
+        self.arm_timer()?;
         let mut happened = vec![];
         loop {
             self.epoll.wait(&mut happened)?;
-            self.begin_what_is_due()?;
+            self.start_due()?;
             for &(token, _) in &happened {
                 match token {
                     SUPERVISOR => return self.finish(),
-                    NODE => self.hear_what_happened()?,
-                    TURNS => self.hear_of_turns()?,
+                    NODE => self.handle_node_events()?,
+                    TURNS => self.start_released()?,
                     _ => {}
                 }
             }
         }
     }
 
-    fn wake_for_next(&mut self) -> io::Result<()> {
+    fn arm_timer(&mut self) -> io::Result<()> {
         let next = [self.agenda.next_ns(), self.waiting.next_ns()].into_iter().flatten().min();
         next.map_or(Ok(()), |next| self.epoll.wake_at(next))
     }
 
-    fn begin_what_is_due(&mut self) -> io::Result<()> {
+    fn start_due(&mut self) -> io::Result<()> {
         let mut lines = String::new();
         let mut any = false;
         while let Some(due) = self.agenda.due(monotonic_ns()) {
             match due {
                 Due::Begin(at) => {
                     let flow = self.agenda.flow(at);
-                    lines.push_str(&begin(&self.own, flow, self.agenda.begins_ns(flow)));
+                    lines.push_str(&start_line(&self.own, flow, self.agenda.begins_ns(flow)));
                 }
-                Due::Note => {
+                Due::EndArrivals => {
                     // So that what has come is counted.
                     self.long_flows.end();
                     lines.push_str("note\n");
@@ -291,66 +273,66 @@ impl<'a> RepnetDriver<'a> {
             match flow.src == self.host {
                 true => {
                     self.due.insert(flow.index, due_ns);
-                    lines.push_str(&begin(&self.own, flow, due_ns));
+                    lines.push_str(&start_line(&self.own, flow, due_ns));
                 }
-                false => self.waiting.tell(flow, due_ns)?,
+                false => self.waiting.release(flow, due_ns)?,
             }
         }
         if !lines.is_empty() {
             any = true;
-            self.say(&lines)?;
+            self.send(&lines)?;
         }
         match any {
-            true => self.wake_for_next(),
+            true => self.arm_timer(),
             false => Ok(()),
         }
     }
 
     /// Other hosts have seen that it is the turn of flows of this one.
-    fn hear_of_turns(&mut self) -> io::Result<()> {
+    fn start_released(&mut self) -> io::Result<()> {
         let mut lines = String::new();
-        for (flow, due_ns) in self.waiting.hear()? {
+        for (flow, due_ns) in self.waiting.released()? {
             self.due.insert(flow.index, due_ns);
-            lines.push_str(&begin(&self.own, flow, due_ns));
+            lines.push_str(&start_line(&self.own, flow, due_ns));
         }
-        self.say(&lines)
+        self.send(&lines)
     }
 
     /// The supervisor counts events; flows may wait for them.
-    fn hear_what_happened(&mut self) -> io::Result<()> {
+    fn handle_node_events(&mut self) -> io::Result<()> {
         let mut letters = vec![];
-        for line in self.listen()? {
-            let event = Event::read(&line).ok_or_else(|| {
+        for line in self.read_lines()? {
+            let event = NodeEvent::parse(&line).ok_or_else(|| {
                 let host = self.host;
                 io::Error::other(format!("the Node process of host {host} has said {line:?}"))
             })?;
             letters.extend(event.letter());
             match event {
-                Event::Over(flow, signal, at_ns) => {
-                    self.waiting.over(flow, signal, at_ns);
+                NodeEvent::Over(flow, signal, at_ns) => {
+                    self.waiting.on_finished(flow, signal, at_ns);
                 }
-                Event::Long(from) => self.long_flows.add(from),
-                Event::Wrong => {}
+                NodeEvent::Long(from) => self.long_flows.add(from),
+                NodeEvent::Wrong => {}
             }
         }
-        self.begin_what_is_due()?;
+        self.start_due()?;
         // A supervisor that is gone takes this process with it.
         let _ = self.supervisor.write(&letters);
-        self.wake_for_next()
+        self.arm_timer()
     }
 
     fn finish(&mut self) -> io::Result<HostReport> {
         // What is said besides is of no concern.
         let _ = self.supervisor.read(&mut [0; 16]);
-        self.say("report\n")?;
-        let report: NodeReport = self.hear()?;
-        let sent = report.sent.into_iter().map(|one| Sent {
+        self.send("report\n")?;
+        let report: NodeReport = self.receive()?;
+        let sent = report.sent.into_iter().map(|one| SenderRecord {
             index: one.index,
             due_ns: self.due.get(&one.index).copied(),
             opened_ns: one.opened_ns,
             established_ns: one.established_ns,
             acknowledged_ns: one.acknowledged_ns,
-            ..Sent::default()
+            ..SenderRecord::default()
         });
         Ok(HostReport {
             sent: sent.collect(),
@@ -373,10 +355,10 @@ fn start(program: &[String], channel: UnixStream) -> io::Result<Child> {
     let (node, arguments) =
         program.split_first().ok_or_else(|| io::Error::other("there is no Node to start"))?;
     let input = OwnedFd::from(channel.try_clone()?);
-    let mut command = unset(node);
+    let mut command = command_without_node_settings(node);
     // Where hosts go first, Node does, too, when it is ready.
-    if !first::may() {
-        in_time::give_way(&mut command);
+    if !realtime::may_set_realtime() {
+        latency::lower_priority(&mut command);
     }
     command
         .args(NODE_ARGUMENTS)
@@ -389,12 +371,12 @@ fn start(program: &[String], channel: UnixStream) -> io::Result<Child> {
 }
 
 /// A flow begins: where it is among those that the host sends, and when.
-fn begin(own: &[HostFlow], flow: HostFlow, due_ns: u64) -> String {
+fn start_line(own: &[HostFlow], flow: HostFlow, due_ns: u64) -> String {
     format!("{} {due_ns}\n", own.partition_point(|other| other.index < flow.index))
 }
 
-fn task(host: u32, replication: &Replication, flows: &[HostFlow], payload: &Payload) -> Task {
-    let told = |flow: &HostFlow, peer: u32| TaskFlow {
+fn task(host: u32, replication: &Replication, flows: &[HostFlow], payload: &Payload) -> NodeTask {
+    let told = |flow: &HostFlow, peer: u32| NodeFlow {
         index: flow.index,
         peer: address(peer),
         bytes: flow.bytes,
@@ -405,9 +387,9 @@ fn task(host: u32, replication: &Replication, flows: &[HostFlow], payload: &Payl
         flows.iter().filter(|flow| flow.src == host).map(|flow| told(flow, flow.dst)),
         flows.iter().filter(|flow| flow.dst == host).map(|flow| told(flow, flow.src)),
     );
-    Task {
+    NodeTask {
         address: address(host),
-        port: LISTEN,
+        port: LISTEN_PORT,
         mode: replication.mode,
         threshold: replication.threshold,
         copy_delay: replication.copy_delay_ns as f64 / 1e6,
@@ -419,14 +401,14 @@ fn task(host: u32, replication: &Replication, flows: &[HostFlow], payload: &Payl
 
 /// Flows that their senders took for whole by `by_ns`, and their receivers did not: these have ended a connection that was not the
 /// flow's.
-pub fn misled(reports: &[HostReport], by_ns: u64) -> Vec<String> {
+pub fn prematurely_closed(reports: &[HostReport], by_ns: u64) -> Vec<String> {
     let whole: BTreeSet<u64> = reports
         .iter()
         .flat_map(|report| &report.got)
         .filter(|got| got.complete_ns.is_some())
         .map(|got| got.index)
         .collect();
-    let ended = |sent: &&Sent| sent.acknowledged_ns.is_some_and(|at_ns| at_ns <= by_ns);
+    let ended = |sent: &&SenderRecord| sent.acknowledged_ns.is_some_and(|at_ns| at_ns <= by_ns);
     let sent = reports.iter().flat_map(|report| &report.sent).filter(ended);
     sent.filter(|sent| !whole.contains(&sent.index))
         .map(|sent| format!("flow {}: it was ended before it had arrived", sent.index))
@@ -444,7 +426,7 @@ mod tests {
     ];
 
     #[test]
-    fn ports_are_the_plans_but_where_repnet_chooses_them() {
+    fn ports_are_the_plans_except_for_flows_that_race_connections() {
         let replication = |mode| Replication {
             mode,
             threshold: 5_000,
@@ -462,7 +444,7 @@ mod tests {
     }
 
     #[test]
-    fn a_host_is_told_what_it_sends_and_what_it_is_sent() {
+    fn the_task_lists_the_flows_that_a_host_sends_and_receives() {
         let replication = Replication {
             mode: "net",
             threshold: 0,
@@ -470,7 +452,7 @@ mod tests {
             kernel_chooses_ports: false,
         };
         let task = task(0, &replication, &FLOWS, &Payload::default());
-        let told = |flows: &[TaskFlow]| -> Vec<(u64, Ipv4Addr, u64)> {
+        let told = |flows: &[NodeFlow]| -> Vec<(u64, Ipv4Addr, u64)> {
             flows.iter().map(|flow| (flow.index, flow.peer, flow.place)).collect()
         };
         let place = |flow| Payload::default().place(flow);
@@ -479,22 +461,29 @@ mod tests {
     }
 
     #[test]
-    fn a_flow_begins_by_its_place_among_those_that_its_host_sends() {
+    fn a_start_line_names_a_flow_by_its_place_among_the_hosts_own() {
         let own = [FLOWS[0], FLOWS[2]];
-        assert_eq!([begin(&own, FLOWS[0], 7), begin(&own, FLOWS[2], 8)], ["0 7\n", "1 8\n"]);
+        assert_eq!(
+            [start_line(&own, FLOWS[0], 7), start_line(&own, FLOWS[2], 8)],
+            ["0 7\n", "1 8\n"]
+        );
     }
 
     #[test]
-    fn a_flow_that_ended_at_its_sender_has_arrived() {
-        let sent = |index, acknowledged_ns| Sent { index, acknowledged_ns, ..Sent::default() };
+    fn a_flow_acknowledged_before_its_receiver_had_it_is_reported() {
+        let sent = |index, acknowledged_ns| SenderRecord {
+            index,
+            acknowledged_ns,
+            ..SenderRecord::default()
+        };
         let sender = HostReport {
             sent: vec![sent(0, Some(50)), sent(1, Some(60)), sent(2, None), sent(3, Some(99))],
             ..HostReport::default()
         };
-        let got = |index, complete_ns| Got { index, complete_ns, in_arrivals: 0 };
+        let got = |index, complete_ns| ReceiverRecord { index, complete_ns, in_arrivals: 0 };
         let receiver =
             HostReport { got: vec![got(0, Some(40)), got(1, None)], ..HostReport::default() };
-        let misled = misled(&[sender, receiver], 90);
+        let misled = prematurely_closed(&[sender, receiver], 90);
         assert_eq!(misled, ["flow 1: it was ended before it had arrived"]);
     }
 }

@@ -1,0 +1,94 @@
+//! What a plan asks of the hosts, field by field: how this backend realises it, how it departs from it, or why it cannot.
+//!
+//! Every struct of the plan is taken apart by name, so that a field that is added to one does not compile here until it
+//! is decided what becomes of it.
+
+use std::path::Path;
+
+use tailcut_engine::Time;
+use tailcut_experiment::{RunPlan, no_tables, to_scenario};
+use tailcut_net::scenario::{Scenario, Scheme};
+
+use crate::answers::{CapabilityRow, RunCheck};
+use crate::congestion::{self, CONTROLS};
+use crate::fabric_kinds::kind::FabricKind;
+use crate::replication::{self, MAX_NODE_HOSTS};
+use crate::transports::{self, TRANSPORTS};
+use crate::{bpf_programs, fabric_kinds, frame_rate, traffic};
+
+/// What the kernel's congestion controls and transports take, a row each.
+pub fn capability_rows() -> Vec<CapabilityRow> {
+    let controls = CONTROLS.into_iter().map(congestion::capability);
+    controls.chain(TRANSPORTS.into_iter().filter_map(|one| one.capability())).collect()
+}
+
+/// Beyond this many hosts a machine has no room for their processes.
+pub const MAX_HOSTS: u32 = 256;
+
+/// What becomes of every field of a run of a plan (an element of `runs`, as JSON). `by_repnet`: `repnet-bench` carries its flows.
+/// `fabric`: the name of what lies between the hosts. `programs`: where BPF programs are, if they are compiled.
+///
+/// # Errors
+/// When the text is no run of a plan, or there is no such fabric.
+pub fn check_run(
+    run_json: &str,
+    by_repnet: bool,
+    fabric: &str,
+    programs: Option<&Path>,
+) -> Result<RunCheck, String> {
+    let plan: RunPlan = serde_json::from_str(run_json).map_err(|error| error.to_string())?;
+    let fabric = fabric_kinds::find(fabric)?;
+    let scenario = scenario(&plan)?;
+    let mut checked = check(&scenario, by_repnet, fabric, programs);
+    checked.peak_frame_rate = frame_rate::peak_frame_rate(&scenario);
+    checked.done("lab.fabric", format!("{}: {}", fabric.name(), fabric.about()));
+    checked.done("horizon", "a second of it takes a second");
+    checked.done_or_fatal(
+        scenario.host.jitter == Time::ZERO,
+        "host.jitter",
+        "real hosts have their own",
+        "real hosts have their own: leave it out",
+    );
+    checked.done("measure", "by the simulator's code, of what hosts and fabric tell");
+    let labels = &plan.config.labels;
+    let asked = [
+        (labels.segments, "measure.segments"),
+        (labels.attribution, "measure.attribution"),
+        (labels.instants.is_some(), "measure.fabric"),
+    ];
+    for (_, field) in asked.into_iter().filter(|(asked, _)| *asked) {
+        checked.near(
+            field,
+            "not recorded: it follows the simulator's packets, which real hosts do not tell of",
+        );
+    }
+    Ok(checked)
+}
+
+pub(crate) fn scenario(plan: &RunPlan) -> Result<Scenario, String> {
+    to_scenario(plan, &no_tables).map_err(|error| error.to_string())
+}
+
+/// What becomes of every field of a run.
+pub fn check(
+    scenario: &Scenario,
+    by_repnet: bool,
+    fabric: &dyn FabricKind,
+    programs: Option<&Path>,
+) -> RunCheck {
+    let mut checked = RunCheck::new(bpf_programs::available(programs));
+    let hosts = scenario.graph.hosts;
+    let most = if by_repnet { MAX_NODE_HOSTS } else { MAX_HOSTS };
+    checked.done_or_fatal(
+        hosts <= most,
+        "topology",
+        "a network namespace for each host, and the fabric's switches and links between them",
+        format!("{hosts} hosts: the lab carries {most} at most"),
+    );
+    let Scheme { transport, queue: _, balance: _, replicate } = &scenario.scheme;
+    transports::check(&mut checked, transport, by_repnet, fabric.facts());
+    fabric.check(&mut checked, scenario);
+    replication::check(&mut checked, replicate, by_repnet, scenario.flows.len());
+    traffic::check(&mut checked, scenario, by_repnet, fabric.facts());
+    checked
+}

@@ -1,0 +1,178 @@
+//! What the last link to each host handed over while it was busy, against its rate: in windows of 50 ms.
+
+use serde::{Deserialize, Serialize};
+use tailcut_engine::Rate;
+use tailcut_net::faults::{Change, What};
+use tailcut_net::topology::{Graph, NodeId};
+
+/// How long a window is.
+pub const WINDOW_NS: u64 = 50_000_000;
+/// How late frames may be without a word.
+const LATE_NS: u64 = 300_000;
+const LEAST: f64 = 0.98;
+
+/// Bytes that a rate sends in a time.
+pub fn bytes_in(rate: Rate, ns: u64) -> f64 {
+    rate.0 as f64 * ns as f64 / 8e9
+}
+
+/// Whether a port that was busy for so long has sent as many bytes as its rate wants: two per cent less, a packet and what 300 us
+/// carry are forgiven.
+pub fn is_within_rate(rate: Rate, busy_ns: u64, packet: u64, sent: u64) -> bool {
+    let (whole, sent) = (bytes_in(rate, busy_ns), sent as f64);
+    let slack = packet as f64 + bytes_in(rate, LATE_NS);
+    sent + slack >= LEAST * whole && sent <= whole + slack
+}
+
+/// How many windows there were.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct RateWindows {
+    /// In which a link was busy all the time.
+    pub busy: u64,
+    /// Of these, in which its host was handed more or less than its rate.
+    pub off: u64,
+}
+
+/// Bytes in one window: those whose last bit was due in it, and those handed over in it.
+type WindowBytes = (u64, u64);
+
+/// The rate of a host's last link from so many nanoseconds after the beginning on.
+type RateFrom = (u64, Rate);
+
+/// What every host is handed.
+pub struct HostRateCheck {
+    /// In order of time.
+    rates: Vec<Vec<RateFrom>>,
+    windows: Vec<Vec<WindowBytes>>,
+    longest: u64,
+}
+
+impl HostRateCheck {
+    /// Of the hosts of a graph that changes so, in order of time.
+    pub fn new(graph: &Graph, changes: &[Change]) -> HostRateCheck {
+        let built = |host| {
+            let link = graph.links.iter().find(|link| link.a == host || link.b == host);
+            link.map_or(Rate(1), |link| link.rate)
+        };
+        let rates = |host| {
+            let later = changes.iter().filter_map(|change| match change.what {
+                What::Rate(port, rate) if graph.far_end(port) == host => {
+                    Some((change.at.as_ns(), rate.unwrap_or(built(host))))
+                }
+                _ => None,
+            });
+            [(0, built(host))].into_iter().chain(later).collect()
+        };
+        let rates: Vec<Vec<RateFrom>> = (0..graph.hosts).map(NodeId).map(rates).collect();
+        HostRateCheck { windows: vec![vec![]; rates.len()], rates, longest: 0 }
+    }
+
+    /// A packet of so many bytes was due at its host, and handed over, so many nanoseconds after the beginning.
+    pub fn add(&mut self, host: u32, bytes: u64, due_ns: u64, handed_ns: u64) {
+        let windows = &mut self.windows[host as usize];
+        let [due, handed] = [due_ns, handed_ns].map(|ns| (ns / WINDOW_NS) as usize);
+        if windows.len() <= due.max(handed) {
+            windows.resize(due.max(handed) + 1, (0, 0));
+        }
+        windows[due].0 += bytes;
+        windows[handed].1 += bytes;
+        self.longest = self.longest.max(bytes);
+    }
+
+    /// How many windows were busy, and how many of these off their rate. In a window in which its rate changes a link has none to keep.
+    pub fn windows(&self) -> RateWindows {
+        let mut paces = RateWindows::default();
+        for (rates, windows) in self.rates.iter().zip(&self.windows) {
+            for (begin_ns, &(due, handed)) in (0..).step_by(WINDOW_NS as usize).zip(windows) {
+                let Some(rate) = constant_rate(rates, begin_ns) else { continue };
+                if due as f64 + (self.longest as f64) < bytes_in(rate, WINDOW_NS) {
+                    continue;
+                }
+                paces.busy += 1;
+                paces.off += u64::from(!is_within_rate(rate, WINDOW_NS, self.longest, handed));
+            }
+        }
+        paces
+    }
+}
+
+/// The rate of a link all through the window that begins then, if it has one.
+fn constant_rate(rates: &[RateFrom], begin_ns: u64) -> Option<Rate> {
+    let by = rates.partition_point(|(from_ns, _)| *from_ns <= begin_ns);
+    let next = rates.get(by).is_none_or(|(from_ns, _)| *from_ns >= begin_ns + WINDOW_NS);
+    next.then(|| rates[by - 1].1)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+    use tailcut_net::faults::FaultsSpec;
+    use tailcut_net::topology::chain::Chain;
+
+    use super::*;
+
+    /// Of the second of two hosts, whose links have 100 Mbps where these incidents do not say otherwise.
+    fn pace(incidents: serde_json::Value) -> HostRateCheck {
+        let chain = serde_json::from_value::<Chain>(json!({ "rate": "100Mbps" }));
+        let graph = chain.expect("it is a chain").build().expect("it can be built");
+        let faults = serde_json::from_value::<FaultsSpec>(json!({ "incidents": incidents }));
+        let changes = faults.expect("they are faults").changes(&graph).expect("they suit it");
+        HostRateCheck::new(&graph, &changes)
+    }
+
+    /// 100 Mbps carry 625 packets of 1,000 bytes in a window.
+    fn judged(late_ns: impl Fn(u64) -> u64, every: u64) -> RateWindows {
+        let mut pace = pace(json!([]));
+        for packet in (0..6_250).step_by(every as usize) {
+            let due_ns = packet * 80_000;
+            pace.add(1, 1_000, due_ns, due_ns + late_ns(due_ns));
+        }
+        pace.windows()
+    }
+
+    #[test]
+    fn a_busy_link_at_its_rate_is_never_off() {
+        assert_eq!(judged(|_| 0, 1), RateWindows { busy: 10, off: 0 });
+        assert_eq!(judged(|_| 300_000, 1), RateWindows { busy: 10, off: 0 });
+    }
+
+    #[test]
+    fn a_delayed_link_is_off_while_delayed_and_while_catching_up() {
+        // Whatever is due from 190 ms to 210 ms comes at 210 ms.
+        let held = |due: u64| 210_000_000_u64.saturating_sub(due).min(20_000_000);
+        let held = |due: u64| if due >= 190_000_000 { held(due) } else { 0 };
+        assert_eq!(judged(held, 1), RateWindows { busy: 10, off: 2 });
+    }
+
+    #[test]
+    fn a_link_that_is_not_busy_is_not_judged() {
+        assert_eq!(judged(|_| 20_000_000, 2), RateWindows { busy: 0, off: 0 });
+    }
+    /// Half a second of a link that is slower from 120 ms to 300 ms: it sends its packets at this rate then.
+    fn judged_slow(link: &str, mbps: u64) -> RateWindows {
+        let slow = json!({ "kind": "rate", "link": link, "one_way": true, "rate": "20Mbps", "at": "120ms", "until": "300ms" });
+        let mut pace = pace(json!([slow]));
+        let mut due_ns = 0;
+        while due_ns < 500_000_000 {
+            pace.add(1, 1_000, due_ns, due_ns);
+            let is_slow = (120_000_000..300_000_000).contains(&due_ns);
+            due_ns += 8_000_000 / if is_slow { mbps } else { 100 };
+        }
+        pace.windows()
+    }
+
+    #[test]
+    fn a_link_is_judged_by_its_rate_at_the_time() {
+        // Of ten windows the third has a change within it, and three are slow.
+        assert_eq!(judged_slow("s1>h1", 20), RateWindows { busy: 9, off: 0 });
+        assert_eq!(judged_slow("s1>h1", 40), RateWindows { busy: 9, off: 3 });
+        assert_eq!(judged_slow("s1>h1", 10), RateWindows { busy: 6, off: 0 }, "it is not busy");
+    }
+
+    #[test]
+    fn a_rate_change_of_another_link_changes_nothing() {
+        for other in ["h1>s1", "s0>h0", "s0>s1"] {
+            assert_eq!(judged_slow(other, 100), RateWindows { busy: 10, off: 0 }, "{other}");
+        }
+    }
+}

@@ -1,0 +1,106 @@
+//! The simulator's own fabric, against the wall clock: every queue, balancer, topology and failure that the simulator has.
+
+#[cfg(target_os = "linux")]
+use std::fmt::Write as _;
+#[cfg(target_os = "linux")]
+use std::io;
+
+use tailcut_engine::Time;
+use tailcut_net::queue::QueueSpec;
+use tailcut_net::scenario::Scenario;
+
+#[cfg(target_os = "linux")]
+use crate::addressing::{INTERFACE, hardware_address};
+use crate::answers::{FabricFacts, RunCheck};
+#[cfg(target_os = "linux")]
+use crate::fabric::process::run_fabric;
+use crate::fabric_kinds::kind::FabricKind;
+#[cfg(target_os = "linux")]
+use crate::prepared::Prepared;
+#[cfg(target_os = "linux")]
+use crate::sys::process;
+#[cfg(target_os = "linux")]
+use crate::sys::sysctl::set_sysctls;
+#[cfg(target_os = "linux")]
+use crate::tools::Tool;
+#[cfg(target_os = "linux")]
+use crate::worker::{Worker, start};
+
+/// See the module.
+pub struct EngineFabric;
+
+impl FabricKind for EngineFabric {
+    fn name(&self) -> &'static str {
+        "engine"
+    }
+
+    fn about(&self) -> &'static str {
+        "the simulator's switches, queues, balancers and failures, against the wall clock"
+    }
+
+    fn delays_when_idle(&self) -> bool {
+        true
+    }
+
+    /// What crosses it next is a fabric of its own.
+    fn forwards_after_run(&self) -> bool {
+        false
+    }
+
+    fn facts(&self) -> FabricFacts {
+        FabricFacts { routes_extra_addresses: true, sample_interval: Time::ZERO }
+    }
+
+    fn check(&self, checked: &mut RunCheck, scenario: &Scenario) {
+        let by_engine = "by the simulator's own code, against the wall clock";
+        match scenario.scheme.queue {
+            QueueSpec::Pfabric(_) => {
+                checked.fatal("queue.kind", "no kernel stamps priorities on packets");
+            }
+            QueueSpec::Trimming(_) => checked
+                .fatal("queue.kind", "no kernel's TCP makes sense of a header without its payload"),
+            _ => checked.done("queue", by_engine),
+        }
+        checked.done("balance", by_engine);
+        match scenario.switch.pfc {
+            None => checked.done("switch", by_engine),
+            Some(_) => checked.fatal(
+                "switch.pfc",
+                "the interface of a namespace does not heed pause frames: its host would not stop",
+            ),
+        }
+        checked.done("faults", by_engine);
+        checked.done(
+            "host",
+            "the fabric's first port is the host's interface: its limit and its framing",
+        );
+    }
+
+    #[cfg(target_os = "linux")]
+    fn build(&self, prepared: &Prepared, hosts: &[Worker]) -> io::Result<Worker> {
+        // Otherwise its own ends of the links would send what IPv6 has to say, past every port of the fabric.
+        set_sysctls(&[])?;
+        Tool::Ip.run_batch(&links(hosts, prepared.hosts.mtu))?;
+        let interfaces = (0..hosts.len())
+            .map(|host| process::interface_index(&format!("e{host}")))
+            .collect::<io::Result<Vec<u32>>>()?;
+        start("the fabric", |channel| run_fabric(prepared, interfaces, &channel))
+    }
+}
+
+/// The links between hosts and fabric, as lines for `ip`.
+#[cfg(target_os = "linux")]
+fn links(hosts: &[Worker], mtu: u64) -> String {
+    let hardware = hardware_address();
+    let mut lines = String::new();
+    for (number, host) in hosts.iter().enumerate() {
+        let _ = write!(
+            lines,
+            "link add e{number} mtu {mtu} type veth \
+             peer name {INTERFACE} mtu {mtu} address {hardware} netns {}\n\
+             link set e{number} up\n",
+            host.pid
+        );
+    }
+    lines
+}

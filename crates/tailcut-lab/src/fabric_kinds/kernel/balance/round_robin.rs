@@ -1,0 +1,23 @@
+//! Ports in turn, by nft.
+
+use tailcut_net::balance::BalanceSpec;
+
+use super::{KernelBalancer, PathSelector};
+use crate::answers::RunCheck;
+
+pub(super) struct RoundRobin;
+
+impl KernelBalancer for RoundRobin {
+    fn implements(&self, spec: &BalanceSpec) -> bool {
+        matches!(spec, BalanceSpec::RoundRobin(_))
+    }
+    fn check(&self, checked: &mut RunCheck, _spec: &BalanceSpec) {
+        checked.done(
+            "balance",
+            "nft counts the packets to each host, and a rule takes them to their routes in turn",
+        );
+    }
+    fn selector(&self) -> PathSelector {
+        PathSelector::Turn
+    }
+}

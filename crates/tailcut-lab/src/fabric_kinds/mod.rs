@@ -1,0 +1,21 @@
+//! What lies between the hosts: a new kind of fabric is a file here, and a line in [`KINDS`].
+
+pub mod engine;
+pub mod kernel;
+pub mod kind;
+
+use kind::FabricKind;
+
+/// All kinds; the first is what a run has that says nothing of it.
+pub const KINDS: [&dyn FabricKind; 2] = [&engine::EngineFabric, &kernel::KernelFabric];
+
+/// The kind of this name.
+///
+/// # Errors
+/// When there is none.
+pub fn find(name: &str) -> Result<&'static dyn FabricKind, String> {
+    KINDS.into_iter().find(|kind| kind.name() == name).ok_or_else(|| {
+        let names: Vec<&str> = KINDS.iter().map(|kind| kind.name()).collect();
+        format!("the lab has no fabric {name:?}; there are: {}", names.join(", "))
+    })
+}

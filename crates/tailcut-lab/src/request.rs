@@ -1,0 +1,86 @@
+//! Requests for a run, and the preparation of what they ask for.
+
+use std::path::PathBuf;
+
+use serde::Deserialize;
+use tailcut_experiment::{CaptureRequest, RunPlan};
+use tailcut_net::foretell;
+
+use crate::check;
+use crate::congestion::program::CongestionProgram;
+use crate::fabric_kinds::kind::FabricKind;
+use crate::fabric_kinds::{self, KINDS};
+use crate::hosts::guests::Guest;
+use crate::hosts::idle_flows::IdlePlan;
+use crate::prepared::Prepared;
+
+/// Headers of a segment at most: one never has fewer bytes of payload than an MTU without them.
+const MAX_HEADERS: u64 = 52;
+
+/// What is to be carried out.
+#[derive(Debug, Deserialize)]
+struct RunRequest {
+    /// A run of a plan.
+    run: RunPlan,
+    /// How `repnet-bench` is started, if it is to carry the flows.
+    program: Option<Vec<String>>,
+    /// What else runs on hosts.
+    #[serde(default)]
+    guests: Vec<Guest>,
+    /// What to write of what hosts send and receive.
+    #[serde(default)]
+    capture: Option<CaptureRequest>,
+    /// The name of what lies between the hosts.
+    #[serde(default = "default_fabric")]
+    fabric: String,
+    /// Where BPF programs are, if they are compiled.
+    #[serde(default)]
+    programs: Option<PathBuf>,
+}
+
+fn default_fabric() -> String {
+    KINDS[0].name().to_owned()
+}
+
+/// Takes apart what was asked for.
+///
+/// # Errors
+/// When it is no run, or none that the lab can carry.
+pub fn prepare(asked: &str) -> Result<(&'static dyn FabricKind, Prepared), String> {
+    let RunRequest { run, program, guests, capture, fabric, programs } =
+        serde_json::from_str(asked).map_err(|error| error.to_string())?;
+    let scenario = check::scenario(&run)?;
+    let fabric = fabric_kinds::find(&fabric)?;
+    let checked = check::check(&scenario, program.is_some(), fabric, programs.as_deref());
+    if !checked.is_possible() {
+        return Err("the lab cannot realise this run; ask `tailcut check --on lab`".to_owned());
+    }
+    let mut hosts = checked.hosts;
+    let register = |program: &CongestionProgram| program.register(programs.as_deref());
+    let registered = hosts.program.as_ref().map(register).transpose()?;
+    let congestion = registered.map(|(name, kept)| {
+        hosts.congestion = name;
+        kept
+    });
+    let foretold = foretell(&scenario).map_err(|error| error.to_string())?;
+    let alone =
+        IdlePlan::new(&scenario, hosts.mtu - MAX_HEADERS).map_err(|error| error.to_string())?;
+    if let Some(guest) = guests.iter().find(|guest| guest.host >= scenario.graph.hosts) {
+        return Err(format!("there is no host {} for a guest", guest.host));
+    }
+    let programs = fabric.load_programs(&scenario, programs.as_deref())?;
+    let taken_down = fabric.ports_taken_down(&scenario).map_err(|error| error.to_string())?;
+    let prepared = Prepared {
+        scenario,
+        flows: foretold,
+        idle: alone,
+        hosts,
+        program,
+        guests,
+        capture,
+        taken_down,
+        programs,
+        congestion,
+    };
+    Ok((fabric, prepared))
+}

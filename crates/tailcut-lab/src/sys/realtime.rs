@@ -1,0 +1,283 @@
+//! Who goes before all others of the machine, and when.
+//!
+//! Only the machine's root may say so, or who has a limit of two for real-time priority (`RLIMIT_RTPRIO`), and inside namespaces
+//! nobody is root. What is started could inherit it, but should not: sixteen of Node's processes that begin, say, would leave no
+//! processor to anybody else for seconds. So a process stays outside, and gives a rank when it is asked for one.
+
+use std::fs;
+use std::io::{self, Read, Write};
+use std::mem::{size_of, zeroed};
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::os::unix::net::UnixStream;
+use std::sync::OnceLock;
+
+use super::{checked, process};
+
+/// Who goes first among the lab's own threads, where these go before all others of the machine.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Rank {
+    /// Hosts and what carries their flows.
+    Host = 1,
+    /// The fabric, which all hosts wait for.
+    Fabric = 2,
+}
+
+/// Where ranks are asked for; programs that are started do not inherit it.
+static HELPER: OnceLock<OwnedFd> = OnceLock::new();
+
+/// This process, and those that it forks, [may go first](go) from now on, in whichever namespaces. What gives them their ranks is a
+/// process of its own, which ends with this one. Must be called outside namespaces, with one thread.
+///
+/// # Errors
+/// The kernel's.
+pub fn start_priority_helper() -> io::Result<()> {
+    let asked = fork_helper()?;
+    let _ = HELPER.set(asked);
+    Ok(())
+}
+
+/// A process that gives ranks, and ends with this one.
+fn fork_helper() -> io::Result<OwnedFd> {
+    // Tried, since a kernel may give a group of processes no such time.
+    set_scheduler(0, libc::SCHED_FIFO, Rank::Fabric as i32)?;
+    set_scheduler(0, libc::SCHED_OTHER, 0)?;
+    let mut ends = [0; 2];
+    let kind = libc::SOCK_SEQPACKET | libc::SOCK_CLOEXEC;
+    // SAFETY: the array outlives the call, and the descriptors that it gives are new.
+    let [ours, theirs] = unsafe {
+        checked(libc::socketpair(libc::AF_UNIX, kind, 0, ends.as_mut_ptr()))?;
+        ends.map(|end| OwnedFd::from_raw_fd(end))
+    };
+    let asks = process::id();
+    match process::fork()? {
+        process::Forked::Child => {
+            drop(ours);
+            let given = process::die_with_parent(asks).and_then(|()| serve_requests(&theirs));
+            process::exit(i32::from(given.is_err()));
+        }
+        process::Forked::Parent(_) => Ok(ours),
+    }
+}
+
+/// Whether this process [was allowed](allow) to go first.
+pub fn may_set_realtime() -> bool {
+    HELPER.get().is_some()
+}
+
+/// A thread of this process, or the first of another, goes before all others of the machine from now on (`SCHED_FIFO`). Where it waits
+/// for a processor it gets the next that is free, whichever it is. What it starts runs as others do. That it does is read back.
+///
+/// # Errors
+/// That this process [was not allowed](allow) to say so, and the kernel's.
+pub fn set_realtime(thread: i32, rank: Rank) -> io::Result<()> {
+    let outside = HELPER.get().ok_or(io::ErrorKind::PermissionDenied)?;
+    // Outside of namespaces, and by a limit, it can be had without asking.
+    set_fifo(thread, rank).or_else(|_| request_realtime(outside, thread, rank))?;
+    match is_realtime(thread) {
+        true => Ok(()),
+        false => Err(io::Error::other("it was given its rank, and has it not")),
+    }
+}
+
+fn request_realtime(outside: &OwnedFd, thread: i32, rank: Rank) -> io::Result<()> {
+    let who = process::open_pidfd(if thread == 0 { process::id() } else { thread })?;
+    let (mut ours, theirs) = process::channel()?;
+    let gone = |_| io::Error::other("the process that says who goes first has ended");
+    send_request(outside, rank, [who.as_raw_fd(), theirs.as_raw_fd()]).map_err(gone)?;
+    drop(theirs);
+    let mut answer = [0; 4];
+    ours.read_exact(&mut answer).map_err(gone)?;
+    match i32::from_ne_bytes(answer) {
+        0 => Ok(()),
+        number => Err(io::Error::from_raw_os_error(number)),
+    }
+}
+
+/// Whether a thread [goes first](go).
+pub fn is_realtime(thread: i32) -> bool {
+    policy(thread) == libc::SCHED_FIFO
+}
+
+/// Whoever waits for this processor with the same rank runs now: a thread that [goes first](go) is interrupted by higher ranks
+/// alone, however long it works. Nothing happens where nobody waits.
+pub fn yield_to_equal_priority() {
+    // SAFETY: takes nothing.
+    unsafe { libc::sched_yield() };
+}
+
+fn set_fifo(thread: i32, rank: Rank) -> io::Result<()> {
+    set_scheduler(thread, libc::SCHED_FIFO | libc::SCHED_RESET_ON_FORK, rank as i32)
+}
+
+fn set_scheduler(thread: i32, policy: i32, priority: i32) -> io::Result<()> {
+    let asked = libc::sched_param { sched_priority: priority };
+    // SAFETY: takes numbers and what outlives the call.
+    checked(unsafe { libc::sched_setscheduler(thread, policy, &raw const asked) }).map(drop)
+}
+
+fn policy(thread: i32) -> i32 {
+    // SAFETY: takes a number.
+    unsafe { libc::sched_getscheduler(thread) & !libc::SCHED_RESET_ON_FORK }
+}
+
+/// Gives ranks until nobody is left who could ask.
+fn serve_requests(asked: &OwnedFd) -> io::Result<()> {
+    while let Some((rank, who, mut answer)) = receive_request(asked)? {
+        let given = pid_of(&who).and_then(|number| set_fifo(number, rank));
+        let given = given.err().map_or(0, |error| error.raw_os_error().unwrap_or(libc::ESRCH));
+        // Who has ended meanwhile does not hear it.
+        let _ = answer.write_all(&given.to_ne_bytes());
+    }
+    Ok(())
+}
+
+/// The number of a process that is [watched](process::watch), in this process's namespace.
+fn pid_of(process: &OwnedFd) -> io::Result<i32> {
+    let about = fs::read_to_string(format!("/proc/self/fdinfo/{}", process.as_raw_fd()))?;
+    let number = about.lines().find_map(|line| line.strip_prefix("Pid:")?.trim().parse().ok());
+    number.filter(|&number| number > 0).ok_or_else(|| io::ErrorKind::NotFound.into())
+}
+
+/// What lies beside a request: the process that it is about, and where the answer goes.
+#[repr(C)]
+struct RequestControl {
+    header: libc::cmsghdr,
+    descriptors: [RawFd; 2],
+}
+
+/// As `cmsg_len` has it.
+const CONTROL_BYTES: usize = size_of::<libc::cmsghdr>() + size_of::<[RawFd; 2]>();
+
+fn send_request(outside: &OwnedFd, rank: Rank, descriptors: [RawFd; 2]) -> io::Result<()> {
+    let mut word = [rank as u8];
+    let mut beside = RequestControl {
+        header: libc::cmsghdr {
+            cmsg_len: CONTROL_BYTES as _,
+            cmsg_level: libc::SOL_SOCKET,
+            cmsg_type: libc::SCM_RIGHTS,
+        },
+        descriptors,
+    };
+    let mut part = libc::iovec { iov_base: word.as_mut_ptr().cast(), iov_len: 1 };
+    // SAFETY: zeroes are an empty message, and all that it points to outlives the call.
+    let sent = unsafe {
+        let mut message: libc::msghdr = zeroed();
+        message.msg_iov = &raw mut part;
+        message.msg_iovlen = 1;
+        message.msg_control = (&raw mut beside).cast();
+        message.msg_controllen = size_of::<RequestControl>() as _;
+        libc::sendmsg(outside.as_raw_fd(), &raw const message, libc::MSG_NOSIGNAL)
+    };
+    if sent == 1 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+/// A request; none when nobody is left who could ask.
+fn receive_request(asked: &OwnedFd) -> io::Result<Option<(Rank, OwnedFd, UnixStream)>> {
+    let mut word = [0_u8];
+    let mut part = libc::iovec { iov_base: word.as_mut_ptr().cast(), iov_len: 1 };
+    // SAFETY: zeroes are an empty message and header, all that is pointed to outlives the call, and what came as two descriptors is
+    // two new ones.
+    unsafe {
+        let mut beside: RequestControl = zeroed();
+        let mut message: libc::msghdr = zeroed();
+        message.msg_iov = &raw mut part;
+        message.msg_iovlen = 1;
+        message.msg_control = (&raw mut beside).cast();
+        message.msg_controllen = size_of::<RequestControl>() as _;
+        match libc::recvmsg(asked.as_raw_fd(), &raw mut message, libc::MSG_CMSG_CLOEXEC) {
+            -1 => return Err(io::Error::last_os_error()),
+            0 => return Ok(None),
+            _ => {}
+        }
+        if beside.header.cmsg_type != libc::SCM_RIGHTS
+            || beside.header.cmsg_len as usize != CONTROL_BYTES
+        {
+            return Err(io::ErrorKind::InvalidData.into());
+        }
+        let rank = if word[0] == Rank::Fabric as u8 { Rank::Fabric } else { Rank::Host };
+        let [who, answer] = beside.descriptors.map(|one| OwnedFd::from_raw_fd(one));
+        Ok(Some((rank, who, UnixStream::from(answer))))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::Command;
+    use std::sync::atomic::{AtomicBool, Ordering};
+
+    use super::*;
+
+    /// The policy and rank of a thread.
+    fn found(thread: i32) -> (i32, i32) {
+        let mut rank = libc::sched_param { sched_priority: 0 };
+        // SAFETY: takes a number and what outlives the call.
+        unsafe { libc::sched_getparam(thread, &raw mut rank) };
+        (policy(thread), rank.sched_priority)
+    }
+
+    #[test]
+    fn the_helper_makes_a_process_realtime_and_children_do_not_inherit_it() {
+        // Of this thread alone: the kernel counts threads, and a test has one of its own.
+        let Ok(outside) = fork_helper() else {
+            return; // this user may not
+        };
+        start_priority_helper().and_then(|()| set_realtime(0, Rank::Fabric)).expect("it may");
+        let mut started = Command::new("sleep").arg("60").spawn().expect("it runs");
+        let number = started.id() as i32;
+        let before = found(number);
+        let asked = request_realtime(&outside, number, Rank::Host);
+        let after = found(number);
+        started.kill().and_then(|()| started.wait()).map(drop).expect("it is ours");
+        assert_eq!(before, (libc::SCHED_OTHER, 0));
+        assert_eq!(
+            (asked.map_err(|error| error.to_string()), after),
+            (Ok(()), (libc::SCHED_FIFO, 1))
+        );
+        assert!(request_realtime(&outside, number, Rank::Host).is_err(), "it has ended");
+    }
+
+    #[test]
+    fn a_host_has_lower_priority_than_the_fabric() {
+        if start_priority_helper().and_then(|()| set_realtime(0, Rank::Fabric)).is_err() {
+            return; // this user may not
+        }
+        assert_eq!(found(0), (libc::SCHED_FIFO, 2));
+        set_realtime(0, Rank::Host).expect("it may");
+        assert_eq!(found(0), (libc::SCHED_FIFO, 1));
+    }
+
+    #[test]
+    fn yielding_runs_a_waiting_thread_of_equal_priority() {
+        let (waits, ran) = (AtomicBool::new(false), AtomicBool::new(false));
+        std::thread::scope(|scope| {
+            // In a thread of its own: what it is bound to, and how it runs, ends with it.
+            scope.spawn(|| {
+                if start_priority_helper().is_err() {
+                    return; // this user may not
+                }
+                // SAFETY: zeroes are an empty set, and it outlives the calls.
+                unsafe {
+                    let mut one: libc::cpu_set_t = zeroed();
+                    libc::CPU_SET(libc::sched_getcpu() as usize, &mut one);
+                    libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &raw const one);
+                }
+                // It inherits the processor.
+                let other = scope.spawn(|| {
+                    set_realtime(0, Rank::Host).expect("it may");
+                    waits.store(true, Ordering::Release);
+                    std::thread::park();
+                    ran.store(true, Ordering::Release);
+                });
+                while !waits.load(Ordering::Acquire) {
+                    std::thread::yield_now();
+                }
+                set_realtime(0, Rank::Host).expect("it may");
+                other.thread().unpark();
+                for _ in 0..1_000 {
+                    yield_to_equal_priority();
+                }
+                assert!(ran.load(Ordering::Acquire), "it had to wait for this thread to end");
+            });
+        });
+    }
+}
