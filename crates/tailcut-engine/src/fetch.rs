@@ -3,7 +3,7 @@
 /// Brings the cache line of `value` closer. A hint: it changes speed, never results.
 #[inline]
 #[allow(unsafe_code, reason = "the only way to reach the instruction; see SAFETY")]
-pub fn fetch_early<T>(value: &T) {
+pub fn prefetch<T>(value: &T) {
     #[cfg(target_arch = "x86_64")]
     // SAFETY: a prefetch reads nothing architecturally and faults on no address, and this one is valid.
     unsafe {

@@ -18,16 +18,16 @@ pub const fn mix(mut z: u64) -> u64 {
 
 /// An independent stream of random numbers.
 #[derive(Debug, Clone)]
-pub struct Stream(Pcg64Mcg);
+pub struct RandomStream(Pcg64Mcg);
 
-impl Stream {
+impl RandomStream {
     /// The stream of `purpose` (a short constant text) of `entity` under `seed`.
-    pub fn new(seed: u64, entity: u64, purpose: &str) -> Stream {
+    pub fn new(seed: u64, entity: u64, purpose: &str) -> RandomStream {
         let mut state = mix(seed.wrapping_add(0x9e37_79b9_7f4a_7c15));
         for word in [entity].into_iter().chain(purpose.bytes().map(u64::from)) {
             state = mix(state.wrapping_add(0x9e37_79b9_7f4a_7c15) ^ word);
         }
-        Stream(Pcg64Mcg::seed_from_u64(state))
+        RandomStream(Pcg64Mcg::seed_from_u64(state))
     }
 
     /// 64 uniform bits.
@@ -79,7 +79,7 @@ mod tests {
 
     #[test]
     fn the_same_name_gives_the_same_stream() {
-        let draw = |entity, purpose| Stream::new(7, entity, purpose).bits();
+        let draw = |entity, purpose| RandomStream::new(7, entity, purpose).bits();
         assert_eq!(draw(1, "arrivals"), draw(1, "arrivals"));
         assert_ne!(draw(1, "arrivals"), draw(2, "arrivals"));
         assert_ne!(draw(1, "arrivals"), draw(1, "sizes"));
@@ -87,7 +87,7 @@ mod tests {
 
     #[test]
     fn below_is_uniform() {
-        let mut stream = Stream::new(1, 0, "test");
+        let mut stream = RandomStream::new(1, 0, "test");
         let mut counts = [0u32; 7];
         for _ in 0..70_000 {
             counts[stream.below(7) as usize] += 1;
@@ -98,7 +98,7 @@ mod tests {
 
     #[test]
     fn exponential_has_its_mean() {
-        let mut stream = Stream::new(1, 0, "test");
+        let mut stream = RandomStream::new(1, 0, "test");
         let n = 200_000;
         let mean = (0..n).map(|_| stream.exponential(3.0)).sum::<f64>() / f64::from(n);
         assert!((mean - 3.0).abs() < 4.0 * 3.0 / f64::from(n).sqrt(), "mean {mean}");

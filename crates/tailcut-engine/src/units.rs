@@ -370,7 +370,7 @@ mod tests {
     }
 
     #[test]
-    fn values_beyond_what_can_be_meant_are_refused_and_told_the_largest() {
+    fn refuses_values_above_the_maximum_and_names_it() {
         let error = "1000000.000000000001s".parse::<Time>().unwrap_err().to_string();
         assert!(error.ends_with("is more than 1000000s, the largest time possible"), "{error}");
         assert_eq!("1000000s".parse(), Ok(Time(TIME.most)));
@@ -393,7 +393,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_printed_parses_back(time in 0..=TIME.most, rate in 0..=RATE.most, bytes in 0..=BYTES.most) {
+        fn printed_values_parse_back(time in 0..=TIME.most, rate in 0..=RATE.most, bytes in 0..=BYTES.most) {
             prop_assert_eq!(Time(time).to_string().parse(), Ok(Time(time)));
             prop_assert_eq!(Rate(rate).to_string().parse(), Ok(Rate(rate)));
             prop_assert_eq!(Bytes(bytes).to_string().parse(), Ok(Bytes(bytes)));

@@ -4,12 +4,12 @@ use tailcut_engine::{Bytes, Time};
 use tailcut_net::measure::attribution::{Attribution, PARTS, Part};
 use tailcut_net::measure::fair_shares::fair_shares;
 use tailcut_net::measure::records::{FlowRecord, JobRecord, TierRecord};
-use tailcut_net::measure::segments::{Histogram, Segments, Worst};
+use tailcut_net::measure::segments::{Histogram, SegmentObserver, Worst};
 use tailcut_net::topology::{Graph, HostId};
 use tailcut_net::traffic::Flow;
 
-use crate::config::Labels;
-use crate::file::Clock;
+use crate::config::TableOptions;
+use crate::file::FctClock;
 
 /// The values of a column.
 #[derive(Debug, Clone, PartialEq)]
@@ -72,18 +72,18 @@ pub(crate) fn ns(time: Time) -> i64 {
 }
 
 /// The completion time of a flow by a clock, and the best possible.
-pub(crate) fn clock_of(clock: Clock) -> fn(&FlowRecord) -> (Option<Time>, Time) {
+pub(crate) fn clock_of(clock: FctClock) -> fn(&FlowRecord) -> (Option<Time>, Time) {
     match clock {
-        Clock::Receiver => |f| (f.fct, f.ideal_fct),
-        Clock::Sender => |f| (f.fct_ack, f.ideal_fct_ack),
+        FctClock::Receiver => |f| (f.fct, f.ideal_fct),
+        FctClock::Sender => |f| (f.fct_ack, f.ideal_fct_ack),
     }
 }
 
 /// The flow table: one row per flow, in the order of the flows. What its segments saw is known where `segments` were counted.
 pub(crate) fn flow_columns(
     flows: &[FlowRecord],
-    labels: &Labels,
-    segments: Option<&Segments>,
+    labels: &TableOptions,
+    segments: Option<&SegmentObserver>,
     attribution: Option<&Attribution>,
 ) -> Vec<Column> {
     let u64s = |get: fn(&FlowRecord) -> u64| Values::U64(flows.iter().map(get).collect());
@@ -134,7 +134,7 @@ pub(crate) fn flow_columns(
 /// What completion times are made of: a column for each part, empty where a flow has not finished.
 fn part_columns(flows: &[FlowRecord], attribution: &Attribution) -> Vec<Column> {
     let split = |flow: &FlowRecord| {
-        let parts = attribution.of(flow.flow.id).map(|parts| parts.in_ns());
+        let parts = attribution.parts_of(flow.flow.id).map(|parts| parts.in_ns());
         let total = parts.map(|parts| parts.iter().sum());
         assert_eq!(total, flow.fct.map(|fct| fct.as_ns()), "flow {}: parts add up", flow.flow.id);
         parts
@@ -202,7 +202,7 @@ pub(crate) fn job_columns(jobs: &[JobRecord]) -> Vec<Column> {
 }
 
 /// The table of what happened to segments: one row per quantity and value.
-pub(crate) fn segment_columns(segments: &Segments, flows: &[FlowRecord]) -> Vec<Column> {
+pub(crate) fn segment_columns(segments: &SegmentObserver, flows: &[FlowRecord]) -> Vec<Column> {
     let mut timeouts = Histogram::new();
     for flow in flows {
         *timeouts.entry(u64::from(flow.timeouts)).or_default() += 1;
@@ -231,7 +231,7 @@ pub(crate) fn throughput_columns(
     graph: &Graph,
     arrivals: Time,
     payload_share: &dyn Fn(&Flow) -> f64,
-    labels: &Labels,
+    labels: &TableOptions,
 ) -> Vec<Column> {
     let long = |f: &&FlowRecord| f.flow.bytes > labels.short.0 && f.flow.start < arrivals;
     let flows: Vec<&FlowRecord> = flows.iter().filter(long).collect();
@@ -312,9 +312,9 @@ mod tests {
         }
     }
 
-    fn labels(clock: Clock) -> Labels {
+    fn labels(clock: FctClock) -> TableOptions {
         let size_groups = vec![Bytes(10_000), Bytes(100_000)];
-        Labels {
+        TableOptions {
             clock,
             short: Bytes(100_000),
             size_groups,
@@ -325,7 +325,7 @@ mod tests {
         }
     }
 
-    fn column(flows: &[FlowRecord], clock: Clock, name: &str) -> Column {
+    fn column(flows: &[FlowRecord], clock: FctClock, name: &str) -> Column {
         let columns = flow_columns(flows, &labels(clock), None, None);
         columns.into_iter().find(|c| c.name == name).expect("the column exists")
     }
@@ -335,13 +335,13 @@ mod tests {
         let flows =
             [flow(10_000, None), flow(10_001, None), flow(100_000, None), flow(100_001, None)];
         let Values::Label { codes, categories } =
-            column(&flows, Clock::Receiver, "size_group").values
+            column(&flows, FctClock::Receiver, "size_group").values
         else {
             panic!("size_group is a label")
         };
         assert_eq!(codes, [0, 1, 1, 2]);
         assert_eq!(categories, ["(0,10KB]", "(10KB,100KB]", ">100KB"]);
-        let Values::Label { codes, .. } = column(&flows, Clock::Receiver, "class").values else {
+        let Values::Label { codes, .. } = column(&flows, FctClock::Receiver, "class").values else {
             panic!("class is a label")
         };
         assert_eq!(codes, [0, 0, 0, 1]);
@@ -350,10 +350,10 @@ mod tests {
     #[test]
     fn the_chosen_clock_is_normalised_and_unfinished_flows_have_none() {
         let flows = [flow(1, Some(150)), flow(1, None)];
-        let receiver = column(&flows, Clock::Receiver, "normalised_fct");
+        let receiver = column(&flows, FctClock::Receiver, "normalised_fct");
         assert_eq!(receiver.values, Values::F64(vec![1.5, 0.0]));
         assert_eq!(receiver.valid, Some(vec![true, false]));
-        let sender = column(&flows, Clock::Sender, "normalised_fct");
+        let sender = column(&flows, FctClock::Sender, "normalised_fct");
         assert_eq!(sender.values, Values::F64(vec![1.25, 0.0]));
     }
 }

@@ -7,22 +7,22 @@ use serde::{Deserialize, Serialize};
 use tailcut_engine::{Bytes, Rate, Time};
 use tailcut_net::amount::{Amount, Limit};
 use tailcut_net::component::SpecError;
-use tailcut_net::files::ReadFiles;
+use tailcut_net::files::FileReader;
 use tailcut_net::network::full_packet;
-use tailcut_net::queue::Around;
+use tailcut_net::queue::QueueEnvironment;
 use tailcut_net::topology::find::{find_hosts, find_link, link_name};
 use tailcut_net::topology::{Graph, PortId};
 use tailcut_net::traffic::demand::Demand;
 
-use crate::file::{Clock, MeasureSpec};
+use crate::file::{FctClock, MeasureSpec};
 use crate::sections::Config;
 
 /// What of `[measure]` shows in the flow table.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Labels {
+pub struct TableOptions {
     /// The completion time that is normalised.
-    pub clock: Clock,
+    pub clock: FctClock,
     /// Flows of at most this size are short.
     pub short: Bytes,
     /// Upper bounds of the size groups.
@@ -42,9 +42,9 @@ pub struct Labels {
 /// Instants at which all ports can be sampled.
 const INSTANTS: RangeInclusive<u32> = 2..=10_000;
 
-impl From<&MeasureSpec> for Labels {
+impl From<&MeasureSpec> for TableOptions {
     fn from(measure: &MeasureSpec) -> Self {
-        Labels {
+        TableOptions {
             clock: measure.clock,
             short: measure.short,
             size_groups: measure.size_groups.clone(),
@@ -56,7 +56,7 @@ impl From<&MeasureSpec> for Labels {
     }
 }
 
-impl Labels {
+impl TableOptions {
     fn check(&self) -> Result<(), SpecError> {
         if self.short == Bytes(0) {
             return Err(SpecError::new(
@@ -145,13 +145,13 @@ impl Config {
         if self.switch.check().is_err() || self.scheme.queue.check().is_err() {
             return Ok(());
         }
-        self.scheme.queue.check_room(&self.around(None, None))
+        self.scheme.queue.check_environment(&self.around(None, None))
     }
 
     /// Surroundings of the queues, at a link that holds `link_limit` and marks beyond `threshold` if it says so itself.
-    fn around(&self, link_limit: Option<Limit>, threshold: Option<Amount>) -> Around {
-        let tcp = self.scheme.transport.segments();
-        Around {
+    fn around(&self, link_limit: Option<Limit>, threshold: Option<Amount>) -> QueueEnvironment {
+        let tcp = self.scheme.transport.segment_spec();
+        QueueEnvironment {
             link_limit,
             threshold,
             full_packet: full_packet(&tcp, &self.host),
@@ -164,9 +164,9 @@ impl Config {
     ///
     /// # Errors
     /// When switches cannot balance so, or a link whose queue has a limit of its own holds too little.
-    pub fn check_on(&self, graph: &Graph) -> Result<(), SectionError> {
-        self.scheme.balance.check_on(graph).map_err(|error| ("balance", error))?;
-        self.scheme.queue.check_on(graph).map_err(|error| ("queue", error))?;
+    pub fn check_topology(&self, graph: &Graph) -> Result<(), SectionError> {
+        self.scheme.balance.check_topology(graph).map_err(|error| ("balance", error))?;
+        self.scheme.queue.check_topology(graph).map_err(|error| ("queue", error))?;
         let mut known = vec![];
         for (index, link) in graph.links.iter().enumerate() {
             let tier = &graph.tiers[usize::from(link.tier)];
@@ -177,8 +177,8 @@ impl Config {
                 continue;
             }
             known.push(own);
-            self.scheme.queue.check_room(&self.around(own.0, own.1)).map_err(|error| {
-                let name = link_name(graph, PortId::of(index)[0]);
+            self.scheme.queue.check_environment(&self.around(own.0, own.1)).map_err(|error| {
+                let name = link_name(graph, PortId::both_directions(index)[0]);
                 let message = format!("the queue of {name}: {}", error.message);
                 ("queue", SpecError { message, ..error })
             })?;
@@ -206,7 +206,7 @@ impl Config {
     ///
     /// # Errors
     /// When the topology cannot be built, or a time series or a fault names a link that it does not have.
-    pub fn graph(&self, read: &dyn ReadFiles) -> Result<Graph, SectionError> {
+    pub fn graph(&self, read: &dyn FileReader) -> Result<Graph, SectionError> {
         let graph = self.topology.build(read).map_err(|error| ("topology", error))?;
         check_links(&graph).map_err(|error| ("topology", error))?;
         for (index, link) in self.series.links.iter().enumerate() {
@@ -215,7 +215,7 @@ impl Config {
                 ("series", SpecError::new("series-link", field, error.to_string()))
             })?;
         }
-        self.faults.check_on(&graph).map_err(|error| ("faults", error))?;
+        self.faults.check_topology(&graph).map_err(|error| ("faults", error))?;
         for (index, pair) in self.series.differentials.iter().enumerate() {
             find_hosts(&graph, pair).map_err(|error| {
                 let field = format!("differentials[{index}]");
@@ -233,7 +233,7 @@ impl Config {
         &self,
         graph: &Graph,
         seed: u64,
-        read: &dyn ReadFiles,
+        read: &dyn FileReader,
     ) -> Result<Demand, SectionError> {
         self.traffic.generate(graph, &self.horizon, seed, read).map_err(|error| ("traffic", error))
     }

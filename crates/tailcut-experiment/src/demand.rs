@@ -1,12 +1,12 @@
 //! What a run of a plan has to carry, as the simulator would carry it: for backends that carry it by other means.
 
 use serde::Serialize;
-use tailcut_net::foretell;
+use tailcut_net::predict_flows;
 use tailcut_net::scenario::Scenario;
 use tailcut_net::topology::{Graph, PortId};
-use tailcut_net::traffic::demand::{NONE, Signal, Waiting};
+use tailcut_net::traffic::demand::{Dependent, NONE, Signal};
 
-use crate::load::ReadTable;
+use crate::load::TableReader;
 use crate::plan::RunPlan;
 use crate::run::{RunError, to_scenario};
 
@@ -95,7 +95,7 @@ fn signal(on: Signal) -> &'static str {
 ///
 /// # Errors
 /// See [`RunError`].
-pub fn demand(run_json: &str, read_table: &ReadTable) -> Result<RunDemand, RunError> {
+pub fn run_demand(run_json: &str, read_table: &TableReader) -> Result<RunDemand, RunError> {
     let plan: RunPlan = serde_json::from_str(run_json)?;
     Ok(of_scenario(&to_scenario(&plan, read_table)?)?)
 }
@@ -103,7 +103,7 @@ pub fn demand(run_json: &str, read_table: &ReadTable) -> Result<RunDemand, RunEr
 fn of_scenario(scenario: &Scenario) -> Result<RunDemand, tailcut_net::SimError> {
     let jobs = &scenario.jobs;
     let named = |index: u32| (index != NONE).then_some(index);
-    let flows = foretell(scenario)?.into_iter().enumerate().map(|(index, foretold)| {
+    let flows = predict_flows(scenario)?.into_iter().enumerate().map(|(index, foretold)| {
         let rule = jobs.rules.get(index);
         let flow = foretold.record.flow;
         FlowDemand {
@@ -127,8 +127,8 @@ fn of_scenario(scenario: &Scenario) -> Result<RunDemand, tailcut_net::SimError> 
     let waits = jobs.edges.iter().map(|edge| Wait {
         after: edge.from.0,
         on: signal(edge.on),
-        flow: if let Waiting::Flow(flow) = edge.to { Some(flow.0) } else { None },
-        pool: if let Waiting::Pool(pool) = edge.to { Some(pool) } else { None },
+        flow: if let Dependent::Flow(flow) = edge.to { Some(flow.0) } else { None },
+        pool: if let Dependent::Pool(pool) = edge.to { Some(pool) } else { None },
     });
     let pools = jobs.pools.iter().map(|pool| PoolDemand {
         opens_ps: pool.opens.0,

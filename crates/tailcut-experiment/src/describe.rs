@@ -8,7 +8,7 @@ use tailcut_net::workload;
 
 use crate::check::expectation;
 use crate::schema::{schema, union};
-use crate::sections::ALL;
+use crate::sections::SECTIONS;
 
 /// A component that an experiment can name.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -48,9 +48,9 @@ pub fn describe() -> Vec<Component> {
     let named = |group: &str| {
         reference(&schema["properties"][group]).expect("a section is a reference").to_owned()
     };
-    let mut told: BTreeSet<String> = ALL.iter().map(|group| named(group)).collect();
+    let mut told: BTreeSet<String> = SECTIONS.iter().map(|group| named(group)).collect();
     let mut components = Vec::new();
-    for &group in ALL {
+    for &group in SECTIONS {
         let property = &schema["properties"][group];
         let section = &definitions[&named(group)];
         match union::kinds(section) {

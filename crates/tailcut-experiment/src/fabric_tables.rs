@@ -1,12 +1,12 @@
 //! The tables of `measure.fabric`: all ports at a number of instants, what ports there are, and which of them carried what flow.
 
-use tailcut_net::measure::paths::Paths;
+use tailcut_net::measure::paths::FlowPaths;
 use tailcut_net::measure::records::{FlowRecord, PortSamples};
 use tailcut_net::topology::find::node_name;
 use tailcut_net::topology::{Graph, NodeId};
 
 use crate::column::{Column, Values, clock_of, labels, ns};
-use crate::file::Clock;
+use crate::file::FctClock;
 
 /// Rows of the table of paths: the links of faster flows are left out beyond them.
 pub(crate) const MOST_PATH_ROWS: usize = 1_000_000;
@@ -15,9 +15,9 @@ pub(crate) const MOST_PATH_ROWS: usize = 1_000_000;
 pub(crate) fn fabric_tables(
     graph: &Graph,
     samples: Option<&PortSamples>,
-    paths: &Paths,
+    paths: &FlowPaths,
     flows: &[FlowRecord],
-    clock: Clock,
+    clock: FctClock,
 ) -> Vec<(&'static str, Vec<Column>)> {
     let Some(samples) = samples else { return vec![] };
     vec![
@@ -61,7 +61,12 @@ fn port_columns(graph: &Graph) -> Vec<Column> {
 
 /// One row per flow, connection and link, in the order of the flows, and at most `most`. The slowest flows have theirs first: those
 /// that have not finished, then by completion time over the ideal.
-fn path_columns(paths: &Paths, flows: &[FlowRecord], clock: Clock, most: usize) -> Vec<Column> {
+fn path_columns(
+    paths: &FlowPaths,
+    flows: &[FlowRecord],
+    clock: FctClock,
+    most: usize,
+) -> Vec<Column> {
     let slowness = |flow: &FlowRecord| {
         let (took, ideal) = clock_of(clock)(flow);
         took.map_or(f64::INFINITY, |took| took.as_secs_f64() / ideal.as_secs_f64())
@@ -70,12 +75,13 @@ fn path_columns(paths: &Paths, flows: &[FlowRecord], clock: Clock, most: usize) 
     order.sort_by(|one, other| other.0.total_cmp(&one.0).then(one.1.cmp(&other.1)));
     let mut rows = 0;
     let fit = order.into_iter().map(|(_, id)| id).take_while(|id| {
-        rows += paths.of(*id).len();
+        rows += paths.links_of(*id).len();
         rows <= most
     });
     let mut kept: Vec<u64> = fit.collect();
     kept.sort_unstable();
-    let crossings = || kept.iter().flat_map(|&id| paths.of(id).iter().map(move |at| (id, at)));
+    let crossings =
+        || kept.iter().flat_map(|&id| paths.links_of(id).iter().map(move |at| (id, at)));
     vec![
         Column::all("id", Values::U64(crossings().map(|(id, _)| id).collect())),
         Column::all("copy", Values::U8(crossings().map(|(_, at)| at.copy).collect())),
@@ -153,15 +159,15 @@ mod tests {
 
     #[test]
     fn the_links_of_the_slowest_flows_are_kept_as_far_as_there_is_room() {
-        let mut paths = Paths::default();
+        let mut paths = FlowPaths::default();
         for id in 0..4 {
             for link in [0, 2, 5].map(PortId) {
-                paths.link_sends(Time::ZERO, link, Time::ZERO, &packet(id));
+                paths.link_accepts(Time::ZERO, link, Time::ZERO, &packet(id));
             }
         }
         // The slowest first: the one that has not finished, then 2, 0 and 3.
         let flows = [flow(0, Some(4)), flow(1, None), flow(2, Some(9)), flow(3, Some(2))];
-        let kept = |most| ids(&path_columns(&paths, &flows, Clock::Receiver, most));
+        let kept = |most| ids(&path_columns(&paths, &flows, FctClock::Receiver, most));
         assert_eq!(kept(12), [0, 0, 0, 1, 1, 1, 2, 2, 2, 3, 3, 3]);
         assert_eq!(kept(11), [0, 0, 0, 1, 1, 1, 2, 2, 2]);
         assert_eq!(kept(8), [1, 1, 1, 2, 2, 2], "a flow has all its links, or none");

@@ -11,7 +11,7 @@ use tailcut_engine::Bytes;
 #[serde(default, deny_unknown_fields)]
 pub struct MeasureSpec {
     /// Where a flow's completion time ends. It starts when the SYN is handed to the NIC.
-    pub clock: Clock,
+    pub clock: FctClock,
     /// How flows that have not finished when the run ends enter means and percentiles.
     pub unfinished: Unfinished,
     /// Flows of at most this size are short, all others long.
@@ -33,7 +33,7 @@ pub struct MeasureSpec {
 /// Where a flow's completion time ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-pub enum Clock {
+pub enum FctClock {
     /// When the last in-order byte reaches the receiving application.
     #[default]
     Receiver,
@@ -56,7 +56,7 @@ impl Default for MeasureSpec {
     fn default() -> Self {
         let size_groups = [10_000, 100_000, 1_000_000, 10_000_000].map(Bytes).to_vec();
         MeasureSpec {
-            clock: Clock::default(),
+            clock: FctClock::default(),
             unfinished: Unfinished::default(),
             short: Bytes(100_000),
             size_groups,

@@ -5,16 +5,16 @@ use std::ops::ControlFlow;
 use tailcut_net::capture::{Capture, CaptureError, CaptureSpec, CaptureSummary};
 use tailcut_net::measure::Unobserved;
 use tailcut_net::measure::attribution::Attribution;
-use tailcut_net::measure::paths::Paths;
-use tailcut_net::measure::records::{Counters, Outcome, Series, TierRecord};
-use tailcut_net::measure::segments::Segments;
+use tailcut_net::measure::paths::FlowPaths;
+use tailcut_net::measure::records::{Outcome, RunCounters, Series, TierRecord};
+use tailcut_net::measure::segments::SegmentObserver;
 use tailcut_net::network::full_packet;
 use tailcut_net::scenario::{Progress, Scenario};
 use tailcut_net::topology::Graph;
 use tailcut_net::traffic::Flow;
 use tailcut_net::traffic::demand::Demand;
 use tailcut_net::transport::TransportSpec;
-use tailcut_net::watch::Watch;
+use tailcut_net::watch::RunWatcher;
 use tailcut_net::{SimError, simulate_watched};
 
 use crate::capture::CaptureRequest;
@@ -23,7 +23,7 @@ use crate::column::{
 };
 use crate::config::SectionError;
 use crate::fabric_tables::fabric_tables;
-use crate::load::{PlannedFiles, ReadTable, no_tables};
+use crate::load::{PlannedFiles, TableReader, no_table_reader};
 use crate::plan::{RunPlan, run_id};
 use crate::sections::Config;
 
@@ -33,11 +33,11 @@ pub struct RunResult {
     /// The flow table.
     pub flows: Vec<Column>,
     /// Tables that only some runs have, by name: jobs, segments, throughput, fabric.
-    pub further: Vec<(&'static str, Vec<Column>)>,
+    pub extra_tables: Vec<(&'static str, Vec<Column>)>,
     /// The link table, one row per tier and direction.
     pub tiers: Vec<Column>,
     /// Totals.
-    pub counters: Counters,
+    pub counters: RunCounters,
     /// Requested time series.
     pub series: Vec<Series>,
     /// Further numbers about the run as a whole, by name.
@@ -70,7 +70,7 @@ pub enum RunError {
     Section(&'static str, String),
     /// Something was measured of a flow that the run does not have, or twice.
     #[error("flow {0} was measured, and the run has no such flow, or it was measured twice")]
-    NoSuchFlow(u64),
+    BadMeasurement(u64),
     /// A story was asked for of a flow that the run does not have, or that has not started in it.
     #[error("the run has no flow {0}, or ended before that started")]
     UnknownFlow(u64),
@@ -105,7 +105,7 @@ impl From<SectionError> for RunError {
 pub fn run(
     run_json: &str,
     capture: Option<&CaptureRequest>,
-    read_table: &ReadTable,
+    read_table: &TableReader,
     on_progress: &mut dyn FnMut(&Progress) -> ControlFlow<()>,
 ) -> Result<RunResult, RunError> {
     run_watched(run_json, capture, read_table, &mut |progress: &Progress| on_progress(progress))
@@ -118,16 +118,16 @@ pub fn run(
 pub fn run_watched(
     run_json: &str,
     capture: Option<&CaptureRequest>,
-    read_table: &ReadTable,
-    watch: &mut dyn Watch,
+    read_table: &TableReader,
+    watch: &mut dyn RunWatcher,
 ) -> Result<RunResult, RunError> {
     let plan: RunPlan = serde_json::from_str(run_json)?;
     let scenario = to_scenario(&plan, read_table)?;
     let tap = capture.map(|request| request.open(&scenario.graph)).transpose()?;
     let labels = &plan.config.labels;
-    let segments = labels.segments.then(Segments::default);
+    let segments = labels.segments.then(SegmentObserver::default);
     let attribution = labels.attribution.then(|| Attribution::new(&scenario.graph));
-    let paths = labels.instants.map(|_| Paths::default());
+    let paths = labels.instants.map(|_| FlowPaths::default());
     // What nobody asks for costs nothing; what many may ask for, no more than it has to.
     let more = tap.is_some() || segments.is_some() || paths.is_some();
     let (outcome, (attribution, ((tap, segments), paths))) = match (attribution, more) {
@@ -145,9 +145,9 @@ pub fn run_watched(
     let captured = tap.map(|tap| tap.finish(outcome.counters.end)).transpose()?;
     let observed = Observed { segments: segments.as_ref(), attribution: attribution.as_ref() };
     let mut tables = tables(&outcome, &plan.config, &scenario, observed);
-    tables.further.extend(fabric_tables(
+    tables.extra_tables.extend(fabric_tables(
         &scenario.graph,
-        outcome.instants.as_ref(),
+        outcome.port_samples.as_ref(),
         &paths.unwrap_or_default(),
         &outcome.flows,
         labels.clock,
@@ -158,7 +158,7 @@ pub fn run_watched(
 /// What has been observed of a run.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Observed<'a> {
-    segments: Option<&'a Segments>,
+    segments: Option<&'a SegmentObserver>,
     attribution: Option<&'a Attribution>,
 }
 
@@ -190,7 +190,7 @@ pub(crate) fn tables(
     ];
     RunResult {
         flows: flow_columns(&outcome.flows, labels, segments, attribution),
-        further: further.into_iter().filter(|(_, columns)| !columns.is_empty()).collect(),
+        extra_tables: further.into_iter().filter(|(_, columns)| !columns.is_empty()).collect(),
         tiers: tier_columns(&outcome.tiers),
         facts: facts(config, &scenario.graph, outcome),
         ..RunResult::default()
@@ -200,7 +200,7 @@ pub(crate) fn tables(
 /// The part of a full packet on the wire that is payload, for each transport that carries flows.
 fn payload_shares(scenario: &Scenario) -> Vec<f64> {
     let share = |carrier: &TransportSpec| {
-        let tcp = carrier.segments();
+        let tcp = carrier.segment_spec();
         tcp.mss.0 as f64 / full_packet(&tcp, &scenario.host) as f64
     };
     scenario.scheme.transport.carriers().into_iter().map(share).collect()
@@ -210,7 +210,7 @@ fn payload_shares(scenario: &Scenario) -> Vec<f64> {
 ///
 /// # Errors
 /// When the run was planned by another version, or a file that it names is gone or has changed.
-pub fn to_scenario(plan: &RunPlan, read_table: &ReadTable) -> Result<Scenario, RunError> {
+pub fn to_scenario(plan: &RunPlan, read_table: &TableReader) -> Result<Scenario, RunError> {
     let Config { host, switch, faults, scheme, horizon, series, labels, .. } = plan.config.clone();
     let expected = run_id(&plan.config, plan.seed, &plan.files);
     if expected != plan.id {
@@ -231,7 +231,7 @@ pub fn to_scenario(plan: &RunPlan, read_table: &ReadTable) -> Result<Scenario, R
         horizon,
         seed,
         series,
-        instants,
+        max_port_samples: instants,
     })
 }
 
@@ -241,7 +241,7 @@ pub fn to_scenario(plan: &RunPlan, read_table: &ReadTable) -> Result<Scenario, R
 /// When a capture point is not in the run's network, or the network cannot be built.
 pub fn check_capture(run_json: &str, spec: &CaptureSpec) -> Result<(), RunError> {
     let plan: RunPlan = serde_json::from_str(run_json)?;
-    let graph = plan.config.graph(&PlannedFiles { plan: &plan, read_table: &no_tables })?;
+    let graph = plan.config.graph(&PlannedFiles { plan: &plan, read_table: &no_table_reader })?;
     Capture::new(spec, &graph, std::io::sink())?;
     Ok(())
 }

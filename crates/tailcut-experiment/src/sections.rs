@@ -16,7 +16,7 @@ use tailcut_net::topology::TopologySpec;
 use tailcut_net::traffic::TrafficSpec;
 use tailcut_net::transport::TransportSpec;
 
-use crate::config::{Labels, SectionOutcome};
+use crate::config::{SectionOutcome, TableOptions};
 use crate::file::{MeasureSpec, ReportSpec, Seeds, Sweep};
 use crate::lab::LabSpec;
 use crate::model::ModelSpec;
@@ -81,7 +81,7 @@ macro_rules! sections {
             /// What the schemes vary.
             pub scheme: Scheme,
             /// How flows are labelled in the flow table.
-            pub labels: Labels,
+            pub labels: TableOptions,
         }
 
         impl Config {
@@ -95,19 +95,19 @@ macro_rules! sections {
         }
 
         /// The sections, in the order in which they are described.
-        pub const ALL: &[&str] = &[
+        pub const SECTIONS: &[&str] = &[
             $(stringify!($built),)* $(stringify!($run),)* $(stringify!($scheme),)* $(stringify!($once),)*
         ];
 
         /// Those that make up the configuration of a run.
-        pub const OF_RUN: &[&str] =
+        pub const RUN_SECTIONS: &[&str] =
             &[$(stringify!($built),)* $(stringify!($run),)* $(stringify!($scheme),)*];
 
         /// Those of them that must be written.
-        pub const GIVEN: &[&str] = &[$(stringify!($built),)*];
+        pub const REQUIRED_SECTIONS: &[&str] = &[$(stringify!($built),)*];
 
         /// Those of them that a scheme may change.
-        pub const OF_SCHEME: &[&str] = &[$(stringify!($scheme),)*];
+        pub const SCHEME_SECTIONS: &[&str] = &[$(stringify!($scheme),)*];
 
         /// Lets every section that is a choice of kinds leave out its default kind.
         pub(crate) fn default_kinds(definitions: &mut Map<String, Json>) {
@@ -168,11 +168,11 @@ impl Serialize for SchemeOverride {
 }
 
 /// Whether `key` is the section of a run.
-pub fn is_of_run(key: &str) -> bool {
-    OF_RUN.contains(&key)
+pub fn is_run_section(key: &str) -> bool {
+    RUN_SECTIONS.contains(&key)
 }
 
 /// Whether `key` is a section that a scheme may change.
-pub fn is_of_scheme(key: &str) -> bool {
-    OF_SCHEME.contains(&key)
+pub fn is_scheme_section(key: &str) -> bool {
+    SCHEME_SECTIONS.contains(&key)
 }

@@ -5,14 +5,14 @@ use std::ops::ControlFlow;
 use serde::Serialize;
 use tailcut_net::SimError;
 use tailcut_net::measure::records::FlowRecord;
-use tailcut_net::measure::story::{Stories, Story};
+use tailcut_net::measure::story::{Story, StoryRecorder};
 use tailcut_net::scenario::Progress;
 use tailcut_net::simulate_watched;
 use tailcut_net::topology::find::{link_name, node_name};
 use tailcut_net::topology::{Graph, NodeId, PortId};
-use tailcut_net::watch::{Sight, Watch};
+use tailcut_net::watch::{RunView, RunWatcher};
 
-use crate::load::ReadTable;
+use crate::load::TableReader;
 use crate::plan::RunPlan;
 use crate::run::{RunError, to_scenario};
 
@@ -21,11 +21,11 @@ const EVERY: u64 = 1 << 12;
 
 /// The stories of flows, and what the numbers in them are called.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Told {
+pub struct Explanation {
     /// The directed links, by number.
     pub links: Vec<LinkName>,
     /// The flows, in the order of their numbers.
-    pub flows: Vec<ToldFlow>,
+    pub flows: Vec<ExplainedFlow>,
 }
 
 /// A directed link.
@@ -43,7 +43,7 @@ pub struct LinkName {
 
 /// A flow with its story. Times are in picoseconds: of the start from the beginning of the run, of the others from the start.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct ToldFlow {
+pub struct ExplainedFlow {
     /// Host that sends, by name.
     pub from: String,
     /// Host that receives, by name.
@@ -81,12 +81,12 @@ struct Until<'a> {
     events: u64,
 }
 
-impl Watch for Until<'_> {
-    fn every(&self) -> u64 {
+impl RunWatcher for Until<'_> {
+    fn interval_events(&self) -> u64 {
         EVERY
     }
 
-    fn look(&mut self, progress: &Progress, run: &mut dyn Sight) -> ControlFlow<()> {
+    fn on_interval(&mut self, progress: &Progress, run: &mut dyn RunView) -> ControlFlow<()> {
         self.events += EVERY;
         if self.events.is_multiple_of(1 << 20) && (self.on_progress)(progress).is_break() {
             self.interrupted = true;
@@ -109,9 +109,9 @@ pub fn explain(
     run_json: &str,
     flows: &[u64],
     most_packets: usize,
-    read_table: &ReadTable,
+    read_table: &TableReader,
     on_progress: &mut dyn FnMut(&Progress) -> ControlFlow<()>,
-) -> Result<Told, RunError> {
+) -> Result<Explanation, RunError> {
     let plan: RunPlan = serde_json::from_str(run_json)?;
     let scenario = to_scenario(&plan, read_table)?;
     let place = |id: &u64| {
@@ -119,7 +119,7 @@ pub fn explain(
         found.ok_or(RunError::UnknownFlow(*id))
     };
     let places = flows.iter().map(place).collect::<Result<Vec<_>, _>>()?;
-    let mut stories = Stories::new(&scenario.graph, flows, most_packets);
+    let mut stories = StoryRecorder::new(&scenario.graph, flows, most_packets);
     let mut until =
         Until { places, records: vec![], left_at: 0, on_progress, interrupted: false, events: 0 };
     match simulate_watched(&scenario, &mut stories, &mut until) {
@@ -134,14 +134,14 @@ pub fn explain(
     let transport = &scenario.scheme.transport;
     let carriers = transport.carriers();
     let mut told = vec![];
-    for story in stories.told() {
+    for story in stories.into_stories() {
         let record = until.records.iter().find(|record| record.flow.id == story.flow);
         let record = record.ok_or(RunError::UnknownFlow(story.flow))?;
         let carrier = carriers[transport.carrier_of(&record.flow, scenario.seed)];
-        let segment = carrier.segments().mss.0;
+        let segment = carrier.segment_spec().mss.0;
         told.push(told_flow(&scenario.graph, segment, record, until.left_at, story));
     }
-    Ok(Told { links: links(&scenario.graph), flows: told })
+    Ok(Explanation { links: links(&scenario.graph), flows: told })
 }
 
 fn told_flow(
@@ -150,9 +150,9 @@ fn told_flow(
     record: &FlowRecord,
     until_ps: u64,
     story: Story,
-) -> ToldFlow {
+) -> ExplainedFlow {
     let flow = &record.flow;
-    ToldFlow {
+    ExplainedFlow {
         from: node_name(graph, NodeId(flow.src.0)),
         to: node_name(graph, NodeId(flow.dst.0)),
         bytes: flow.bytes,
@@ -170,7 +170,7 @@ fn told_flow(
 
 fn links(graph: &Graph) -> Vec<LinkName> {
     let both = graph.links.iter().enumerate().flat_map(|(number, link)| {
-        PortId::of(number).map(|port| LinkName {
+        PortId::both_directions(number).map(|port| LinkName {
             name: link_name(graph, port),
             tier: graph.tiers.get(usize::from(link.tier)).cloned().unwrap_or_default(),
             rate_bps: link.rate.0,

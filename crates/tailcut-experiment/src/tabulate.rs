@@ -4,20 +4,22 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 use tailcut_engine::Time;
-use tailcut_net::foretell;
-use tailcut_net::measure::records::{Counters, FlowRecord, Outcome, Sampled, Series, TierRecord};
-use tailcut_net::traffic::driver::carried_out;
+use tailcut_net::measure::records::{
+    FlowRecord, Outcome, RunCounters, Sampled, Series, TierRecord,
+};
+use tailcut_net::predict_flows;
+use tailcut_net::traffic::closed_loop::measured_job_records;
 use tailcut_net::traffic::{Flow, FlowIndex};
 
 use crate::column::{Column, Values};
-use crate::load::ReadTable;
+use crate::load::TableReader;
 use crate::plan::RunPlan;
 use crate::run::{Observed, RunError, RunResult, tables, to_scenario};
 
 /// What was measured of a run. Times are in nanoseconds from its beginning.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Measured {
+pub struct MeasuredRun {
     /// The flows that have started.
     pub flows: Vec<MeasuredFlow>,
     /// One record per tier and direction.
@@ -104,36 +106,36 @@ pub struct MeasuredFlow {
 /// See [`RunError`].
 pub fn tabulate(
     run_json: &str,
-    measured: &Measured,
-    read_table: &ReadTable,
+    measured: &MeasuredRun,
+    read_table: &TableReader,
 ) -> Result<RunResult, RunError> {
     let plan: RunPlan = serde_json::from_str(run_json)?;
     let scenario = to_scenario(&plan, read_table)?;
     let mut foretold: Vec<Option<FlowRecord>> =
-        foretell(&scenario)?.into_iter().map(|flow| Some(flow.record)).collect();
+        predict_flows(&scenario)?.into_iter().map(|flow| Some(flow.record)).collect();
     let mut flows = vec![];
     for of in &measured.flows {
         let place = usize::try_from(of.index).ok().and_then(|index| foretold.get_mut(index));
-        let record = place.and_then(Option::take).ok_or(RunError::NoSuchFlow(of.index))?;
+        let record = place.and_then(Option::take).ok_or(RunError::BadMeasurement(of.index))?;
         flows.push(carried(record, of));
     }
     let done = measured.flows.iter().zip(&flows).map(|(of, record)| {
         let start = record.flow.start;
         (FlowIndex(of.index as u32), start, record.fct.map(|fct| start + fct))
     });
-    let jobs = carried_out(&scenario.flows, &scenario.jobs, done);
+    let jobs = measured_job_records(&scenario.flows, &scenario.jobs, done);
     flows.sort_by_key(|flow| flow.flow.id);
     let outcome = Outcome {
         flows,
         jobs,
         tiers: measured.tiers.clone(),
         series: measured.series.iter().map(Series::from).collect(),
-        counters: Counters {
+        counters: RunCounters {
             packet_hops: measured.packet_hops,
             dropped: measured.dropped,
             lost_on_links: measured.lost_on_links,
             end: time(measured.end_ns),
-            ..Counters::default()
+            ..RunCounters::default()
         },
         ..Outcome::default()
     };

@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 use std::path::Path;
 
 use sha2::{Digest, Sha256};
-use tailcut_experiment::{Column, Values, load, no_tables, run};
+use tailcut_experiment::{Column, Values, load, no_table_reader, run};
 
 #[test]
 fn every_build_gives_the_same_tables() {
@@ -17,12 +17,12 @@ fn every_build_gives_the_same_tables() {
         ("seeds", "1"),
     ];
     let overrides = overrides.map(|(key, value)| (key.to_owned(), value.to_owned()));
-    let plan = load(&root.join("experiments/quickstart.toml"), &overrides, &no_tables)
+    let plan = load(&root.join("experiments/quickstart.toml"), &overrides, &no_table_reader)
         .unwrap_or_else(|failure| panic!("{failure}"));
     let mut digest = Sha256::new();
     for planned in &plan.runs {
         let planned = serde_json::to_string(planned).expect("a plan is plain data");
-        let made = run(&planned, None, &no_tables, &mut |_| ControlFlow::Continue(()));
+        let made = run(&planned, None, &no_table_reader, &mut |_| ControlFlow::Continue(()));
         let made = made.expect("it runs");
         for column in made.flows.iter().chain(&made.tiers) {
             feed(&mut digest, column);

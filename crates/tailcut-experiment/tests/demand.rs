@@ -4,7 +4,8 @@ use std::ops::ControlFlow;
 
 use crate::common::{GOOD, plan};
 use tailcut_experiment::{
-    Column, Measured, MeasuredFlow, RunDemand, RunResult, Values, demand, no_tables, run, tabulate,
+    Column, MeasuredFlow, MeasuredRun, RunDemand, RunResult, Values, no_table_reader, run,
+    run_demand, tabulate,
 };
 
 const CLOSED: &str = "[traffic]\nkind = \"transfers\"\nbytes = \"20KB\"\n";
@@ -15,11 +16,11 @@ fn planned(text: &str) -> String {
 }
 
 fn simulated(run_json: &str) -> RunResult {
-    run(run_json, None, &no_tables, &mut |_| ControlFlow::Continue(())).expect("it runs")
+    run(run_json, None, &no_table_reader, &mut |_| ControlFlow::Continue(())).expect("it runs")
 }
 
 fn demanded(run_json: &str) -> RunDemand {
-    demand(run_json, &no_tables).expect("it has flows")
+    run_demand(run_json, &no_table_reader).expect("it has flows")
 }
 
 fn column<'a>(of: &'a RunResult, name: &str) -> &'a Column {
@@ -91,7 +92,7 @@ fn closed_loop_traffic_tells_what_waits_for_what() {
 }
 
 /// What the simulator measured, as another backend would say it.
-fn told(of: &RunResult) -> Measured {
+fn told(of: &RunResult) -> MeasuredRun {
     let (connect, fct, ack) =
         (times(of, "connect_ns"), times(of, "fct_ns"), times(of, "fct_ack_ns"));
     let flows = (0..fct.len()).map(|index| MeasuredFlow {
@@ -103,14 +104,15 @@ fn told(of: &RunResult) -> Measured {
         retransmissions: u64s(column(of, "retransmissions"))[index],
         ..MeasuredFlow::default()
     });
-    Measured { flows: flows.collect(), end_ns: 1, ..Measured::default() }
+    MeasuredRun { flows: flows.collect(), end_ns: 1, ..MeasuredRun::default() }
 }
 
 #[test]
 fn a_run_that_was_measured_elsewhere_has_the_same_table() {
     let run_json = planned(GOOD);
     let of_run = simulated(&run_json);
-    let tabulated = tabulate(&run_json, &told(&of_run), &no_tables).expect("its flows are known");
+    let tabulated =
+        tabulate(&run_json, &told(&of_run), &no_table_reader).expect("its flows are known");
     let names = ["id", "src", "dst", "bytes", "start_ns", "connect_ns", "fct_ns", "fct_ack_ns"];
     let further = ["ideal_fct_ns", "class", "size_group", "data_packets", "hops", "finished"];
     for name in names.iter().chain(&further) {
@@ -129,10 +131,11 @@ fn jobs_that_were_carried_elsewhere_are_as_long_as_their_flows() {
     {
         (flow.index, flow.start_ns) = (*id, Some(*start as u64));
     }
-    let tabulated = tabulate(&run_json, &measured, &no_tables).expect("its flows are known");
+    let tabulated = tabulate(&run_json, &measured, &no_table_reader).expect("its flows are known");
     assert_eq!(i64s(column(&tabulated, "start_ns")), starts);
     let jobs = |of: &RunResult, name: &str| {
-        let (_, table) = of.further.iter().find(|(name, _)| *name == "jobs").expect("it has jobs");
+        let (_, table) =
+            of.extra_tables.iter().find(|(name, _)| *name == "jobs").expect("it has jobs");
         table.iter().find(|column| column.name == name).expect("the column exists").clone()
     };
     for name in ["id", "kind", "start_ns", "flows", "bytes"] {
@@ -145,11 +148,11 @@ fn jobs_that_were_carried_elsewhere_are_as_long_as_their_flows() {
 }
 
 #[test]
-fn what_nobody_knows_is_empty_and_not_zero() {
+fn unknown_columns_are_null_not_zero() {
     let run_json = planned(GOOD);
     let unknown = [("fast_recoveries".to_owned(), "nobody tells".to_owned())].into();
-    let measured = Measured { unknown, ..told(&simulated(&run_json)) };
-    let tabulated = tabulate(&run_json, &measured, &no_tables).expect("its flows are known");
+    let measured = MeasuredRun { unknown, ..told(&simulated(&run_json)) };
+    let tabulated = tabulate(&run_json, &measured, &no_table_reader).expect("its flows are known");
     let valid = column(&tabulated, "fast_recoveries").valid.clone().expect("it is missing");
     assert!(!valid.is_empty() && valid.iter().all(|valid| !valid));
     assert_eq!(column(&tabulated, "bytes").valid, None);
@@ -160,8 +163,9 @@ fn a_flow_that_the_run_does_not_have_is_refused() {
     let run_json = planned(GOOD);
     let twice = MeasuredFlow { index: 3, ..MeasuredFlow::default() };
     for flows in [vec![twice, twice], vec![MeasuredFlow { index: 1_000_000, ..twice }]] {
-        let measured = Measured { flows, ..Measured::default() };
-        let error = tabulate(&run_json, &measured, &no_tables).expect_err("there is no such flow");
+        let measured = MeasuredRun { flows, ..MeasuredRun::default() };
+        let error =
+            tabulate(&run_json, &measured, &no_table_reader).expect_err("there is no such flow");
         assert!(error.to_string().contains("no such flow"), "{error}");
     }
 }

@@ -2,13 +2,13 @@
 
 use std::ops::ControlFlow;
 
-use tailcut_experiment::{Column, RunResult, Values, explain, no_tables, run};
+use tailcut_experiment::{Column, RunResult, Values, explain, no_table_reader, run};
 
 use crate::common::{load, plan, replaced};
 
 fn result(text: &str) -> RunResult {
     let planned = serde_json::to_string(&plan(text).runs[0]).expect("a plan is plain data");
-    run(&planned, None, &no_tables, &mut |_| ControlFlow::Continue(())).expect("it runs")
+    run(&planned, None, &no_table_reader, &mut |_| ControlFlow::Continue(())).expect("it runs")
 }
 
 fn column<'a>(columns: &'a [Column], name: &str) -> &'a Values {
@@ -192,7 +192,7 @@ fn a_flow_of_a_mixture_has_the_segments_of_its_own_part() {
     let expected = planned.runs[0].facts.expected_packets;
     assert!((2 * once..2 * once + 10).contains(&expected), "{expected}");
     let json = serde_json::to_string(&planned.runs[0]).expect("a plan is plain data");
-    let told = explain(&json, &[0], 10, &no_tables, &mut |_| ControlFlow::Continue(()));
+    let told = explain(&json, &[0], 10, &no_table_reader, &mut |_| ControlFlow::Continue(()));
     assert_eq!(told.expect("it runs").flows[0].segment, 1_460);
 }
 
@@ -200,8 +200,11 @@ fn a_flow_of_a_mixture_has_the_segments_of_its_own_part() {
 #[test]
 fn the_ideal_throughput_of_a_mixture_is_that_of_each_flow() {
     let result = result(MIXED);
-    let (_, columns) =
-        result.further.iter().find(|(name, _)| *name == "throughput").expect("it is asked for");
+    let (_, columns) = result
+        .extra_tables
+        .iter()
+        .find(|(name, _)| *name == "throughput")
+        .expect("it is asked for");
     let Values::F64(ideal) = column(columns, "ideal_bps") else { panic!("rates are numbers") };
     assert_eq!(ideal.len(), 1);
     assert!((ideal[0] - 1e9 * 1_460.0 / 1_538.0).abs() < 1.0, "{ideal:?}");

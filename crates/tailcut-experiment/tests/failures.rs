@@ -4,19 +4,20 @@ use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::path::Path;
 
-use tailcut_experiment::{RunPlan, load, load_text, no_tables, to_scenario};
+use tailcut_experiment::{RunPlan, load, load_text, no_table_reader, to_scenario};
 use tailcut_net::measure::records::Outcome;
 
 fn plan(file: &str, overrides: &[(&str, &str)]) -> Vec<RunPlan> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../experiments/papers").join(file);
     let overrides: Vec<_> =
         overrides.iter().map(|(key, value)| (key.to_string(), value.to_string())).collect();
-    let plan = load(&path, &overrides, &no_tables).unwrap_or_else(|failure| panic!("{failure}"));
+    let plan =
+        load(&path, &overrides, &no_table_reader).unwrap_or_else(|failure| panic!("{failure}"));
     plan.runs
 }
 
 fn outcome(run: &RunPlan) -> Outcome {
-    let scenario = to_scenario(run, &no_tables).expect("the plan is fresh");
+    let scenario = to_scenario(run, &no_table_reader).expect("the plan is fresh");
     tailcut_net::simulate(&scenario, &mut |_| ControlFlow::Continue(())).expect("it runs")
 }
 
@@ -137,7 +138,7 @@ fn mice_pass_an_elephant_that_tinyflow_spreads() {
     for seed in ["[1]", "[2]", "[3]"] {
         let runs = plan("tinyflow/fig1.toml", &[("seeds", seed)]);
         let ((ecmp, without), (tinyflow, with)) = (p99(&runs[0]), p99(&runs[1]));
-        assert_eq!(without.further, []);
+        assert_eq!(without.scheme_counters, []);
         let number = |name| with.further(name).expect("TinyFlow counts");
         assert_eq!((number("elephants_found"), number("elephants_missed")), (1, 0));
         assert!(number("elephant_detection_ns") < 20_000_000, "{with:?}");
@@ -165,7 +166,7 @@ bytes = "2MB"
 [horizon]
 arrivals = "1ms"
 "#;
-    let plan = load_text("pings.toml", text, Path::new("."), &[], &no_tables)
+    let plan = load_text("pings.toml", text, Path::new("."), &[], &no_table_reader)
         .unwrap_or_else(|failure| panic!("{failure}"));
     let counters = outcome(&plan.runs[0]).counters;
     let number = |name| counters.further(name).expect("TinyFlow counts");

@@ -38,7 +38,7 @@ fn flows_have_no_more_bytes_than_segments_can_be_counted() {
 }
 
 #[test]
-fn flows_that_a_pattern_puts_together_are_no_larger() {
+fn limits_the_flow_size_of_every_traffic_kind() {
     for (lines, key) in [
         ("kind = \"shuffle\"\nmappers = 1\nreducers = 1\nbytes = \"7000GB\"", "traffic.bytes"),
         ("kind = \"pings\"\nbytes = \"7000GB\"", "traffic.bytes"),
@@ -61,7 +61,7 @@ fn flows_that_a_pattern_puts_together_are_no_larger() {
 }
 
 #[test]
-fn small_segments_are_at_fault_where_larger_ones_could_be_counted() {
+fn blames_mss_where_a_larger_one_would_do() {
     let traffic = "kind = \"permutation\"\nsizes = \"3000GB\"\n";
     for (transport, key) in [
         ("mss = \"1000B\"", "transport.mss"),

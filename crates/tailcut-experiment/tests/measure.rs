@@ -3,7 +3,7 @@
 use std::ops::ControlFlow;
 
 use crate::common::{GOOD, plan};
-use tailcut_experiment::{Column, RunResult, Values, no_tables, run};
+use tailcut_experiment::{Column, RunResult, Values, no_table_reader, run};
 use tailcut_net::measure::attribution::{PARTS, Part};
 
 const WATCHED: &str = "
@@ -25,7 +25,7 @@ fn result(further: &str) -> RunResult {
     let text = format!("{GOOD}[balance]\nkind = \"spray\"\n{further}")
         .replace("arrivals = \"1ms\"", "arrivals = \"50ms\"");
     let planned = serde_json::to_string(&plan(&text).runs[0]).expect("a plan is plain data");
-    run(&planned, None, &no_tables, &mut |_| ControlFlow::Continue(())).expect("it runs")
+    run(&planned, None, &no_table_reader, &mut |_| ControlFlow::Continue(())).expect("it runs")
 }
 
 fn column<'a>(result: &'a RunResult, name: &str) -> &'a Column {
@@ -43,8 +43,8 @@ fn all_measurements_together_leave_flows_jobs_and_links_as_they_were() {
     assert!(flows.len() > 5, "there is something to compare: {} flows", flows.len());
     assert_eq!(plain.tiers, watched.tiers);
     assert_eq!(plain.facts, watched.facts);
-    assert!(plain.further.is_empty() && plain.series.is_empty());
-    let tables: Vec<_> = watched.further.iter().map(|(name, _)| *name).collect();
+    assert!(plain.extra_tables.is_empty() && plain.series.is_empty());
+    let tables: Vec<_> = watched.extra_tables.iter().map(|(name, _)| *name).collect();
     assert_eq!(tables, ["segments", "throughput", "fabric", "ports", "paths"]);
     assert!(watched.series.len() >= 4, "window and rate, queue and utilisation, differential");
 }
@@ -75,7 +75,7 @@ fn completion_times_are_split_where_that_is_asked_for_and_nothing_else_changes()
 }
 
 #[test]
-fn a_run_is_the_one_that_it_was_unless_completion_times_are_split() {
+fn attribution_true_changes_the_run_id_and_false_does_not() {
     let id = |further: &str| plan(&format!("{GOOD}[measure]\n{further}")).runs[0].id.clone();
     assert_eq!(id(""), id("attribution = false"));
     assert_ne!(id(""), id("attribution = true"));

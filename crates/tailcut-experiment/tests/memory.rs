@@ -6,7 +6,7 @@ use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 use std::ops::ControlFlow;
 
-use tailcut_experiment::{no_tables, run};
+use tailcut_experiment::{no_table_reader, run};
 
 use crate::common::plan_with;
 
@@ -71,7 +71,7 @@ fn estimated_and_allocated(scheme: &str, overrides: &[(&str, &str)]) -> (f64, f6
     let planned = serde_json::to_string(&plan.runs[0]).expect("a plan is plain data");
     let before = HELD.get();
     PEAK.set(before);
-    let result = run(&planned, None, &no_tables, &mut |_| ControlFlow::Continue(()));
+    let result = run(&planned, None, &no_table_reader, &mut |_| ControlFlow::Continue(()));
     let peak = PEAK.get() - before;
     drop(result.expect("it runs"));
     (plan.runs[0].facts.estimated_memory_bytes as f64, peak as f64)

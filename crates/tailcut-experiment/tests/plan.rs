@@ -139,7 +139,7 @@ fn another_kind_drops_the_parameters_of_the_one_it_replaces() {
 }
 
 #[test]
-fn the_same_kind_again_keeps_them() {
+fn the_same_kind_keeps_inherited_keys() {
     let text = with(
         "replicate = { kind = \"repflow\" }",
         "replicate = { kind = \"repflow\", copies = 3 }\n[schemes.B]\nlike = \"RepFlow\"\nreplicate = { kind = \"repflow\", loser = \"finish\" }",
@@ -282,7 +282,7 @@ fn names_titles_and_the_order_of_the_file_do_not_enter_identifiers() {
 }
 
 #[test]
-fn what_changes_a_table_enters_identifiers() {
+fn keys_that_change_a_table_change_the_run_id() {
     let base = plan(GOOD).runs[0].id.clone();
     for (key, value) in [
         ("topology.k", "6"),
@@ -302,7 +302,7 @@ fn what_changes_a_table_enters_identifiers() {
 }
 
 #[test]
-fn what_changes_only_the_summary_does_not() {
+fn summary_only_keys_keep_the_run_id() {
     let changed =
         plan_with(GOOD, &[("measure.unfinished", "exclude"), ("report.baseline", "RepFlow")]);
     assert_eq!(ids(&changed), ids(&plan(GOOD)));
@@ -374,7 +374,7 @@ fn a_number_of_seventeen_digits_survives_the_plans_json() {
         let text = serde_json::to_string(run).expect("a run is plain data");
         let back: RunPlan = serde_json::from_str(&text).expect("it reads what it wrote");
         assert_eq!(back.config, run.config);
-        tailcut_experiment::to_scenario(&back, &tailcut_experiment::no_tables)
+        tailcut_experiment::to_scenario(&back, &tailcut_experiment::no_table_reader)
             .expect("it is the same run");
     }
 }

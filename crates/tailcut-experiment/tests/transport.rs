@@ -2,14 +2,14 @@
 
 use std::ops::ControlFlow;
 
-use tailcut_experiment::{Column, Plan, RunResult, Values, explain, no_tables, run};
+use tailcut_experiment::{Column, Plan, RunResult, Values, explain, no_table_reader, run};
 
 use crate::common::plan;
 
 fn results(plan: &Plan) -> Vec<RunResult> {
     let one = |run_plan| {
         let planned = serde_json::to_string(run_plan).expect("a plan is plain data");
-        run(&planned, None, &no_tables, &mut |_| ControlFlow::Continue(())).expect("it runs")
+        run(&planned, None, &no_table_reader, &mut |_| ControlFlow::Continue(())).expect("it runs")
     };
     plan.runs.iter().map(one).collect()
 }
@@ -91,7 +91,8 @@ drain = "1s"
 "#
         ));
         let planned = serde_json::to_string(&plan.runs[0]).expect("a plan is plain data");
-        let told = explain(&planned, &[0], 10_000, &no_tables, &mut |_| ControlFlow::Continue(()));
+        let told =
+            explain(&planned, &[0], 10_000, &no_table_reader, &mut |_| ControlFlow::Continue(()));
         let told = serde_json::to_string(&told.expect("it runs")).expect("stories are plain data");
         let reduced = told.contains("\"what\":\"heeded\"");
         assert_eq!(reduced, kind == "newreno", "{kind}");

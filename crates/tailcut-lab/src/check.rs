@@ -6,7 +6,7 @@
 use std::path::Path;
 
 use tailcut_engine::Time;
-use tailcut_experiment::{RunPlan, no_tables, to_scenario};
+use tailcut_experiment::{RunPlan, no_table_reader, to_scenario};
 use tailcut_net::scenario::{Scenario, Scheme};
 
 use crate::answers::{CapabilityRow, RunCheck};
@@ -66,7 +66,7 @@ pub fn check_run(
 }
 
 pub(crate) fn scenario(plan: &RunPlan) -> Result<Scenario, String> {
-    to_scenario(plan, &no_tables).map_err(|error| error.to_string())
+    to_scenario(plan, &no_table_reader).map_err(|error| error.to_string())
 }
 
 /// What becomes of every field of a run.

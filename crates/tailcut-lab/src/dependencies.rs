@@ -4,15 +4,15 @@
 use tailcut_engine::Time;
 use tailcut_net::scenario::Scenario;
 use tailcut_net::topology::HostId;
-use tailcut_net::traffic::demand::{Jobs, NONE, Signal, Waiting};
-use tailcut_net::traffic::driver::Driver;
+use tailcut_net::traffic::closed_loop::ClosedLoop;
+use tailcut_net::traffic::demand::{Dependent, Jobs, NONE, Signal};
 use tailcut_net::traffic::{Flow, FlowIndex};
 
 /// How many of a run's flows start at times of their own; they come first.
 pub fn scheduled_flows(scenario: &Scenario) -> usize {
     match scenario.jobs.is_empty() {
         true => scenario.flows.len(),
-        false => scenario.jobs.listed,
+        false => scenario.jobs.independent,
     }
 }
 
@@ -30,11 +30,11 @@ pub fn deciders(flows: &[Flow], jobs: &Jobs) -> Result<Vec<Option<HostId>>, Flow
     let mut of_flows: Vec<Option<HostId>> = vec![None; flows.len()];
     let mut of_pools: Vec<Option<HostId>> = vec![None; jobs.pools.len()];
     let pool_of = |flow: FlowIndex| jobs.rules.get(flow.index()).map_or(NONE, |rule| rule.pool);
-    let mut note = |to: Waiting, host: HostId| {
+    let mut note = |to: Dependent, host: HostId| {
         let known = match to {
-            Waiting::Flow(flow) if pool_of(flow) == NONE => &mut of_flows[flow.index()],
-            Waiting::Flow(flow) => &mut of_pools[pool_of(flow) as usize],
-            Waiting::Pool(pool) => &mut of_pools[pool as usize],
+            Dependent::Flow(flow) if pool_of(flow) == NONE => &mut of_flows[flow.index()],
+            Dependent::Flow(flow) => &mut of_pools[pool_of(flow) as usize],
+            Dependent::Pool(pool) => &mut of_pools[pool as usize],
         };
         *known.get_or_insert(host) == host
     };
@@ -45,7 +45,7 @@ pub fn deciders(flows: &[Flow], jobs: &Jobs) -> Result<Vec<Option<HostId>>, Flow
     }
     for (at, rule) in jobs.rules.iter().enumerate().filter(|(_, rule)| rule.pool != NONE) {
         let host = sees(&flows[at], jobs.pools[rule.pool as usize].on);
-        if !note(Waiting::Pool(rule.pool), host) {
+        if !note(Dependent::Pool(rule.pool), host) {
             return Err(FlowIndex::at(at));
         }
     }
@@ -58,7 +58,7 @@ pub fn deciders(flows: &[Flow], jobs: &Jobs) -> Result<Vec<Option<HostId>>, Flow
 /// What a host's flows wait for, and those that are due.
 pub struct Dependencies {
     host: HostId,
-    driver: Driver,
+    driver: ClosedLoop,
     deciders: Vec<Option<HostId>>,
     begin_ns: u64,
 }
@@ -66,7 +66,7 @@ pub struct Dependencies {
 impl Dependencies {
     /// None where no flow waits, or some wait for what two hosts see.
     pub fn new(host: HostId, flows: &[Flow], jobs: &Jobs) -> Option<Dependencies> {
-        let driver = Driver::new(flows, jobs)?;
+        let driver = ClosedLoop::new(flows, jobs)?;
         let deciders = deciders(flows, jobs).ok()?;
         Some(Dependencies { host, driver, deciders, begin_ns: 0 })
     }
@@ -103,7 +103,7 @@ impl Dependencies {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tailcut_net::traffic::demand::{Edge, Pool, Rule};
+    use tailcut_net::traffic::demand::{Dependency, FlowPool, StartRule};
 
     fn flow(src: u32, dst: u32) -> Flow {
         Flow { src: HostId(src), dst: HostId(dst), bytes: 10, start: Time::ZERO, id: 0 }
@@ -111,9 +111,10 @@ mod tests {
 
     /// A flow from 0 to 1, and one that waits for it.
     fn two(second: Flow, on: Signal) -> ([Flow; 2], Jobs) {
-        let rule = Rule { job: NONE, pool: NONE, delay: Time::from_us(3) };
-        let edge = Edge { from: FlowIndex(0), on, to: Waiting::Flow(FlowIndex(1)) };
-        let jobs = Jobs { rules: vec![rule; 2], edges: vec![edge], listed: 1, ..Jobs::default() };
+        let rule = StartRule { job: NONE, pool: NONE, delay: Time::from_us(3) };
+        let edge = Dependency { from: FlowIndex(0), on, to: Dependent::Flow(FlowIndex(1)) };
+        let jobs =
+            Jobs { rules: vec![rule; 2], edges: vec![edge], independent: 1, ..Jobs::default() };
         ([flow(0, 1), second], jobs)
     }
 
@@ -131,7 +132,7 @@ mod tests {
         );
         assert_eq!(decider(flow(2, 1), Signal::Received), Ok(Some(1)), "a fetch");
         let (flows, mut jobs) = two(flow(2, 1), Signal::Received);
-        let both = Edge { on: Signal::Acknowledged, ..jobs.edges[0] };
+        let both = Dependency { on: Signal::Acknowledged, ..jobs.edges[0] };
         jobs.edges.push(both);
         assert_eq!(deciders(&flows, &jobs), Err(FlowIndex(0)), "two hosts see one half each");
     }
@@ -139,8 +140,8 @@ mod tests {
     #[test]
     fn the_host_at_which_all_flows_of_a_pool_end_decides_about_it() {
         let decider = |second, on| {
-            let pool = Pool { opens: Time::ZERO, at_once: 1, on };
-            let rule = Rule { job: NONE, pool: 0, delay: Time::ZERO };
+            let pool = FlowPool { opens: Time::ZERO, at_once: 1, on };
+            let rule = StartRule { job: NONE, pool: 0, delay: Time::ZERO };
             let jobs = Jobs { rules: vec![rule; 2], pools: vec![pool], ..Jobs::default() };
             deciders(&[flow(0, 1), second], &jobs).map(|of| of[1].map(|host| host.0))
         };

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
-use tailcut_experiment::{Measured, MeasuredFlow};
-use tailcut_net::Foretold;
+use tailcut_experiment::{MeasuredFlow, MeasuredRun};
+use tailcut_net::PredictedFlow;
 
 use crate::messages::{FabricReport, HostReport, RunTimes};
 
@@ -42,13 +42,13 @@ pub struct FlowStart {
 
 /// Everything that was measured, and by how much each flow started late, in the order of their numbers.
 pub fn measure(
-    foretold: &[Foretold],
+    foretold: &[PredictedFlow],
     by_repnet: bool,
     times: RunTimes,
     end_ns: u64,
     reports: &[HostReport],
     fabric: &FabricReport,
-) -> (Measured, Vec<FlowStart>) {
+) -> (MeasuredRun, Vec<FlowStart>) {
     let mut got = vec![None; foretold.len()];
     for one in reports.iter().flat_map(|report| &report.got) {
         got[one.index as usize] = Some(*one);
@@ -57,7 +57,7 @@ pub fn measure(
     let mut all_sent = reports.iter().flat_map(|report| &report.sent);
     let counts_timeouts = all_sent.all(|sent| sent.counts_timeouts);
     let windows = reports.iter().flat_map(|report| &report.series);
-    let mut measured = Measured {
+    let mut measured = MeasuredRun {
         tiers: fabric.tiers.clone(),
         end_ns,
         packet_hops: fabric.packet_hops,
@@ -65,7 +65,7 @@ pub fn measure(
         lost_on_links: fabric.lost,
         unknown: fabric.unknown.clone(),
         series: fabric.series.iter().chain(windows).cloned().collect(),
-        ..Measured::default()
+        ..MeasuredRun::default()
     };
     measured.unknown.extend(unknown_columns(by_repnet, counts_timeouts));
     for sent in reports.iter().flat_map(|report| &report.sent) {

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::os::fd::OwnedFd;
 
 use tailcut_experiment::CaptureRequest;
-use tailcut_net::Foretold;
+use tailcut_net::PredictedFlow;
 use tailcut_net::scenario::Scenario;
 
 use tailcut_net::topology::PortId;
@@ -19,7 +19,7 @@ pub struct Prepared {
     /// The run.
     pub scenario: Scenario,
     /// Its flows.
-    pub flows: Vec<Foretold>,
+    pub flows: Vec<PredictedFlow>,
     /// The flows alone before the run and after it.
     pub idle: IdlePlan,
     /// What hosts are set to.

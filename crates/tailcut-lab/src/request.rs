@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use serde::Deserialize;
 use tailcut_experiment::{CaptureRequest, RunPlan};
-use tailcut_net::foretell;
+use tailcut_net::predict_flows;
 
 use crate::check;
 use crate::congestion::program::CongestionProgram;
@@ -62,7 +62,7 @@ pub fn prepare(asked: &str) -> Result<(&'static dyn FabricKind, Prepared), Strin
         hosts.congestion = name;
         kept
     });
-    let foretold = foretell(&scenario).map_err(|error| error.to_string())?;
+    let foretold = predict_flows(&scenario).map_err(|error| error.to_string())?;
     let alone =
         IdlePlan::new(&scenario, hosts.mtu - MAX_HEADERS).map_err(|error| error.to_string())?;
     if let Some(guest) = guests.iter().find(|guest| guest.host >= scenario.graph.hosts) {

@@ -12,7 +12,7 @@ use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
-use tailcut_experiment::Measured;
+use tailcut_experiment::MeasuredRun;
 
 use crate::cpu_usage::CpuUsage;
 use crate::fabric::lateness::Lateness;
@@ -69,7 +69,7 @@ pub struct Privileges {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct LabOutcome {
     /// What was measured, for [`tailcut_experiment::tabulate`].
-    pub measured: Measured,
+    pub measured: MeasuredRun,
     /// By how much each flow started late.
     pub starts: Vec<FlowStart>,
     /// Why the run is not faithful; nothing if it is.

@@ -10,7 +10,7 @@ use tailcut_net::host::HostSpec;
 use tailcut_net::measure::Observer;
 use tailcut_net::measure::records::{Outcome, TierRecord};
 use tailcut_net::network::tier_records;
-use tailcut_net::packet::{ConnectionId, Packet, Ticket};
+use tailcut_net::packet::{ConnectionId, Packet, PacketId};
 use tailcut_net::scenario::{Horizon, Scenario, Scheme, SeriesSpec};
 use tailcut_net::simulate_observed;
 use tailcut_net::switch::SwitchSpec;
@@ -32,7 +32,7 @@ struct Crossings {
 }
 
 impl Crossings {
-    fn ended(&mut self, ticket: Ticket, end: End) {
+    fn ended(&mut self, ticket: PacketId, end: End) {
         if let Some(number) = self.under_way.remove(&ticket.0) {
             self.ends[number] = Some(end);
         }
@@ -40,20 +40,20 @@ impl Crossings {
 }
 
 impl Observer for Crossings {
-    const ACTIVE: bool = false;
-    const FOLLOWS: bool = true;
+    const WANTS_VIEWS: bool = false;
+    const TRACES_PACKETS: bool = true;
 
-    fn packet_sent(&mut self, now: Time, _: FlowIndex, ticket: Ticket, packet: &Packet) {
+    fn packet_sent(&mut self, now: Time, _: FlowIndex, ticket: PacketId, packet: &Packet) {
         self.under_way.insert(ticket.0, self.sent.len());
         self.sent.push((now, *packet));
         self.ends.push(None);
     }
 
-    fn packet_delivered(&mut self, now: Time, ticket: Ticket, packet: &Packet) {
+    fn packet_delivered(&mut self, now: Time, ticket: PacketId, packet: &Packet) {
         self.ended(ticket, (now, Fate::Delivered(packet.key.dst())));
     }
 
-    fn packet_ends(&mut self, now: Time, ticket: Ticket, _: &Packet) {
+    fn packet_ends(&mut self, now: Time, ticket: PacketId, _: &Packet) {
         self.ended(ticket, (now, Fate::Dropped));
     }
 }
@@ -85,7 +85,7 @@ fn scenario(scheme: Value, flows: Vec<Flow>) -> Scenario {
         horizon: Horizon::default(),
         seed: 1,
         series: SeriesSpec::default(),
-        instants: 0,
+        max_port_samples: 0,
     }
 }
 
@@ -108,7 +108,8 @@ fn through_engine(
         ends[one.packet.connection.0 as usize] = Some((one.at, one.fate));
     }
     let (graph, fabric) = (&scenario.graph, engine.fabric());
-    let busy: Vec<Time> = (0..fabric.ports()).map(|port| fabric.busy(end, PortId(port))).collect();
+    let busy: Vec<Time> =
+        (0..fabric.port_count()).map(|port| fabric.busy_time(end, PortId(port))).collect();
     let tiers = tier_records(graph, end, &busy, |port| fabric.counters(port));
     (ends, tiers)
 }

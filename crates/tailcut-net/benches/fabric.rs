@@ -16,7 +16,7 @@ use tailcut_net::component::OneOrEach;
 use tailcut_net::faults::FaultsSpec;
 use tailcut_net::host::HostSpec;
 use tailcut_net::measure::attribution::Attribution;
-use tailcut_net::measure::paths::Paths;
+use tailcut_net::measure::paths::FlowPaths;
 use tailcut_net::measure::records::{FlowRecord, Outcome};
 use tailcut_net::queue::QueueSpec;
 use tailcut_net::replicate::ReplicateSpec;
@@ -251,7 +251,7 @@ fn scenario(case: &Case) -> Scenario {
         seed: 1,
         jobs: Jobs::default(),
         series: SeriesSpec::default(),
-        instants: if case.name.ends_with(WATCHED) { INSTANTS } else { 0 },
+        max_port_samples: if case.name.ends_with(WATCHED) { INSTANTS } else { 0 },
     }
 }
 
@@ -313,7 +313,7 @@ fn simulated(case: &Case, scenario: &Scenario) -> Outcome {
         let observer = Attribution::new(&scenario.graph);
         tailcut_net::simulate_watched(scenario, observer, watch).map(|run| run.0)
     } else if case.name.ends_with(WATCHED) {
-        tailcut_net::simulate_watched(scenario, Paths::default(), watch).map(|run| run.0)
+        tailcut_net::simulate_watched(scenario, FlowPaths::default(), watch).map(|run| run.0)
     } else {
         tailcut_net::simulate(scenario, watch)
     };

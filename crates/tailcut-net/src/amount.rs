@@ -130,13 +130,13 @@ mod tests {
     }
 
     #[test]
-    fn more_packets_than_are_counted_are_told_the_most() {
+    fn refuses_too_many_packets_and_names_the_maximum() {
         let error = "99999999999packets".parse::<Limit>().unwrap_err().to_string();
         assert!(error.contains("more than 4294967295packets"), "{error}");
     }
 
     #[test]
-    fn a_bare_number_is_told_both_readings() {
+    fn a_bare_number_is_refused_with_both_readings() {
         let error = "100".parse::<Limit>().unwrap_err().to_string();
         assert!(error.contains("100packets"), "{error}");
     }

@@ -9,7 +9,7 @@ use serde::de::value::{MapAccessDeserializer, SeqAccessDeserializer};
 use serde::de::{self, IntoDeserializer};
 use serde::{Deserialize, Deserializer, Serialize};
 
-use crate::files::ReadFiles;
+use crate::files::FileReader;
 
 /// A parameter that cannot be realised: what is wrong, where, and what to do.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -55,7 +55,7 @@ pub fn did_you_mean<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) ->
 
 /// Reads the text file that `field` names.
 pub(crate) fn read_text(
-    read: &dyn ReadFiles,
+    read: &dyn FileReader,
     code: &'static str,
     field: &str,
     path: &str,

@@ -163,12 +163,12 @@ pub struct Change {
     /// When.
     pub at: Time,
     /// What.
-    pub what: What,
+    pub what: ChangeKind,
 }
 
 /// What changes.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum What {
+pub enum ChangeKind {
     /// One more reason (or one less) for a link, both its directions, to be down.
     Down {
         /// The link's place in the graph.
@@ -193,7 +193,7 @@ pub enum What {
 
 impl FaultsSpec {
     /// True when nothing will fail.
-    pub fn is_quiet(&self) -> bool {
+    pub fn is_fault_free(&self) -> bool {
         !self.active || self.incidents.is_empty()
     }
 
@@ -226,14 +226,14 @@ impl FaultsSpec {
     ///
     /// # Errors
     /// When a link or switch does not exist, or two incidents want different things of one link at one time.
-    pub fn check_on(&self, graph: &Graph) -> Result<(), SpecError> {
+    pub fn check_topology(&self, graph: &Graph) -> Result<(), SpecError> {
         self.changes(graph).map(|_| ())
     }
 
     /// The changes in order of time.
     ///
     /// # Errors
-    /// See [`FaultsSpec::check_on`].
+    /// See [`FaultsSpec::check_topology`].
     pub fn changes(&self, graph: &Graph) -> Result<Vec<Change>, SpecError> {
         let mut changes = vec![];
         // Per kind and port: when it is taken.
@@ -266,8 +266,8 @@ impl FaultsSpec {
             for link in links {
                 for (at, down) in [(Some(at), true), (until, false)] {
                     let Some(at) = at else { continue };
-                    add(at, What::Down { link, down });
-                    add(self.learned(at), What::Learned { link, down });
+                    add(at, ChangeKind::Down { link, down });
+                    add(self.learned(at), ChangeKind::Learned { link, down });
                 }
             }
             let (kind, name, one_way) = match incident {
@@ -291,13 +291,13 @@ impl FaultsSpec {
                 before.push((at, end));
                 let (begin, restore) = match incident {
                     Incident::Rate { rate, .. } => {
-                        (What::Rate(port, Some(*rate)), What::Rate(port, None))
+                        (ChangeKind::Rate(port, Some(*rate)), ChangeKind::Rate(port, None))
                     }
                     Incident::Loss { probability, .. } => {
-                        (What::Loss(port, Some(*probability)), What::Loss(port, None))
+                        (ChangeKind::Loss(port, Some(*probability)), ChangeKind::Loss(port, None))
                     }
                     Incident::Delay { extra, .. } => {
-                        (What::Delay(port, *extra), What::Delay(port, Time::ZERO))
+                        (ChangeKind::Delay(port, *extra), ChangeKind::Delay(port, Time::ZERO))
                     }
                     Incident::LinkDown { .. } | Incident::SwitchDown { .. } => continue,
                 };
@@ -309,10 +309,10 @@ impl FaultsSpec {
         }
         // What ends at an instant comes before what begins then, so that the beginning stays.
         let ends = |change: &Change| match change.what {
-            What::Rate(_, rate) => rate.is_none(),
-            What::Loss(_, probability) => probability.is_none(),
-            What::Delay(_, extra) => extra == Time::ZERO,
-            What::Down { .. } | What::Learned { .. } => false,
+            ChangeKind::Rate(_, rate) => rate.is_none(),
+            ChangeKind::Loss(_, probability) => probability.is_none(),
+            ChangeKind::Delay(_, extra) => extra == Time::ZERO,
+            ChangeKind::Down { .. } | ChangeKind::Learned { .. } => false,
         };
         changes.sort_by_key(|change| (change.at, !ends(change)));
         Ok(changes)

@@ -4,7 +4,7 @@ use std::io;
 
 /// Gives the content of files, and takes apart those that are tables. A function from a path to a content does where no
 /// table is read.
-pub trait ReadFiles {
+pub trait FileReader {
     /// The content of a file.
     ///
     /// # Errors
@@ -22,7 +22,7 @@ pub trait ReadFiles {
     }
 }
 
-impl<F: Fn(&str) -> io::Result<Vec<u8>>> ReadFiles for F {
+impl<F: Fn(&str) -> io::Result<Vec<u8>>> FileReader for F {
     fn file(&self, path: &str) -> io::Result<Vec<u8>> {
         self(path)
     }

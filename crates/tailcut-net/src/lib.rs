@@ -26,4 +26,6 @@ pub mod transport;
 pub mod watch;
 pub mod workload;
 
-pub use network::{Foretold, SimError, foretell, simulate, simulate_observed, simulate_watched};
+pub use network::{
+    PredictedFlow, SimError, predict_flows, simulate, simulate_observed, simulate_watched,
+};

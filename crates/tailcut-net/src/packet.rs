@@ -81,10 +81,10 @@ impl Flags {
     /// Towards the sender: the receiver asks for more (NDP).
     pub const PULL: Flags = Flags::PROBE;
     /// Towards the sender: the payload of a segment was cut on its way (NDP).
-    pub const CUT: Flags = Flags::ECN_ECHO;
+    pub const TRIMMED: Flags = Flags::ECN_ECHO;
 
     /// Towards the sender: all has arrived, and by no other copy of the flow before. It is no part of a header: captures leave it out.
-    pub const FIRST: Flags = Flags::WINDOW_REDUCED;
+    pub const FIRST_COPY: Flags = Flags::WINDOW_REDUCED;
 
     /// Belongs to a large flow, as its host knows.
     pub const LARGE_FLOW: Flags = Flags(1 << 12);
@@ -111,7 +111,7 @@ impl Flags {
     #[inline]
     pub const fn in_header(self) -> Flags {
         match self.has(Flags::TO_SENDER) {
-            true => Flags(self.0 & !Flags::FIRST.0),
+            true => Flags(self.0 & !Flags::FIRST_COPY.0),
             false => self,
         }
     }
@@ -166,9 +166,9 @@ impl ConnectionId {
 /// A packet under way, by its place among all that are, to whoever follows packets; the place is another's when it is no more.
 #[repr(transparent)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Ticket(pub u32);
+pub struct PacketId(pub u32);
 
-impl Ticket {
+impl PacketId {
     /// Its place.
     #[inline]
     pub const fn index(self) -> usize {
@@ -330,7 +330,7 @@ impl OptionStore {
     }
     /// Adds a number to the options of a packet and returns what its `options` must say.
     #[inline]
-    pub fn enumerate(&mut self, options: u32, number: u32) -> u32 {
+    pub fn set_number(&mut self, options: u32, number: u32) -> u32 {
         if options < INLINE {
             self.entries[options as usize].number = Some(number);
             return options;
@@ -371,9 +371,9 @@ mod tests {
     }
 
     #[test]
-    fn a_header_has_no_word_of_the_first_copy() {
+    fn in_header_drops_the_first_copy_flag() {
         let ack = Flags::ACK | Flags::TO_SENDER;
-        assert_eq!((ack | Flags::FIRST).in_header(), ack);
+        assert_eq!((ack | Flags::FIRST_COPY).in_header(), ack);
         let data = Flags::DATA | Flags::WINDOW_REDUCED;
         assert_eq!(data.in_header(), data);
     }
@@ -405,7 +405,7 @@ mod tests {
     #[test]
     fn a_number_needs_no_entry_until_something_else_does() {
         let mut store = OptionStore::default();
-        let alone = store.enumerate(NO_OPTIONS, 7);
+        let alone = store.set_number(NO_OPTIONS, 7);
         assert_eq!(
             (store.live(), store.number(alone), store.number(NO_OPTIONS)),
             (0, Some(7), None)

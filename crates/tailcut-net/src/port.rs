@@ -12,9 +12,9 @@ mod clocking;
 mod faults;
 mod ties;
 
-use tailcut_engine::{Rate, Stream, Time};
+use tailcut_engine::{RandomStream, Rate, Time};
 
-pub use self::clocking::Clocking;
+pub use self::clocking::SerializationRate;
 use self::faults::Faults;
 pub(crate) use self::faults::Retiming;
 use crate::amount::{Amount, Limit};
@@ -33,7 +33,7 @@ struct Entry {
 
 /// What became of a packet offered to a port.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Offer {
+pub enum PortOutcome {
     /// Accepted, and the first in the ring: the port's event is due at this time.
     First(Time),
     /// Accepted behind others.
@@ -83,10 +83,10 @@ pub struct Port {
     held: u32,
     /// Accepted packets, modulo 2^32; `Cold::wraps` counts how often that overflowed.
     packets: u32,
-    /// As in [`Clocking`]; 0 where a byte does not take a whole number of picoseconds.
+    /// As in [`SerializationRate`]; 0 where a byte does not take a whole number of picoseconds.
     ps_per_byte: u32,
     /// From so many packets in the ring on, an arrival is looked at closely.
-    attention: u32,
+    fast_path_limit: u32,
     far_end: NodeId,
     cold: Cold,
 }
@@ -94,7 +94,7 @@ pub struct Port {
 /// What few packets touch.
 #[derive(Debug, Clone)]
 struct Cold {
-    clocking: Clocking,
+    clocking: SerializationRate,
     limit: Limit,
     discipline: Discipline,
     order: Order,
@@ -127,7 +127,7 @@ impl Cold {
 #[derive(Debug, Clone)]
 struct Jitter {
     below: u64,
-    stream: Stream,
+    stream: RandomStream,
 }
 
 /// A full Ethernet frame with preamble and gap: what an idle RED queue counts its idleness in.
@@ -158,7 +158,7 @@ impl Port {
         limit: Limit,
         discipline: Discipline,
     ) -> Port {
-        let clocking = Clocking::new(rate);
+        let clocking = SerializationRate::new(rate);
         let cold = Cold {
             clocking,
             limit,
@@ -180,11 +180,11 @@ impl Port {
             held: 0,
             packets: 0,
             ps_per_byte: u32::try_from(clocking.ps_per_byte).unwrap_or(0),
-            attention: 0,
+            fast_path_limit: 0,
             far_end: NodeId(0),
             cold,
         };
-        port.pay_attention();
+        port.update_fast_path_limit();
         port
     }
 
@@ -194,9 +194,9 @@ impl Port {
     }
 
     /// Each packet begins so much later at most than it could, drawn from `stream`.
-    pub(crate) fn hold_back(&mut self, at_most: Time, stream: Stream) {
+    pub(crate) fn hold_back(&mut self, at_most: Time, stream: RandomStream) {
         self.cold.jitter = Some(Box::new(Jitter { below: at_most.0, stream }));
-        self.pay_attention();
+        self.update_fast_path_limit();
     }
 
     /// The node that it leads to.
@@ -206,7 +206,7 @@ impl Port {
     }
 
     /// The ring holds more than what waits, so most packets need no exact count.
-    fn pay_attention(&mut self) {
+    fn update_fast_path_limit(&mut self) {
         let limit = match self.cold.limit {
             Limit::Unlimited => u32::MAX,
             Limit::AtMost(Amount::Packets(n)) => n,
@@ -215,7 +215,7 @@ impl Port {
         let from = limit.min(self.cold.max_queue);
         let troubled = self.cold.jitter.is_some()
             || self.cold.faults.as_ref().is_some_and(|faults| faults.matter());
-        self.attention = match self.cold.discipline.acts_from() {
+        self.fast_path_limit = match self.cold.discipline.active_from_backlog() {
             Some(acts) if !troubled => from.min(acts).saturating_add(1),
             _ => 0,
         };
@@ -232,16 +232,16 @@ impl Port {
 
     /// Offers a packet at `now`.
     #[inline(always)]
-    pub fn offer(&mut self, now: Time, mut packet: Packet) -> Offer {
+    pub fn offer(&mut self, now: Time, mut packet: Packet) -> PortOutcome {
         let now = now.0;
-        if self.held >= self.attention {
+        if self.held >= self.fast_path_limit {
             match self.admit(now, &mut packet) {
                 Admission::Accepted => {}
                 Admission::Full => {
                     self.cold.drops += 1;
-                    return Offer::Dropped;
+                    return PortOutcome::Dropped;
                 }
-                Admission::Dead => return Offer::Lost,
+                Admission::Dead => return PortOutcome::Lost,
             }
         }
         let start = self.busy_until.max(now);
@@ -259,7 +259,7 @@ impl Port {
         if self.packets == 0 {
             self.cold.wraps += 1;
         }
-        if self.held == 1 { Offer::First(Time(arrival)) } else { Offer::Behind }
+        if self.held == 1 { PortOutcome::First(Time(arrival)) } else { PortOutcome::Behind }
     }
 
     /// Takes the packet that has reached the far end, and says when the next one will.
@@ -281,7 +281,7 @@ impl Port {
     /// Asks for the packet that [`Port::take`] will return.
     #[inline]
     pub fn fetch_first(&self) {
-        tailcut_engine::fetch_early(self.entry(0));
+        tailcut_engine::prefetch(self.entry(0));
     }
 
     /// That packet; what this says of a port that holds none means nothing.
@@ -303,7 +303,7 @@ impl Port {
         let (arrival, full) = self.arrival(now, packet);
         let Arrival { busy, waiting, .. } = arrival;
         if busy && (full || self.finds_full_first(now, waiting, packet.wire_bytes)) {
-            self.cold.discipline.turned_away(&arrival);
+            self.cold.discipline.on_overflow(&arrival);
             return Admission::Full;
         }
         match self.cold.discipline.admit(&arrival) {
@@ -316,7 +316,7 @@ impl Port {
         }
         if busy && waiting >= self.cold.max_queue {
             self.cold.max_queue = waiting + 1;
-            self.pay_attention();
+            self.update_fast_path_limit();
         }
         if let Some(jitter) = &mut self.cold.jitter {
             self.busy_until = self.busy_until.max(now + jitter.stream.below(jitter.below));
@@ -335,7 +335,7 @@ impl Port {
         }
         if waiting >= self.cold.max_queue {
             self.cold.max_queue = waiting + 1;
-            self.pay_attention();
+            self.update_fast_path_limit();
         }
         Admission::Accepted
     }
@@ -485,11 +485,11 @@ impl Port {
     }
 
     /// A packet is dropped before it is offered: the switch has no memory for it.
-    pub fn turn_away(&mut self, now: Time, packet: &Packet) {
+    pub fn drop_before_queue(&mut self, now: Time, packet: &Packet) {
         self.cold.drops += 1;
-        if self.cold.discipline.acts_from().is_none() {
+        if self.cold.discipline.active_from_backlog().is_none() {
             let (arrival, _) = self.arrival(now.0, packet);
-            self.cold.discipline.turned_away(&arrival);
+            self.cold.discipline.on_overflow(&arrival);
         }
     }
 
@@ -528,7 +528,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_every_packet_touches_fills_one_cache_line() {
+    fn hot_fields_of_a_port_fill_one_cache_line() {
         assert_eq!(std::mem::offset_of!(Port, cold), 64);
     }
 }

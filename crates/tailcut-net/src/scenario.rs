@@ -2,7 +2,7 @@
 
 use tailcut_engine::Time;
 
-use crate::fabric::Parts;
+use crate::fabric::FabricSpec;
 use crate::faults::FaultsSpec;
 pub use crate::horizon::Horizon;
 use crate::host::HostSpec;
@@ -38,7 +38,7 @@ pub struct Scenario {
     /// Requested time series.
     pub series: SeriesSpec,
     /// At how many instants all ports are sampled, at the most; 0 where they are not.
-    pub instants: u32,
+    pub max_port_samples: u32,
 }
 
 impl Scenario {
@@ -48,10 +48,10 @@ impl Scenario {
     }
 
     /// What its fabric is made of.
-    pub fn parts(&self) -> Parts<'_> {
-        let segments = self.scheme.transport.segments();
+    pub fn fabric_spec(&self) -> FabricSpec<'_> {
+        let segments = self.scheme.transport.segment_spec();
         let sizes = WireSizes::new(&segments, self.host.framing_overhead);
-        Parts {
+        FabricSpec {
             graph: &self.graph,
             queue: self.scheme.queue.clone(),
             balance: self.scheme.balance.clone(),
@@ -66,7 +66,7 @@ impl Scenario {
     }
 }
 
-/// How far a run is; the simulator calls back with it every 2^20 events, or as often as its [`Watch`](crate::watch::Watch) likes.
+/// How far a run is; the simulator calls back with it every 2^20 events, or as often as its [`Watch`](crate::watch::RunWatcher) likes.
 #[derive(Debug, Clone, Copy)]
 pub struct Progress {
     /// Simulated time.

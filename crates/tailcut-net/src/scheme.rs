@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::balance::BalanceSpec;
 use crate::component::SpecError;
-use crate::queue::{QueueSpec, Stamps};
+use crate::queue::{QueueSpec, TransportFeatures};
 use crate::replicate::ReplicateSpec;
 use crate::transport::TransportSpec;
 
@@ -30,8 +30,8 @@ impl Scheme {
     /// When every packet would have the same priority, or a trimmed packet would be taken for another.
     pub fn check_priorities(&self) -> Result<(), SpecError> {
         let priorities = self.transport.stamps_priorities();
-        let hears_headers = self.transport.hears_headers();
-        self.queue.check_packets(Stamps { priorities, hears_headers })
+        let hears_headers = self.transport.accepts_trimmed();
+        self.queue.check_packets(TransportFeatures { priorities, hears_headers })
     }
 
     /// Transports that wait for marks need a queue that marks.
@@ -39,8 +39,8 @@ impl Scheme {
     /// # Errors
     /// When DCTCP or ECN meets a queue that only drops: no mark would ever come.
     pub fn check_marks(&self) -> Result<(), SpecError> {
-        let Some((field, who)) = self.transport.waits_for_marks() else { return Ok(()) };
-        if self.queue.marks() {
+        let Some((field, who)) = self.transport.marks_requirement() else { return Ok(()) };
+        if self.queue.marks_packets() {
             return Ok(());
         }
         let message = format!("{who} reacts to marks, and the queue never sets any");
@@ -56,7 +56,7 @@ impl Scheme {
         if self.replicate == ReplicateSpec::None {
             return Ok(());
         }
-        let Some(reason) = self.transport.refuses_copies() else { return Ok(()) };
+        let Some(reason) = self.transport.replication_conflict() else { return Ok(()) };
         let message = format!("replication goes with tcp: {reason}");
         Err(SpecError::new("replicate-transport", "kind", message)
             .hint("write replicate = { kind = \"none\" }, or transport = { kind = \"tcp\" } for every flow"))
@@ -79,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn what_reacts_to_marks_needs_a_queue_that_sets_them() {
+    fn an_ecn_transport_needs_a_marking_queue() {
         let dctcp = json!({ "kind": "tcp", "congestion": { "kind": "dctcp" } });
         let mixed = json!({ "kind": "mixed", "parts": [
             { "transport": { "kind": "tcp" } }, { "transport": dctcp }
@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn the_hint_names_what_makes_red_mark() {
+    fn the_hint_suggests_mark_true_for_red() {
         let transport = json!({ "kind": "tcp", "ecn": true });
         let error = scheme(json!({ "transport": transport, "queue": { "kind": "red" } }))
             .check_marks()

@@ -7,18 +7,18 @@ use crate::scenario::Progress;
 use crate::topology::PortId;
 
 /// Is shown a run every so many events.
-pub trait Watch {
+pub trait RunWatcher {
     /// Events between two looks, at least one. Timers alone must be stoppable, so that packets are not what counts.
-    fn every(&self) -> u64 {
+    fn interval_events(&self) -> u64 {
         1 << 20
     }
 
     /// A look at the run; to break off ends it.
-    fn look(&mut self, progress: &Progress, run: &mut dyn Sight) -> ControlFlow<()>;
+    fn on_interval(&mut self, progress: &Progress, run: &mut dyn RunView) -> ControlFlow<()>;
 }
 
 /// What there is to see. Who looks changes nothing: the run yields the same tables.
-pub trait Sight {
+pub trait RunView {
     /// Packets that wait at a directed link, without the one that is being sent.
     fn queue(&mut self, port: PortId) -> u32;
 
@@ -30,8 +30,8 @@ pub trait Sight {
 }
 
 /// Whoever only wants to know how far a run is.
-impl<F: FnMut(&Progress) -> ControlFlow<()>> Watch for F {
-    fn look(&mut self, progress: &Progress, _run: &mut dyn Sight) -> ControlFlow<()> {
+impl<F: FnMut(&Progress) -> ControlFlow<()>> RunWatcher for F {
+    fn on_interval(&mut self, progress: &Progress, _run: &mut dyn RunView) -> ControlFlow<()> {
         self(progress)
     }
 }

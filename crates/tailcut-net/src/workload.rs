@@ -201,12 +201,12 @@ impl SizeTable {
     }
 
     /// The fraction of flows of at most `bytes`.
-    pub fn flows_up_to(&self, bytes: f64) -> f64 {
+    pub fn flow_fraction_up_to(&self, bytes: f64) -> f64 {
         self.segments().map(|segment| segment_up_to(segment, bytes).0).sum()
     }
 
     /// The fraction of all bytes that flows of at most `bytes` carry.
-    pub fn bytes_up_to(&self, bytes: f64) -> f64 {
+    pub fn byte_fraction_up_to(&self, bytes: f64) -> f64 {
         self.segments().map(|segment| segment_up_to(segment, bytes).1).sum::<f64>() / self.mean()
     }
 }

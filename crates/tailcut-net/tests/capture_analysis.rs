@@ -91,8 +91,8 @@ impl Observer for Watch<'_> {
     fn host_receives(&mut self, now: Time, host: HostId, packet: &PacketView) {
         self.capture.host_receives(now, host, packet);
     }
-    fn link_sends(&mut self, now: Time, link: PortId, departs: Time, packet: &PacketView) {
-        self.capture.link_sends(now, link, departs, packet);
+    fn link_accepts(&mut self, now: Time, link: PortId, departs: Time, packet: &PacketView) {
+        self.capture.link_accepts(now, link, departs, packet);
     }
     fn lost(&mut self, now: Time, link: PortId, loss: Loss, packet: &PacketView) {
         self.capture.lost(now, link, loss, packet);
@@ -100,7 +100,7 @@ impl Observer for Watch<'_> {
     fn link_changes(&mut self, now: Time, link: PortId, rate: Rate, propagation: Time) {
         self.capture.link_changes(now, link, rate, propagation);
     }
-    fn sender_acted(&mut self, _: Time, _: u64, _: u8, sender: &Sender) {
+    fn tcp_sender_acted(&mut self, _: Time, _: u64, _: u8, sender: &Sender) {
         self.truth.duplicate_acks = sender.counters().duplicate_acks;
         self.truth.smoothed_rtt = sender.rtt().smoothed();
     }

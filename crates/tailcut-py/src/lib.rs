@@ -11,8 +11,8 @@ use pyo3::create_exception;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
-use tailcut_experiment::{CaptureRequest, Column, Failure, Plan, ReadTable, RunResult, Values};
-use tailcut_net::measure::records::{Counters, Series};
+use tailcut_experiment::{CaptureRequest, Column, Failure, Plan, RunResult, TableReader, Values};
+use tailcut_net::measure::records::{RunCounters, Series};
 
 use crate::arrays::{array, texts};
 use crate::tables::Tables;
@@ -97,7 +97,7 @@ fn loads(
 fn planned(
     py: Python<'_>,
     read_table: Option<Py<PyAny>>,
-    load: impl FnOnce(&ReadTable) -> Result<Plan, Failure> + Send,
+    load: impl FnOnce(&TableReader) -> Result<Plan, Failure> + Send,
 ) -> PyResult<String> {
     let tables = Tables::new(read_table);
     let plan = py.detach(|| load(&|content, wanted| tables.columns(content, wanted)));
@@ -136,7 +136,7 @@ fn table(py: Python<'_>, columns: Vec<Column>) -> PyResult<Bound<'_, PyDict>> {
     Ok(table)
 }
 
-fn counters(py: Python<'_>, totals: Counters) -> PyResult<Bound<'_, PyDict>> {
+fn counters(py: Python<'_>, totals: RunCounters) -> PyResult<Bound<'_, PyDict>> {
     let entry = PyDict::new(py);
     entry.set_item("events", totals.events)?;
     entry.set_item("packet_hops", totals.packet_hops)?;
@@ -148,7 +148,7 @@ fn counters(py: Python<'_>, totals: Counters) -> PyResult<Bound<'_, PyDict>> {
     entry.set_item("needless_retransmissions", totals.needless_retransmissions)?;
     entry.set_item("recoveries_undone", totals.recoveries_undone)?;
     entry.set_item("end_ns", totals.end.as_ns())?;
-    for (name, number) in totals.further {
+    for (name, number) in totals.scheme_counters {
         entry.set_item(name, number)?;
     }
     Ok(entry)
@@ -221,7 +221,7 @@ fn outcome_dict(py: Python<'_>, outcome: RunResult) -> PyResult<Bound<'_, PyDict
     result.set_item("flows", table(py, outcome.flows)?)?;
     result.set_item("tiers", table(py, outcome.tiers)?)?;
     let further = PyDict::new(py);
-    for (name, columns) in outcome.further {
+    for (name, columns) in outcome.extra_tables {
         further.set_item(name, table(py, columns)?)?;
     }
     result.set_item("further", further)?;
@@ -283,7 +283,7 @@ fn demand(py: Python<'_>, plan_run_json: &str, read_table: Option<Py<PyAny>>) ->
     let tables = Tables::new(read_table);
     let demand = py.detach(|| {
         let read_table = |content: &[u8], wanted: &[&str]| tables.columns(content, wanted);
-        tailcut_experiment::demand(plan_run_json, &read_table)
+        tailcut_experiment::run_demand(plan_run_json, &read_table)
     });
     tables.check()?;
     to_json(&demand.map_err(|error| PyValueError::new_err(error.to_string()))?)
@@ -440,7 +440,7 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add("ExperimentError", m.py().get_type::<ExperimentError>())?;
     m.add("PROFILE", env!("TAILCUT_PROFILE"))?;
     m.add("COMPILER", env!("TAILCUT_RUSTC"))?;
-    m.add("RESULTS", tailcut_experiment::RESULTS)?;
+    m.add("RESULTS", tailcut_experiment::RESULTS_VERSION)?;
     m.add_function(wrap_pyfunction!(claims, m)?)?;
     m.add_function(wrap_pyfunction!(scorecard, m)?)?;
     m.add_function(wrap_pyfunction!(load, m)?)?;

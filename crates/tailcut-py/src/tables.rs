@@ -18,10 +18,10 @@ impl Tables {
         Tables { callable, raised: Mutex::default() }
     }
 
-    /// The columns of a table with this content; see `tailcut_net::files::ReadFiles`.
+    /// The columns of a table with this content; see `tailcut_net::files::FileReader`.
     pub fn columns(&self, content: &[u8], wanted: &[&str]) -> Result<Vec<TableColumn>, String> {
         let Some(callable) = &self.callable else {
-            return tailcut_experiment::no_tables(content, wanted);
+            return tailcut_experiment::no_table_reader(content, wanted);
         };
         Python::attach(|py| {
             let columns = callable.call1(py, (content, wanted));

@@ -3,7 +3,7 @@
 
 use serde_json::{Map, Value, json};
 use tailcut_experiment::{Column, RunResult, Values};
-use tailcut_net::measure::records::Counters;
+use tailcut_net::measure::records::RunCounters;
 
 /// The cells of the columns that the header tells of.
 #[derive(Default)]
@@ -51,7 +51,7 @@ pub(crate) fn of_run(result: &RunResult) -> serde_json::Result<Vec<u8>> {
     let mut tables = Map::new();
     tables.insert("flows".to_owned(), cells.table(&result.flows));
     tables.insert("tiers".to_owned(), cells.table(&result.tiers));
-    for (name, columns) in &result.further {
+    for (name, columns) in &result.extra_tables {
         tables.insert((*name).to_owned(), cells.table(columns));
     }
     let series = result.series.iter().map(|series| {
@@ -74,7 +74,7 @@ pub(crate) fn of_run(result: &RunResult) -> serde_json::Result<Vec<u8>> {
     Ok([&length.to_le_bytes(), header.as_slice(), cells.0.as_slice()].concat())
 }
 
-fn counters(totals: &Counters) -> Map<String, Value> {
+fn counters(totals: &RunCounters) -> Map<String, Value> {
     let everywhere = [
         ("events", totals.events),
         ("packet_hops", totals.packet_hops),
@@ -87,6 +87,6 @@ fn counters(totals: &Counters) -> Map<String, Value> {
         ("recoveries_undone", totals.recoveries_undone),
         ("end_ns", totals.end.as_ns()),
     ];
-    let all = everywhere.iter().chain(&totals.further);
+    let all = everywhere.iter().chain(&totals.scheme_counters);
     all.map(|&(name, number)| (name.to_owned(), json!(number))).collect()
 }

@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 use serde_json::json;
 use tailcut_net::scenario::Progress;
 use tailcut_net::topology::PortId;
-use tailcut_net::watch::{Sight, Watch};
+use tailcut_net::watch::{RunView, RunWatcher};
 
 /// Tells about the run at the first look after each step of simulated time: the time, how much has happened, the queue of every
 /// directed link in packets, and the flows that have finished since, as `[place, bytes, fct_ns, ideal_fct_ns]`.
@@ -25,7 +25,7 @@ impl<F: FnMut(&str)> Frames<F> {
         Frames { ports, step, next: step, told: vec![], show }
     }
 
-    fn newly_finished(&mut self, run: &dyn Sight) -> Vec<[u64; 4]> {
+    fn newly_finished(&mut self, run: &dyn RunView) -> Vec<[u64; 4]> {
         self.told.resize(run.flows(), false);
         let mut finished = vec![];
         for (index, told) in self.told.iter_mut().enumerate().filter(|(_, told)| !**told) {
@@ -40,13 +40,13 @@ impl<F: FnMut(&str)> Frames<F> {
     }
 }
 
-impl<F: FnMut(&str)> Watch for Frames<F> {
+impl<F: FnMut(&str)> RunWatcher for Frames<F> {
     /// So often that a step is hardly overrun, and so seldom that it costs nothing.
-    fn every(&self) -> u64 {
+    fn interval_events(&self) -> u64 {
         64
     }
 
-    fn look(&mut self, progress: &Progress, run: &mut dyn Sight) -> ControlFlow<()> {
+    fn on_interval(&mut self, progress: &Progress, run: &mut dyn RunView) -> ControlFlow<()> {
         if progress.now.0 < self.next {
             return ControlFlow::Continue(());
         }
@@ -68,7 +68,7 @@ mod tests {
     use super::*;
     use serde_json::Value;
     use std::path::Path;
-    use tailcut_experiment::{Values, load_text, no_tables, run, run_watched};
+    use tailcut_experiment::{Values, load_text, no_table_reader, run, run_watched};
 
     const TEXT: &str = r#"
         title = "two hosts ask a third"
@@ -88,14 +88,15 @@ mod tests {
 
     #[test]
     fn frames_come_once_per_step_and_tell_of_every_flow_once() {
-        let plan = load_text("x.toml", TEXT, Path::new(""), &[], &no_tables).expect("it is valid");
+        let plan =
+            load_text("x.toml", TEXT, Path::new(""), &[], &no_table_reader).expect("it is valid");
         let text = serde_json::to_string(&plan.runs[0]).expect("plans are JSON");
         let mut frames: Vec<Value> = vec![];
         let show = |frame: &str| frames.push(serde_json::from_str(frame).expect("it is JSON"));
         let mut watch = Frames::new(6, 1_000_000_000, show);
-        let watched = run_watched(&text, None, &no_tables, &mut watch).expect("it runs");
-        let plainly =
-            run(&text, None, &no_tables, &mut |_| ControlFlow::Continue(())).expect("it runs");
+        let watched = run_watched(&text, None, &no_table_reader, &mut watch).expect("it runs");
+        let plainly = run(&text, None, &no_table_reader, &mut |_| ControlFlow::Continue(()))
+            .expect("it runs");
         assert_eq!(watched, plainly);
 
         let steps: Vec<u64> =

@@ -15,7 +15,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use serde::Deserialize;
 use serde_json::{Value, json};
-use tailcut_experiment::{RunPlan, no_tables, run_watched, to_scenario};
+use tailcut_experiment::{RunPlan, no_table_reader, run_watched, to_scenario};
 
 use crate::frames::Frames;
 
@@ -93,7 +93,7 @@ pub extern "C" fn report_panics() {
 pub extern "C" fn describe() -> i32 {
     let about = json!({
         "components": tailcut_experiment::describe(),
-        "results": tailcut_experiment::RESULTS,
+        "results": tailcut_experiment::RESULTS_VERSION,
         "version": env!("CARGO_PKG_VERSION"),
     });
     reply(Ok(about.to_string().into_bytes()))
@@ -111,7 +111,8 @@ struct File {
 pub extern "C" fn plan() -> i32 {
     let planned = || {
         let File { name, text } = serde_json::from_str(&text()?).map_err(plain)?;
-        let plan = tailcut_experiment::load_text(&name, &text, Path::new(""), &[], &no_tables);
+        let plan =
+            tailcut_experiment::load_text(&name, &text, Path::new(""), &[], &no_table_reader);
         let plan = plan
             .map_err(|failure| failure.diagnostics.iter().map(|d| json!(d)).collect::<Vec<_>>())?;
         serde_json::to_vec(&plan).map_err(plain)
@@ -124,7 +125,7 @@ pub extern "C" fn plan() -> i32 {
 pub extern "C" fn network() -> i32 {
     let built = || {
         let plan: RunPlan = serde_json::from_str(&text()?).map_err(plain)?;
-        let graph = to_scenario(&plan, &no_tables).map_err(plain)?.graph;
+        let graph = to_scenario(&plan, &no_table_reader).map_err(plain)?.graph;
         serde_json::to_vec(&graph).map_err(plain)
     };
     reply(built())
@@ -140,7 +141,7 @@ pub extern "C" fn run(frames: u32) -> i32 {
         let ports = u32::try_from(plan.facts.links * 2).map_err(plain)?;
         let step = plan.config.horizon.arrivals.0 / u64::from(frames.max(1));
         let mut watch = Frames::new(ports, step, show);
-        let result = run_watched(&text, None, &no_tables, &mut watch).map_err(plain)?;
+        let result = run_watched(&text, None, &no_table_reader, &mut watch).map_err(plain)?;
         answer::of_run(&result).map_err(plain)
     };
     reply(ran())

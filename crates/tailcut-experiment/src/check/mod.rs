@@ -11,7 +11,7 @@ use serde_json::{Map, Value as Json};
 use tailcut_net::component::did_you_mean;
 
 use crate::diagnostic::{Code, Problem};
-use crate::document::{Entry, Node, Place, Table, Value, write_key};
+use crate::document::{Entry, Node, Span, Table, Value, write_key};
 use crate::schema::union;
 
 pub use expect::expectation;
@@ -30,7 +30,7 @@ impl<'a> Checker<'a> {
     }
 
     /// Checks one value. `key` is its dotted path, `place` the place of its key.
-    pub fn check(&mut self, schema: &'a Json, key: &str, place: Place, node: &Node) {
+    pub fn check(&mut self, schema: &'a Json, key: &str, place: Span, node: &Node) {
         if let Some((name, target)) = self.reference(schema) {
             if scalar::is_quantity(name) {
                 self.problems.extend(scalar::quantity(name, key, node));
@@ -59,7 +59,7 @@ impl<'a> Checker<'a> {
         schema: &'a Json,
         tag: Option<&str>,
         key: &str,
-        place: Place,
+        place: Span,
         table: &Table,
     ) {
         let none = Map::new();
@@ -125,7 +125,7 @@ impl<'a> Checker<'a> {
         schema: &'a Json,
         branches: &'a [Json],
         key: &str,
-        place: Place,
+        place: Span,
         node: &Node,
     ) {
         if let Some(words) = union::words(schema) {
@@ -160,7 +160,7 @@ impl<'a> Checker<'a> {
         schema: &'a Json,
         kinds: &[(&'a str, &'a Json)],
         key: &str,
-        place: Place,
+        place: Span,
         table: &Table,
     ) {
         let names = || kinds.iter().map(|k| k.0);

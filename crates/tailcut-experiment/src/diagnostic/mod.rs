@@ -5,7 +5,7 @@ mod render;
 
 use std::fmt;
 
-use crate::document::{Place, Sources};
+use crate::document::{Sources, Span};
 
 pub use code::Code;
 
@@ -17,7 +17,7 @@ pub struct Problem {
     /// Which rule of a component, such as `fat-tree-k`; part of the code that is shown.
     pub rule: Option<&'static str>,
     /// Where; none when the error has no place in a text.
-    pub place: Option<Place>,
+    pub place: Option<Span>,
     /// What is wrong, in one line.
     pub message: String,
     /// Dotted path of the key.
@@ -30,7 +30,7 @@ pub struct Problem {
 
 impl Problem {
     /// A problem at a place, so far without key, expectation and hint.
-    pub fn new(code: Code, place: Place, message: impl Into<String>) -> Problem {
+    pub fn new(code: Code, place: Span, message: impl Into<String>) -> Problem {
         Problem { place: Some(place), ..Problem::without_place(code, message) }
     }
 

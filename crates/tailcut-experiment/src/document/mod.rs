@@ -13,7 +13,7 @@ pub use parse::{parse_document, parse_key, write_key};
 
 /// A stretch of one of the [`Sources`], in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
-pub struct Place {
+pub struct Span {
     /// Index into [`Sources`].
     pub source: usize,
     /// First byte.
@@ -43,7 +43,7 @@ impl Sources {
     }
 
     /// Line and column (in characters) of the start of a place, counted from 1.
-    pub fn line_and_column(&self, place: Place) -> (usize, usize) {
+    pub fn line_and_column(&self, place: Span) -> (usize, usize) {
         let before = &self.0[place.source].text[..place.start];
         let line_start = before.rfind('\n').map_or(0, |i| i + 1);
         (before.matches('\n').count() + 1, before[line_start..].chars().count() + 1)

@@ -2,7 +2,7 @@
 
 use serde_json::Value as Json;
 
-use super::Place;
+use super::Span;
 
 /// A value and where it was written.
 #[derive(Debug, Clone, PartialEq)]
@@ -10,7 +10,7 @@ pub struct Node {
     /// The value.
     pub value: Value,
     /// Its place; for a table with a header, the header.
-    pub place: Place,
+    pub place: Span,
 }
 
 /// A TOML value.
@@ -45,7 +45,7 @@ pub struct Entry {
     /// The key, unquoted.
     pub key: String,
     /// Where the key was written.
-    pub place: Place,
+    pub place: Span,
     /// Its value.
     pub node: Node,
 }
@@ -85,7 +85,7 @@ impl Table {
 
     /// Sets the value at a path of keys, making tables on the way; whatever is no table on the way gives way.
     /// In a list, a key that is the number of an element (from 0) addresses it. Keys that are new or set take `place`.
-    pub fn set(&mut self, path: &[String], place: Place, node: Node) {
+    pub fn set(&mut self, path: &[String], place: Span, node: Node) {
         let [key, rest @ ..] = path else { return };
         if rest.is_empty() {
             self.put(Entry { key: key.clone(), place, node });
@@ -114,7 +114,7 @@ impl Table {
 }
 
 impl Node {
-    fn set(&mut self, path: &[String], place: Place, node: Node) {
+    fn set(&mut self, path: &[String], place: Span, node: Node) {
         match (&mut self.value, path) {
             (Value::Table(table), _) => table.set(path, place, node),
             (Value::Array(items), [index, rest @ ..]) => {

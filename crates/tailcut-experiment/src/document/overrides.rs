@@ -1,6 +1,6 @@
 //! Values from the command line: `--set traffic.load=0.3`.
 
-use super::{Node, Place, Sources, Table, Value, parse_document, parse_key};
+use super::{Node, Sources, Span, Table, Value, parse_document, parse_key};
 use crate::diagnostic::{Checked, Code, Problem};
 
 /// One `--set`: a path of keys, and the value to put there.
@@ -11,7 +11,7 @@ pub struct Override {
     /// The path as typed.
     pub key: String,
     /// Where the path stands in its own source.
-    pub place: Place,
+    pub place: Span,
     /// The value.
     pub node: Node,
 }
@@ -26,13 +26,13 @@ impl Override {
     /// When the key is not a dotted path of keys.
     pub fn parse(sources: &mut Sources, key: &str, value: &str) -> Checked<Override> {
         let source = sources.add("--set", format!("{key}={value}"));
-        let place = Place { source, start: 0, end: key.len() };
+        let place = Span { source, start: 0, end: key.len() };
         let Some(path) = parse_key(key) else {
             return Err(Problem::new(Code::BadOverride, place, format!("{key:?} is not a key"))
                 .expected("dotted keys and a value, such as traffic.load=0.3")
                 .into());
         };
-        let value_place = Place { source, start: key.len() + 1, end: key.len() + 1 + value.len() };
+        let value_place = Span { source, start: key.len() + 1, end: key.len() + 1 + value.len() };
         let mut node = parse_document(sources, source)
             .ok()
             .as_ref()

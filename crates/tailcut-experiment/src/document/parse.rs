@@ -3,7 +3,7 @@
 use toml::Spanned;
 use toml::de::{DeInteger, DeTable, DeValue};
 
-use super::{Entry, Node, Place, Sources, Table, Value};
+use super::{Entry, Node, Sources, Span, Table, Value};
 use crate::diagnostic::{Checked, Code, Problem};
 
 /// Parses the text of a source.
@@ -52,9 +52,9 @@ pub fn write_key(path: &[impl AsRef<str>]) -> String {
     written.collect::<Vec<_>>().join(".")
 }
 
-fn place(source: usize, span: std::ops::Range<usize>, length: usize) -> Place {
+fn place(source: usize, span: std::ops::Range<usize>, length: usize) -> Span {
     let start = span.start.min(length);
-    Place { source, start, end: span.end.clamp(start, length) }
+    Span { source, start, end: span.end.clamp(start, length) }
 }
 
 fn table(source: usize, text: &str, tree: &DeTable) -> Checked<Table> {

@@ -4,13 +4,13 @@ use serde_json::{Value as Json, json};
 use tailcut_net::component::SpecError;
 
 use super::Loader;
-use crate::config::Labels;
+use crate::config::TableOptions;
 use crate::diagnostic::{Checked, Code, Problem};
-use crate::document::{Node, Place, Table, Value, write_key};
+use crate::document::{Node, Span, Table, Value, write_key};
 use crate::file::MeasureSpec;
 use crate::plan::canonical;
 use crate::resolve::{Axis, Schemes, configuration, points};
-use crate::sections::{Config, OF_RUN, is_of_scheme};
+use crate::sections::{Config, RUN_SECTIONS, is_scheme_section};
 
 /// One scheme at one point of the sweep.
 pub(super) struct Combination {
@@ -24,7 +24,7 @@ pub(super) struct Combination {
 impl Loader<'_> {
     /// Every scheme at every point, checked against the schema and by the components themselves.
     pub(super) fn combinations(&mut self, schemes: &Schemes, axes: &[Axis]) -> Vec<Combination> {
-        let labels = Labels::from(&self.measure());
+        let labels = TableOptions::from(&self.measure());
         let mut combinations = Vec::new();
         let mut found = Vec::new();
         for point in points(axes) {
@@ -78,15 +78,15 @@ impl Loader<'_> {
         written.and_then(|json| serde_json::from_value(json).ok()).unwrap_or_default()
     }
 
-    fn typed(&self, tree: &Table, schemes: &Schemes, labels: &Labels) -> Checked<Config> {
+    fn typed(&self, tree: &Table, schemes: &Schemes, labels: &TableOptions) -> Checked<Config> {
         let mut sections = json!({ "scheme": {}, "labels": labels });
-        for &name in OF_RUN {
+        for &name in RUN_SECTIONS {
             let mut value = tree.get(name).map_or_else(|| json!({}), Node::to_json);
             let default = schemes.default_kind(name);
             if let (Some(kind), Some(map)) = (default, value.as_object_mut()) {
                 map.entry("kind").or_insert_with(|| kind.into());
             }
-            match is_of_scheme(name) {
+            match is_scheme_section(name) {
                 true => sections["scheme"][name] = value,
                 false => sections[name] = value,
             }
@@ -150,7 +150,7 @@ impl Loader<'_> {
     }
 }
 
-fn collect_places(node: &Node, places: &mut Vec<Place>) {
+fn collect_places(node: &Node, places: &mut Vec<Span>) {
     places.push(node.place);
     match &node.value {
         Value::Table(table) => {
@@ -175,7 +175,7 @@ pub(super) fn unrealisable(tree: &Table, section: &str, error: &SpecError) -> Pr
 }
 
 /// The place of the value at a path such as `traffic.parts[0].load`, or of what comes nearest to it.
-fn locate(tree: &Table, path: &str) -> Place {
+fn locate(tree: &Table, path: &str) -> Span {
     let path: Vec<String> = path
         .split(['.', '['])
         .map(|segment| segment.trim_end_matches(']').to_owned())

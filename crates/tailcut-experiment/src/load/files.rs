@@ -5,19 +5,19 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use sha2::{Digest, Sha256};
-use tailcut_net::files::{ReadFiles, TableColumn};
+use tailcut_net::files::{FileReader, TableColumn};
 
 use crate::plan::{FileUse, RunPlan, hex};
 
-/// Takes apart the content of a Parquet file, as [`ReadFiles::columns`]. There is no Parquet reader here: whoever has one
+/// Takes apart the content of a Parquet file, as [`FileReader::columns`]. There is no Parquet reader here: whoever has one
 /// passes it in.
-pub type ReadTable<'a> = dyn Fn(&[u8], &[&str]) -> Result<Vec<TableColumn>, String> + 'a;
+pub type TableReader<'a> = dyn Fn(&[u8], &[&str]) -> Result<Vec<TableColumn>, String> + 'a;
 
 /// The reader of tables of those who have none.
 ///
 /// # Errors
 /// Always.
-pub fn no_tables(_content: &[u8], _wanted: &[&str]) -> Result<Vec<TableColumn>, String> {
+pub fn no_table_reader(_content: &[u8], _wanted: &[&str]) -> Result<Vec<TableColumn>, String> {
     Err("no reader of tables is at hand".to_owned())
 }
 
@@ -25,10 +25,10 @@ pub fn no_tables(_content: &[u8], _wanted: &[&str]) -> Result<Vec<TableColumn>, 
 pub struct Files<'a> {
     directory: PathBuf,
     contents: RefCell<BTreeMap<String, Vec<u8>>>,
-    read_table: &'a ReadTable<'a>,
+    read_table: &'a TableReader<'a>,
 }
 
-impl ReadFiles for Files<'_> {
+impl FileReader for Files<'_> {
     fn file(&self, path: &str) -> std::io::Result<Vec<u8>> {
         if let Some(content) = self.contents.borrow().get(path) {
             return Ok(content.clone());
@@ -54,7 +54,7 @@ impl ReadFiles for Files<'_> {
 
 impl<'a> Files<'a> {
     /// Files relative to `directory`.
-    pub fn new(directory: &Path, read_table: &'a ReadTable<'a>) -> Files<'a> {
+    pub fn new(directory: &Path, read_table: &'a TableReader<'a>) -> Files<'a> {
         Files { directory: directory.to_owned(), contents: RefCell::default(), read_table }
     }
 
@@ -86,10 +86,10 @@ pub struct PlannedFiles<'a> {
     /// The run.
     pub plan: &'a RunPlan,
     /// Takes tables apart.
-    pub read_table: &'a ReadTable<'a>,
+    pub read_table: &'a TableReader<'a>,
 }
 
-impl ReadFiles for PlannedFiles<'_> {
+impl FileReader for PlannedFiles<'_> {
     fn file(&self, path: &str) -> std::io::Result<Vec<u8>> {
         let file = self.plan.files.iter().find(|file| file.path == path).ok_or_else(|| {
             std::io::Error::new(std::io::ErrorKind::NotFound, "the plan does not list it")

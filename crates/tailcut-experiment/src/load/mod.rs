@@ -11,13 +11,13 @@ use serde_json::{Map, Value as Json};
 
 use crate::check::Checker;
 use crate::diagnostic::{Code, Failure, Problem};
-use crate::document::{Node, Override, Place, Sources, Table, Value, parse_document};
+use crate::document::{Node, Override, Sources, Span, Table, Value, parse_document};
 use crate::plan::{FORMAT, Plan, SweepAxis};
 use crate::resolve::{Axis, Schemes, axes};
 use crate::schema::schema;
-use crate::sections::{GIVEN, OF_RUN};
+use crate::sections::{REQUIRED_SECTIONS, RUN_SECTIONS};
 
-pub use files::{Files, PlannedFiles, ReadTable, no_tables};
+pub use files::{Files, PlannedFiles, TableReader, no_table_reader};
 
 /// Reads an experiment file, with `key=value` overrides, into its plan; `read_table` reads the tables that it names.
 ///
@@ -26,7 +26,7 @@ pub use files::{Files, PlannedFiles, ReadTable, no_tables};
 pub fn load(
     path: &Path,
     overrides: &[(String, String)],
-    read_table: &ReadTable,
+    read_table: &TableReader,
 ) -> Result<Plan, Failure> {
     let name = path.display().to_string();
     let text = std::fs::read(path).map_err(unreadable).and_then(|bytes| {
@@ -71,7 +71,7 @@ pub fn load_text(
     text: &str,
     directory: &Path,
     overrides: &[(String, String)],
-    read_table: &ReadTable,
+    read_table: &TableReader,
 ) -> Result<Plan, Failure> {
     let mut sources = Sources::default();
     let source = sources.add(name, text);
@@ -126,7 +126,7 @@ fn apply(root: &mut Table, change: Override) -> Option<Problem> {
 
 /// Puts other values in the place of an axis: the first varies slowest, so that the place counts.
 /// The axis is removed where there are no `values`, or they have been put in another place already.
-fn replace_axis(sweep: &mut Table, path: &[String], values: &mut Option<(Place, Node)>) {
+fn replace_axis(sweep: &mut Table, path: &[String], values: &mut Option<(Span, Node)>) {
     sweep.entries.retain_mut(|entry| {
         let inner = crate::document::parse_key(&entry.key).unwrap_or_default();
         if inner == path {
@@ -158,7 +158,7 @@ impl Loader<'_> {
         self.problems.extend(sweep_problems);
         let header = self.header(&schemes);
         let size_fits = self.check_size(&schemes, &axes, header.seeds.len());
-        let given = GIVEN.iter().all(|name| self.root.get(name).is_some());
+        let given = REQUIRED_SECTIONS.iter().all(|name| self.root.get(name).is_some());
         if !inherits_well || !size_fits || !given {
             return None;
         }
@@ -199,7 +199,7 @@ impl Loader<'_> {
         written.remove("schemes");
         written.remove("sweep");
         let mut checker = Checker::new(definitions);
-        checker.check_table(&self.schema, None, "", Place::default(), &written);
+        checker.check_table(&self.schema, None, "", Span::default(), &written);
         // Schemes and sweep are keys like any other to somebody who misspelt one.
         self.problems.append(&mut checker.problems);
     }
@@ -210,7 +210,7 @@ impl Loader<'_> {
         let empty = Map::new();
         let properties = self.schema["properties"].as_object().unwrap_or(&empty);
         let mut checker = Checker::new(definitions);
-        for &name in OF_RUN {
+        for &name in RUN_SECTIONS {
             if let (Some(entry), Some(schema)) = (configuration.entry(name), properties.get(name)) {
                 checker.check(schema, name, entry.place, &entry.node);
             }

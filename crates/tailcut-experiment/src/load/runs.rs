@@ -11,7 +11,7 @@ use super::Loader;
 use super::configs::{Combination, point_json, unrealisable};
 use super::header::Header;
 use crate::config::SectionError;
-use crate::plan::{Network, RunPlan, Workload, run_id};
+use crate::plan::{RoutedGraph, RunFlows, RunPlan, run_id};
 use crate::resolve::{Axis, Schemes};
 use crate::sections::Config;
 
@@ -27,7 +27,7 @@ impl Loader<'_> {
         let networks = self.networks(combinations)?;
         let mut runs = Vec::with_capacity(combinations.len() * header.seeds.len());
         // Schemes see the same flows; those of the point at hand are kept.
-        let mut known: BTreeMap<(String, u64), Rc<Workload>> = BTreeMap::new();
+        let mut known: BTreeMap<(String, u64), Rc<RunFlows>> = BTreeMap::new();
         let mut at = &combinations.first()?.point;
         let mut problems = Vec::new();
         let mut sampled = combinations
@@ -92,16 +92,16 @@ impl Loader<'_> {
     fn workload(
         &self,
         config: &Config,
-        network: &Rc<Network>,
+        network: &Rc<RoutedGraph>,
         seed: u64,
-    ) -> Result<Workload, SectionError> {
+    ) -> Result<RunFlows, SectionError> {
         let demand = config.demand(&network.graph, seed, &self.files)?;
-        Ok(Workload::new(network, demand, config.horizon.arrivals + config.horizon.drain))
+        Ok(RunFlows::new(network, demand, config.horizon.arrivals + config.horizon.drain))
     }
 
     /// The network of each combination; equal ones are built once.
-    fn networks(&mut self, combinations: &[Combination]) -> Option<Vec<Rc<Network>>> {
-        let mut known: BTreeMap<String, Rc<Network>> = BTreeMap::new();
+    fn networks(&mut self, combinations: &[Combination]) -> Option<Vec<Rc<RoutedGraph>>> {
+        let mut known: BTreeMap<String, Rc<RoutedGraph>> = BTreeMap::new();
         let mut networks = Vec::new();
         let mut problems = Vec::new();
         for combination in combinations {
@@ -115,7 +115,7 @@ impl Loader<'_> {
                     .map(Rc::new),
             };
             let checked = known_or_routed
-                .and_then(|network| config.check_on(&network.graph).map(|()| network));
+                .and_then(|network| config.check_topology(&network.graph).map(|()| network));
             match checked {
                 Ok(network) => {
                     known.entry(key).or_insert_with(|| Rc::clone(&network));
@@ -134,12 +134,13 @@ impl Loader<'_> {
 /// Packets address hosts by 16 bits.
 const MOST_HOSTS: u32 = 1 << 16;
 
-fn route(graph: Graph) -> Result<Network, SpecError> {
+fn route(graph: Graph) -> Result<RoutedGraph, SpecError> {
     if graph.hosts > MOST_HOSTS {
         let message = format!("{} hosts: at most {MOST_HOSTS} can be told apart", graph.hosts);
         return Err(SpecError::new("topology-hosts", "kind", message));
     }
-    Network::new(graph).map_err(|error| SpecError::new("topology-route", "kind", error.to_string()))
+    RoutedGraph::new(graph)
+        .map_err(|error| SpecError::new("topology-route", "kind", error.to_string()))
 }
 
 /// Flows that a time series asks for and no run has. How many flows there are may differ from run to run, so that one

@@ -20,7 +20,7 @@ pub const PACKET_HOPS_PER_SECOND: u64 = 10_000_000;
 /// Sizes and estimates of a run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Facts {
+pub struct RunEstimates {
     /// Hosts of the network.
     pub hosts: u64,
     /// Its switches.
@@ -65,20 +65,20 @@ fn yes() -> bool {
 }
 
 /// A network and its routes.
-pub struct Network {
+pub struct RoutedGraph {
     /// The network.
     pub graph: Graph,
     routes: Routes,
 }
 
-impl Network {
+impl RoutedGraph {
     /// Routes a network.
     ///
     /// # Errors
     /// When there is no path between two hosts.
-    pub fn new(graph: Graph) -> Result<Network, RouteError> {
+    pub fn new(graph: Graph) -> Result<RoutedGraph, RouteError> {
         let routes = Routes::new(&graph)?;
-        Ok(Network { graph, routes })
+        Ok(RoutedGraph { graph, routes })
     }
 
     fn way(&self, flow: &Flow) -> Way {
@@ -114,8 +114,8 @@ struct Way {
 }
 
 /// The flows of a run on their network, summed up for several schemes.
-pub struct Workload {
-    network: Rc<Network>,
+pub struct RunFlows {
+    network: Rc<RoutedGraph>,
     flows: Vec<Flow>,
     /// Links between source and destination, per flow.
     hops: Vec<u8>,
@@ -127,16 +127,16 @@ pub struct Workload {
     carriable_bytes: u64,
 }
 
-impl Workload {
+impl RunFlows {
     /// Works out the path length of every flow, and what can be carried until `end`.
-    pub fn new(network: &Rc<Network>, demand: Demand, end: Time) -> Workload {
+    pub fn new(network: &Rc<RoutedGraph>, demand: Demand, end: Time) -> RunFlows {
         let mut flows = demand.flows;
         // Flows that wait are counted from the earliest time at which they could start.
         flows.sort_by_key(|flow| flow.start);
         let demand = fingerprint(&flows);
         let ways: Vec<Way> = flows.iter().map(|flow| network.way(flow)).collect();
         let totals = offered(&flows, &network.graph.host_rates(), end);
-        Workload {
+        RunFlows {
             network: Rc::clone(network),
             flows,
             hops: ways.iter().map(|way| way.hops).collect(),
@@ -160,10 +160,10 @@ impl Workload {
     }
 
     /// Facts to expect when `config`'s scheme carries these flows in a run with this seed.
-    pub fn facts(&self, config: &Config, seed: u64) -> Facts {
+    pub fn facts(&self, config: &Config, seed: u64) -> RunEstimates {
         let transport = &config.scheme.transport;
         let carriers: Vec<TcpSpec> =
-            transport.carriers().iter().map(|carrier| carrier.segments()).collect();
+            transport.carriers().iter().map(|carrier| carrier.segment_spec()).collect();
         let policy = config.scheme.replicate.policy();
         // SYN, SYN-ACK and ACK; and the FIN's answer. A connection that loses costs a SYN, its answer and a reset.
         const SETUP: f64 = 3.0;
@@ -175,17 +175,17 @@ impl Workload {
             let tcp = &carriers[transport.carrier_of(flow, seed)];
             let data = (flow.bytes as f64 * carried / tcp.mss.0 as f64).ceil();
             let once = data + (data / f64::from(tcp.ack_every)).ceil() + SETUP + CLOSE;
-            let carriage = policy.carriage(flow.bytes);
+            let carriage = policy.replication_plan(flow.bytes);
             let copy = if carriage.all_send { once } else { ABANDONED };
             let pieces = carriage
                 .piece
                 .map_or(1.0, |piece| (flow.bytes as f64 * carried / piece as f64).ceil());
             let again = (pieces - 1.0).max(0.0) * (SETUP + CLOSE);
-            let all = once + again + copy * carriage.further;
+            let all = once + again + copy * carriage.expected_extra_copies;
             packets += all;
             packet_hops += all * f64::from(hops);
         }
-        Facts {
+        RunEstimates {
             hosts: u64::from(self.network.graph.hosts),
             switches: u64::from(self.network.graph.switches),
             links: self.network.graph.links.len() as u64,

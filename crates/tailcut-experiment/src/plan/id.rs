@@ -3,7 +3,7 @@
 use serde_json::{Value as Json, json};
 use sha2::{Digest, Sha256};
 
-use super::{FileUse, RESULTS};
+use super::{FileUse, RESULTS_VERSION};
 use crate::sections::Config;
 
 /// The identifier of a run: SHA-256 of the canonical JSON of all that decides its result.
@@ -12,7 +12,7 @@ pub fn run_id(config: &Config, seed: u64, files: &[FileUse]) -> String {
     for section in ["topology", "traffic"] {
         content_for_path(&mut config[section], files);
     }
-    let identity = json!({ "results": RESULTS, "seed": seed, "config": config });
+    let identity = json!({ "results": RESULTS_VERSION, "seed": seed, "config": config });
     hex(&Sha256::digest(canonical(&identity)))
 }
 

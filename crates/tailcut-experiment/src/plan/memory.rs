@@ -6,7 +6,7 @@ use tailcut_engine::Time;
 use tailcut_net::topology::Graph;
 use tailcut_net::traffic::Flow;
 use tailcut_net::transport::TransportSpec;
-use tailcut_net::transport::spread::Spread;
+use tailcut_net::transport::spread::MultipathSpec;
 use tailcut_net::transport::tcp::TcpSpec;
 
 use crate::sections::Config;
@@ -50,7 +50,8 @@ fn attributed(config: &Config) -> [u64; 4] {
     if !config.labels.attribution {
         return [0; 4];
     }
-    let keeps = config.scheme.queue.keeps_packets() || config.switch.flow_control().is_some();
+    let keeps =
+        config.scheme.queue.schedules_departures() || config.switch.flow_control().is_some();
     let queues = if keeps { 2 * PER_QUEUE } else { 0 };
     let [link, flow, connection, segment] = ATTRIBUTED;
     [link + queues, flow, connection, segment]
@@ -59,7 +60,7 @@ fn attributed(config: &Config) -> [u64; 4] {
 /// A transport that carries flows.
 struct Carrier {
     tcp: TcpSpec,
-    spread: Option<Arc<dyn Spread>>,
+    spread: Option<Arc<dyn MultipathSpec>>,
 }
 
 /// What carries a flow, at the most.
@@ -82,11 +83,11 @@ fn carried(config: &Config, carrier: &Carrier, flow: &Flow) -> Carried {
     let segments = flow.bytes.div_ceil(tcp.mss.0);
     let (connections, window) = match spread {
         // It is over before the others are opened.
-        Some(spread) if segments <= spread.alone() => (1, spread.receive_window().0),
+        Some(spread) if segments <= spread.segments_before_join() => (1, spread.receive_window().0),
         Some(spread) => (u64::from(spread.subflows()), spread.receive_window().0),
         None => (1, tcp.receive_window.0),
     };
-    let copies = u64::from(config.scheme.replicate.policy().carriage(flow.bytes).copies);
+    let copies = u64::from(config.scheme.replicate.policy().replication_plan(flow.bytes).copies);
     let data = flow.bytes.saturating_add(segments.saturating_mul(headers));
     Carried {
         connections: connections * copies,
@@ -99,7 +100,8 @@ fn carried(config: &Config, carrier: &Carrier, flow: &Flow) -> Carried {
 /// What the open flows hold when they hold most, if each takes as long as on a link that all share alike.
 fn most_open(config: &Config, graph: &Graph, flows: &[Flow], seed: u64) -> u64 {
     let transport = &config.scheme.transport;
-    let carrier = |one: &TransportSpec| Carrier { tcp: one.segments(), spread: one.spread() };
+    let carrier =
+        |one: &TransportSpec| Carrier { tcp: one.segment_spec(), spread: one.multipath() };
     let carriers: Vec<Carrier> = transport.carriers().into_iter().map(carrier).collect();
     let of = |flow: &Flow| &carriers[transport.carrier_of(flow, seed)];
     let rates = graph.host_rates();

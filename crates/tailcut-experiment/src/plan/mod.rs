@@ -13,7 +13,7 @@ use crate::lab::LabSpec;
 use crate::model::ModelSpec;
 use crate::sections::Config;
 
-pub use facts::{Facts, Network, PACKET_HOPS_PER_SECOND, Workload};
+pub use facts::{PACKET_HOPS_PER_SECOND, RoutedGraph, RunEstimates, RunFlows};
 pub use id::{canonical, hex, run_id};
 
 /// Version of the plan's form.
@@ -21,7 +21,7 @@ pub const FORMAT: u32 = 1;
 
 /// Version of what runs yield. A change that makes the same plan give other tables raises it,
 /// so that no stored result is taken for what the present version would give.
-pub const RESULTS: u32 = 22;
+pub const RESULTS_VERSION: u32 = 22;
 
 /// An experiment, fully resolved.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -71,7 +71,7 @@ pub struct SweepAxis {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RunPlan {
-    /// What it is, as a hash: of configuration, seed, contents of files and [`RESULTS`], not of names.
+    /// What it is, as a hash: of configuration, seed, contents of files and [`RESULTS_VERSION`], not of names.
     pub id: String,
     /// The scheme's name.
     pub scheme: String,
@@ -84,7 +84,7 @@ pub struct RunPlan {
     /// The files that the configuration names.
     pub files: Vec<FileUse>,
     /// What to expect of it.
-    pub facts: Facts,
+    pub facts: RunEstimates,
 }
 
 /// A file that a run depends on.

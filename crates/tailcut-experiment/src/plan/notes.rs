@@ -28,10 +28,11 @@ pub fn notes(
 
 /// A window that does not grow while packets overtake each other, where they do so all the time.
 fn standing_window(config: &Config, choice: bool) -> Option<String> {
-    let ncr =
-        |carrier: &&TransportSpec| matches!(carrier.segments().reordering, ReorderingSpec::Ncr(_));
+    let ncr = |carrier: &&TransportSpec| {
+        matches!(carrier.segment_spec().reordering, ReorderingSpec::Ncr(_))
+    };
     let stands = config.scheme.transport.carriers().iter().any(ncr);
-    if !stands || !choice || config.scheme.balance.keeps_paths() {
+    if !stands || !choice || config.scheme.balance.is_per_connection() {
         return None;
     }
     Some("With reordering.kind = \"ncr\" the window stays where it was when reordering began, for as long as packets overtake each other all the time (RFC 4653, steps T.2 and T.3): they do on several paths. reordering.kind = \"adaptive\" or \"rack\" goes on growing.".into())
@@ -46,7 +47,7 @@ pub fn draws(config: &Config, graph: &Graph, choice: bool) -> bool {
     let of_queues = queue.drops_early() || matches!(queue, QueueSpec::Trimming(_));
     let of_transport = match transport {
         TransportSpec::Mixed(_) | TransportSpec::Mmptcp(_) => true,
-        other => matches!(other.segments().congestion, CongestionSpec::Bbr(_)),
+        other => matches!(other.segment_spec().congestion, CongestionSpec::Bbr(_)),
     };
     lossy || of_queues || of_transport || choice && balance.draws()
 }
@@ -94,7 +95,7 @@ fn first_timeout(config: &Config, round_trip: Time) -> Option<String> {
         !matches!(carrier, TransportSpec::Pfabric(_) | TransportSpec::Ndp(_))
     };
     let carriers = config.scheme.transport.carriers().into_iter().filter(shakes_hands);
-    let first = carriers.map(|carrier| carrier.segments().initial_rto).min()?;
+    let first = carriers.map(|carrier| carrier.segment_spec().initial_rto).min()?;
     if first >= Time(3 * round_trip.0) {
         return None;
     }

@@ -5,12 +5,12 @@ mod schemes;
 mod sweep;
 
 use crate::document::{Entry, Node, Table, Value};
-use crate::sections::OF_RUN;
+use crate::sections::RUN_SECTIONS;
 
 pub use schemes::Schemes;
 pub use sweep::{Axis, axes};
 
-/// The configuration of one scheme at one point of the sweep: the sections of [`OF_RUN`] that are written.
+/// The configuration of one scheme at one point of the sweep: the sections of [`RUN_SECTIONS`] that are written.
 ///
 /// A swept value takes the place of the one in the file; only then do the schemes make their changes, so that a scheme
 /// that sets a swept key itself keeps its own value.
@@ -27,7 +27,7 @@ pub fn configuration(
     }
     let changes = schemes.changes(&swept, scheme);
     let mut configuration = Table::default();
-    for &name in OF_RUN {
+    for &name in RUN_SECTIONS {
         if let Some(entry) = swept.entry(name) {
             configuration.put(entry.clone());
         }

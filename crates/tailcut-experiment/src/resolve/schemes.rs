@@ -8,7 +8,7 @@ use super::merge::merge;
 use crate::diagnostic::{Code, Problem};
 use crate::document::{Entry, Node, Table, Value, write_key};
 use crate::schema::union;
-use crate::sections::{OF_RUN, OF_SCHEME, is_of_run, is_of_scheme};
+use crate::sections::{RUN_SECTIONS, SCHEME_SECTIONS, is_run_section, is_scheme_section};
 
 /// The schemes of an experiment, in the order of the file.
 pub struct Schemes {
@@ -20,7 +20,7 @@ pub struct Schemes {
 impl Schemes {
     /// Finds the schemes and checks their form: keys, and who inherits from whom.
     pub fn new(root: &Table, schema: &Json) -> (Schemes, Vec<Problem>) {
-        let default_kinds = OF_RUN
+        let default_kinds = RUN_SECTIONS
             .iter()
             .filter_map(|section| {
                 let reference = schema["properties"][section]["$ref"].as_str()?;
@@ -64,7 +64,7 @@ impl Schemes {
         }
         let mut changes = Table::default();
         for table in chain.into_iter().rev() {
-            for entry in table.entries.iter().filter(|e| is_of_scheme(&e.key)) {
+            for entry in table.entries.iter().filter(|e| is_scheme_section(&e.key)) {
                 let inherited = changes.table(&entry.key);
                 let node = match (inherited, &entry.node.value) {
                     (Some(inherited), Value::Table(own)) => {
@@ -99,7 +99,7 @@ fn check_form(scheme: &Entry, problems: &mut Vec<Problem>) {
         problems.push(not_a_table(
             scheme,
             &path,
-            &format!("a table of like, {}", OF_SCHEME.join(", ")),
+            &format!("a table of like, {}", SCHEME_SECTIONS.join(", ")),
         ));
         return;
     };
@@ -109,7 +109,7 @@ fn check_form(scheme: &Entry, problems: &mut Vec<Problem>) {
             if entry.node.text().is_none() {
                 problems.push(not_a_table(entry, &key, "the name of another scheme"));
             }
-        } else if is_of_scheme(&entry.key) {
+        } else if is_scheme_section(&entry.key) {
             if !matches!(entry.node.value, Value::Table(_)) {
                 let example = format!(
                     "a table of what changes, such as {{ kind = \"{}\" }}",
@@ -118,16 +118,16 @@ fn check_form(scheme: &Entry, problems: &mut Vec<Problem>) {
                 problems.push(not_a_table(entry, &key, &example));
             }
         } else {
-            let known = ["like"].into_iter().chain(OF_SCHEME.iter().copied());
+            let known = ["like"].into_iter().chain(SCHEME_SECTIONS.iter().copied());
             let mut problem = Problem::new(
                 Code::UnknownKey,
                 entry.place,
                 format!("a scheme has no key `{}`", entry.key),
             )
             .key(key)
-            .expected(format!("one of like, {}", OF_SCHEME.join(", ")))
+            .expected(format!("one of like, {}", SCHEME_SECTIONS.join(", ")))
             .did_you_mean(&entry.key, known);
-            if is_of_run(&entry.key) {
+            if is_run_section(&entry.key) {
                 problem = problem.hint(format!(
                     "all schemes see the same network and the same flows; to vary `{}`, name it under [sweep]",
                     entry.key

@@ -1,8 +1,8 @@
 //! Sweep axes.
 
 use crate::diagnostic::{Code, Problem};
-use crate::document::{Node, Place, Table, Value, parse_key, write_key};
-use crate::sections::{OF_RUN, OF_SCHEME, is_of_run, is_of_scheme};
+use crate::document::{Node, Span, Table, Value, parse_key, write_key};
+use crate::sections::{RUN_SECTIONS, SCHEME_SECTIONS, is_run_section, is_scheme_section};
 
 /// One key and the values that it runs through.
 #[derive(Debug, Clone, PartialEq)]
@@ -12,7 +12,7 @@ pub struct Axis {
     /// The same as a path.
     pub path: Vec<String>,
     /// Where the key was written.
-    pub place: Place,
+    pub place: Span,
     /// The values, at least one.
     pub values: Vec<Node>,
 }
@@ -95,7 +95,7 @@ fn shown(node: &Node) -> String {
     node.to_json().to_string()
 }
 
-fn check_path(path: &[String], key: &str, place: Place, root: &Table) -> Option<Problem> {
+fn check_path(path: &[String], key: &str, place: Span, root: &Table) -> Option<Problem> {
     let first = path.first()?;
     let problem = |message: String| {
         Problem::new(Code::BadSweepKey, place, message).key(format!("sweep.{key}"))
@@ -113,19 +113,19 @@ fn check_path(path: &[String], key: &str, place: Place, root: &Table) -> Option<
             );
         }
         let section = path.get(2).map_or("", String::as_str);
-        return (!is_of_scheme(section)).then(|| {
+        return (!is_scheme_section(section)).then(|| {
             problem(format!("`{key}` cannot be swept"))
                 .expected(format!(
                     "a key below one of {} of the scheme {scheme:?}",
-                    OF_SCHEME.join(", ")
+                    SCHEME_SECTIONS.join(", ")
                 ))
-                .did_you_mean(section, OF_SCHEME.iter().copied())
+                .did_you_mean(section, SCHEME_SECTIONS.iter().copied())
         });
     }
-    (!is_of_run(first)).then(|| {
+    (!is_run_section(first)).then(|| {
         problem(format!("`{key}` cannot be swept"))
-            .expected(format!("a key below {} or schemes", OF_RUN.join(", ")))
-            .did_you_mean(first, OF_RUN.iter().copied().chain(["schemes"]))
+            .expected(format!("a key below {} or schemes", RUN_SECTIONS.join(", ")))
+            .did_you_mean(first, RUN_SECTIONS.iter().copied().chain(["schemes"]))
     })
 }
 

@@ -3,7 +3,7 @@
 use std::ops::ControlFlow;
 use std::path::Path;
 
-use tailcut_experiment::{RunError, load_text, no_tables, run};
+use tailcut_experiment::{RunError, load_text, no_table_reader, run};
 
 /// Runs of more packet-hops, or of more flows, need not end here: they were announced as long.
 pub const MOST_PACKET_HOPS: u64 = 30_000;
@@ -29,7 +29,7 @@ pub enum Ending {
 /// # Errors
 /// What is wrong with Tailcut.
 pub fn carry_out(text: &str, events_of_long_runs: u64) -> Result<Ending, String> {
-    let plan = match load_text("fuzz.toml", text, Path::new("tests/files"), &[], &no_tables) {
+    let plan = match load_text("fuzz.toml", text, Path::new("tests/files"), &[], &no_table_reader) {
         Ok(plan) => plan,
         Err(failure) => {
             let told = |d: &tailcut_experiment::Diagnostic| {
@@ -48,7 +48,7 @@ pub fn carry_out(text: &str, events_of_long_runs: u64) -> Result<Ending, String>
         return Ok(Ending::Long);
     }
     let planned = serde_json::to_string(&plan.runs[0]).expect("a plan is plain data");
-    let outcome = run(&planned, None, &no_tables, &mut |progress| match progress.events {
+    let outcome = run(&planned, None, &no_table_reader, &mut |progress| match progress.events {
         events if events > most_events => ControlFlow::Break(()),
         _ => ControlFlow::Continue(()),
     });

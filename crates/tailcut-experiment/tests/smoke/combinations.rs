@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value as Json, json};
-use tailcut_experiment::{no_tables, to_scenario};
+use tailcut_experiment::{no_table_reader, to_scenario};
 use tailcut_net::topology::find::{link_name, node_name};
 use tailcut_net::topology::{Graph, PortId};
 
@@ -127,7 +127,7 @@ fn combinations_that_make_no_sense_are_refused_each_with_its_code_and_all_others
 fn place(graph: &Graph) -> (String, String) {
     let is_switch = |node| graph.switch(node).is_some();
     let inner = graph.links.iter().position(|link| is_switch(link.a) && is_switch(link.b));
-    let [port, _] = PortId::of(inner.unwrap_or(0));
+    let [port, _] = PortId::both_directions(inner.unwrap_or(0));
     (link_name(graph, port), node_name(graph, graph.far_end(port)))
 }
 
@@ -148,7 +148,7 @@ fn places(topologies: &[Json]) -> Vec<(String, String)> {
     let graph = |topology: &Json| {
         let plain = experiment(&[("topology", topology.clone())]);
         let plan = loaded(&plain).unwrap_or_else(|codes| panic!("{plain}: {codes:?}"));
-        place(&to_scenario(&plan.runs[0], &no_tables).expect("the plan is fresh").graph)
+        place(&to_scenario(&plan.runs[0], &no_table_reader).expect("the plan is fresh").graph)
     };
     topologies.iter().map(graph).collect()
 }

@@ -5,9 +5,9 @@ use std::ops::ControlFlow;
 use std::path::Path;
 
 use serde_json::Value as Json;
-use tailcut_experiment::{Plan, RunPlan, load_text, no_tables, to_scenario};
+use tailcut_experiment::{Plan, RunPlan, load_text, no_table_reader, to_scenario};
 use tailcut_net::measure::records::{FlowRecord, Outcome};
-use tailcut_net::measure::story::{How, Kind, Stories, Story, What};
+use tailcut_net::measure::story::{ActKind, JourneyOutcome, PacketKind, Story, StoryRecorder};
 use tailcut_net::measure::{Observer, PacketView};
 use tailcut_net::packet::Flags;
 use tailcut_net::simulate_observed;
@@ -18,7 +18,7 @@ pub fn loaded(experiment: &Json) -> Result<Plan, BTreeSet<String>> {
     let toml = toml::Value::try_from(experiment).expect("it has no null");
     let text = toml::to_string(&toml).expect("tables become text");
     let directory = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/files"));
-    load_text("smoke.toml", &text, directory, &[], &no_tables).map_err(|failure| {
+    load_text("smoke.toml", &text, directory, &[], &no_table_reader).map_err(|failure| {
         for diagnostic in &failure.diagnostics {
             assert!(diagnostic.hint.is_some(), "a refusal says what to do:\n{failure}");
         }
@@ -43,9 +43,9 @@ impl Observer for Seen {
 
 /// Runs it: no packet is unaccounted for, every flow finishes, and its story is whole.
 pub fn carry_out(run: &RunPlan, experiment: &Json) -> (Outcome, Seen) {
-    let scenario = to_scenario(run, &no_tables).expect("the plan is fresh");
+    let scenario = to_scenario(run, &no_table_reader).expect("the plan is fresh");
     let flows: Vec<u64> = scenario.flows.iter().map(|flow| flow.id).collect();
-    let stories = Stories::new(&scenario.graph, &flows, usize::MAX);
+    let stories = StoryRecorder::new(&scenario.graph, &flows, usize::MAX);
     let observers = (Seen::default(), stories);
     let (outcome, (seen, stories)) =
         simulate_observed(&scenario, observers, &mut |_| ControlFlow::Continue(()))
@@ -56,13 +56,13 @@ pub fn carry_out(run: &RunPlan, experiment: &Json) -> (Outcome, Seen) {
     assert_eq!(counters.sent, accounted, "packets are lost: {experiment}");
     let unfinished = outcome.flows.iter().filter(|flow| flow.fct.is_none()).count();
     assert_eq!(unfinished, 0, "flows do not finish: {experiment}");
-    check_stories(&outcome, &stories.told(), experiment);
+    check_stories(&outcome, &stories.into_stories(), experiment);
     (outcome, seen)
 }
 
 /// Every packet is in one story, which ends when the flow does and tells of each timer and recovery.
 fn check_stories(outcome: &Outcome, stories: &[Story], experiment: &Json) {
-    let ended = |hows: &[How]| {
+    let ended = |hows: &[JourneyOutcome]| {
         let packets = stories.iter().flat_map(|story| &story.packets);
         packets.filter(|packet| packet.end.is_some_and(|end| hows.contains(&end.how))).count()
             as u64
@@ -70,9 +70,10 @@ fn check_stories(outcome: &Outcome, stories: &[Story], experiment: &Json) {
     let counters = &outcome.counters;
     let sent: usize = stories.iter().map(|story| story.packets.len()).sum();
     assert_eq!(sent as u64, counters.sent, "{experiment}");
-    assert_eq!(ended(&[How::Received]), counters.delivered, "{experiment}");
-    assert_eq!(ended(&[How::Dropped]), counters.dropped, "{experiment}");
-    let lost = ended(&[How::DeadLink, How::UnderWay, How::Corrupted]);
+    assert_eq!(ended(&[JourneyOutcome::Received]), counters.delivered, "{experiment}");
+    assert_eq!(ended(&[JourneyOutcome::Dropped]), counters.dropped, "{experiment}");
+    let lost =
+        ended(&[JourneyOutcome::DeadLink, JourneyOutcome::UnderWay, JourneyOutcome::Corrupted]);
     assert_eq!(lost, counters.lost_on_links, "{experiment}");
     for record in &outcome.flows {
         let story = stories.iter().find(|story| story.flow == record.flow.id);
@@ -83,13 +84,13 @@ fn check_stories(outcome: &Outcome, stories: &[Story], experiment: &Json) {
 fn check_story(record: &FlowRecord, story: &Story, experiment: &Json) {
     let end = record.flow.start + record.fct.expect("it finishes");
     let at_end = story.packets.iter().any(|packet| {
-        let data = matches!(packet.kind, Kind::Data | Kind::Probe);
-        data && packet.end.is_some_and(|it| it.how == How::Received && it.at_ps == end.0)
+        let data = matches!(packet.kind, PacketKind::Data | PacketKind::Probe);
+        data && packet.end.is_some_and(|it| it.how == JourneyOutcome::Received && it.at_ps == end.0)
     });
     assert!(at_end, "no data arrives when flow {} ends: {experiment}", story.flow);
     let count = |what| story.acts.iter().filter(|act| act.what == what).count();
-    assert_eq!(count(What::TimedOut), record.timeouts as usize, "{experiment}");
-    assert_eq!(count(What::Recovers), record.fast_recoveries as usize, "{experiment}");
+    assert_eq!(count(ActKind::TimedOut), record.timeouts as usize, "{experiment}");
+    assert_eq!(count(ActKind::Recovers), record.fast_recoveries as usize, "{experiment}");
     for packet in &story.packets {
         for pair in packet.hops.windows(2) {
             assert!(pair[1].at_ps >= pair[0].departs_ps, "{packet:?} {experiment}");

@@ -8,7 +8,7 @@ use std::os::unix::net::UnixStream;
 use tailcut_engine::Time;
 use tailcut_net::capture::Capture;
 use tailcut_net::capture::pcapng::Direction;
-use tailcut_net::measure::series::{Sampler, SeriesSpec};
+use tailcut_net::measure::series::{SeriesSampler, SeriesSpec};
 use tailcut_net::network::subflow_key;
 use tailcut_net::packet::{ConnectionId, Flags, FlowKey, SERVICE_PORT};
 use tailcut_net::scenario::Scenario;
@@ -111,7 +111,7 @@ pub struct Carrier<'a> {
     busy: Vec<Time>,
     pace: HostRateCheck,
     capture: Option<FrameCapture>,
-    sampler: Sampler,
+    sampler: SeriesSampler,
     /// When links are sampled next, if at all.
     sample: Option<Time>,
     /// What the kernel had thrown away before.
@@ -135,7 +135,7 @@ impl<'a> Carrier<'a> {
         let engine = FabricEngine::new(scenario).map_err(io::Error::other)?;
         // Windows are the hosts' to tell.
         let links = SeriesSpec { flows: vec![], ..scenario.series.clone() };
-        let sampler = Sampler::new(&links, &scenario.graph, engine.fabric().routes())
+        let sampler = SeriesSampler::new(&links, &scenario.graph, engine.fabric().routes())
             .map_err(io::Error::other)?;
         let changes = scenario.faults.changes(&scenario.graph).map_err(io::Error::other)?;
         Ok(Carrier {
@@ -206,7 +206,8 @@ impl<'a> Carrier<'a> {
 
     fn note_busy(&mut self, at: Time) {
         let fabric = self.engine.fabric();
-        self.busy = (0..fabric.ports()).map(|port| fabric.busy(at, PortId(port))).collect();
+        self.busy =
+            (0..fabric.port_count()).map(|port| fabric.busy_time(at, PortId(port))).collect();
     }
 
     /// Takes in every frame that is there, each at the time at which the kernel had it.

@@ -3,8 +3,8 @@
 use std::collections::{BTreeSet, VecDeque};
 
 use tailcut_engine::Time;
-use tailcut_net::fabric::{Consequence, Fabric, FabricError, Offered, Place};
-use tailcut_net::measure::series::Sampler;
+use tailcut_net::fabric::{Consequence, Fabric, FabricError, ForwardOutcome, OfferOutcome};
+use tailcut_net::measure::series::SeriesSampler;
 use tailcut_net::packet::Packet;
 use tailcut_net::scenario::Scenario;
 use tailcut_net::topology::{Graph, HostId, PortId, RouteError};
@@ -61,8 +61,8 @@ impl<'a> FabricEngine<'a> {
     /// When it cannot be built.
     pub fn new(scenario: &'a Scenario) -> Result<FabricEngine<'a>, FabricError> {
         let graph = &scenario.graph;
-        let fabric = Fabric::new(&scenario.parts())?;
-        let ports = fabric.ports() as usize;
+        let fabric = Fabric::new(&scenario.fabric_spec())?;
+        let ports = fabric.port_count() as usize;
         let mut engine = FabricEngine {
             graph,
             now: Time::ZERO,
@@ -102,7 +102,7 @@ impl<'a> FabricEngine<'a> {
     }
 
     /// Takes samples of links at `at`, once everything that is due by then has been done.
-    pub fn sample(&mut self, at: Time, sampler: &mut Sampler) {
+    pub fn sample(&mut self, at: Time, sampler: &mut SeriesSampler) {
         if std::mem::take(&mut self.rerouted) {
             sampler.reroute(self.graph, self.fabric.routes());
         }
@@ -120,7 +120,7 @@ impl<'a> FabricEngine<'a> {
         left: &mut Vec<DepartedPacket>,
     ) {
         self.now = self.now.max(now);
-        if self.fabric.marks() {
+        if self.fabric.marks_packets() {
             self.fabric.mark(&mut packet, flow_bytes);
         }
         self.offers.push_back((self.fabric.host_port(host), None, packet));
@@ -165,28 +165,30 @@ impl<'a> FabricEngine<'a> {
     fn arrive(&mut self, port: PortId, left: &mut Vec<DepartedPacket>) {
         self.times[0][port.index()] = None;
         self.packet_hops += 1;
-        let (mut packet, next) = self.fabric.take(port);
+        let (mut packet, next) = self.fabric.take_arrived(port);
         self.schedule(ARRIVES, port, next);
         match self.fabric.forward(self.now, port, &mut packet) {
-            Place::Host(host) => {
+            ForwardOutcome::Host(host) => {
                 let fate = Fate::Delivered(host);
                 left.push(DepartedPacket { at: self.now, packet, fate });
             }
-            Place::Switch { egress, .. } => self.offers.push_back((egress, Some(port), packet)),
-            Place::Lost => self.lose(packet, left),
+            ForwardOutcome::Switch { egress, .. } => {
+                self.offers.push_back((egress, Some(port), packet))
+            }
+            ForwardOutcome::Lost => self.lose(packet, left),
         }
     }
 
     fn idle(&mut self, port: PortId, left: &mut Vec<DepartedPacket>) {
         self.times[1][port.index()] = None;
-        if let Some(dequeued) = self.fabric.idle(self.now, port) {
+        if let Some(dequeued) = self.fabric.on_transmitter_idle(self.now, port) {
             self.schedule(IDLE, port, dequeued.idle);
             self.handle_offer(port, dequeued.packet, dequeued.offered, left);
         }
     }
 
     fn incident(&mut self, left: &mut Vec<DepartedPacket>) -> Result<(), RouteError> {
-        for consequence in self.fabric.incident(self.now, self.graph)? {
+        for consequence in self.fabric.apply_incidents(self.now, self.graph)? {
             match consequence {
                 Consequence::Lost { packet, .. } => self.lose(packet, left),
                 Consequence::Arrives { port, at } => self.schedule(ARRIVES, port, at),
@@ -214,20 +216,20 @@ impl<'a> FabricEngine<'a> {
         &mut self,
         port: PortId,
         packet: Packet,
-        offered: Offered,
+        offered: OfferOutcome,
         left: &mut Vec<DepartedPacket>,
     ) {
         match offered {
-            Offered::First(at) => self.schedule(ARRIVES, port, Some(at)),
-            Offered::Behind => {}
-            Offered::Waits(at) => {
+            OfferOutcome::AcceptedFirst(at) => self.schedule(ARRIVES, port, Some(at)),
+            OfferOutcome::AcceptedBehind => {}
+            OfferOutcome::Queued(at) => {
                 if at.is_some() {
                     self.schedule(IDLE, port, at);
                 }
             }
             // Queues that trim are none of the lab's.
-            Offered::Returned | Offered::Dropped => self.drop(packet, left),
-            Offered::Lost => self.lose(packet, left),
+            OfferOutcome::Returned | OfferOutcome::Dropped => self.drop(packet, left),
+            OfferOutcome::Lost => self.lose(packet, left),
         }
     }
 
@@ -270,7 +272,7 @@ mod tests {
             horizon: Horizon::default(),
             seed: 1,
             series: SeriesSpec::default(),
-            instants: 0,
+            max_port_samples: 0,
         }
     }
 
@@ -345,7 +347,7 @@ mod tests {
     /// packets of 1,250 bytes in each millisecond.
     fn busy_and_sent(scenario: &Scenario, bursts: &[u32]) -> Vec<(Vec<Time>, Vec<Time>)> {
         let mut engine = FabricEngine::new(scenario).expect("it can be built");
-        let mut known = vec![(vec![], vec![]); engine.fabric().ports() as usize];
+        let mut known = vec![(vec![], vec![]); engine.fabric().port_count() as usize];
         let mut left = vec![];
         for (ms, &packets) in bursts.iter().enumerate() {
             let now = Time::from_ms(ms as u64);
@@ -359,7 +361,7 @@ mod tests {
                 engine.run(time, &mut left).expect("routes fit");
             }
             for (port, (busy, _)) in known.iter_mut().enumerate() {
-                busy.push(engine.fabric().busy(now, PortId(port as u32)));
+                busy.push(engine.fabric().busy_time(now, PortId(port as u32)));
             }
             for number in 0..packets {
                 engine.send(now, HostId(0), packet(number), 1, &mut left);

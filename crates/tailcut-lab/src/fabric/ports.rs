@@ -13,7 +13,7 @@ pub fn near_end(graph: &Graph, port: PortId) -> NodeId {
 /// Of each switch, the counts of its ports by the names of their links.
 pub fn switch_counters(graph: &Graph, counts: impl Fn(PortId) -> PortCounters) -> Vec<Value> {
     let mut switches = vec![json!({ "ports": {} }); graph.switches as usize];
-    for port in (0..graph.links.len()).flat_map(PortId::of) {
+    for port in (0..graph.links.len()).flat_map(PortId::both_directions) {
         if let Some(switch) = graph.switch(near_end(graph, port)) {
             let PortCounters { packets, bytes, drops, .. } = counts(port);
             switches[switch.index()]["ports"][link_name(graph, port)] =
@@ -44,7 +44,7 @@ mod tests {
         assert_eq!(names(&told[0]), named(["s0>h0", "s0>s1"]));
         assert_eq!(names(&told[1]), named(["s1>h1", "s1>s0"]));
         let port = (0..graph.links.len())
-            .flat_map(PortId::of)
+            .flat_map(PortId::both_directions)
             .find(|port| link_name(&graph, *port) == "s0>s1")
             .expect("there is one");
         assert_eq!(told[0]["ports"]["s0>s1"]["packets"], port.index());

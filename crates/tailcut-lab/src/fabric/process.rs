@@ -3,7 +3,7 @@
 use std::io;
 use std::os::unix::net::UnixStream;
 
-use tailcut_net::Foretold;
+use tailcut_net::PredictedFlow;
 use tailcut_net::packet::FlowKey;
 
 use super::carrier::{Carrier, FlowTable, RING_FRAMES};
@@ -22,7 +22,7 @@ pub fn run_fabric(
     interfaces: Vec<u32>,
     channel: &UnixStream,
 ) -> io::Result<()> {
-    let keys = |foretold: &'_ [Foretold]| -> Vec<(FlowKey, u64)> {
+    let keys = |foretold: &'_ [PredictedFlow]| -> Vec<(FlowKey, u64)> {
         foretold.iter().map(|one| (one.key, one.record.flow.bytes)).collect()
     };
     let races = prepared.hosts.repnet.as_ref().is_some_and(|how| how.kernel_chooses_ports);

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 use tailcut_engine::Rate;
-use tailcut_net::faults::{Change, What};
+use tailcut_net::faults::{Change, ChangeKind};
 use tailcut_net::topology::{Graph, NodeId};
 
 /// How long a window is.
@@ -56,7 +56,7 @@ impl HostRateCheck {
         };
         let rates = |host| {
             let later = changes.iter().filter_map(|change| match change.what {
-                What::Rate(port, rate) if graph.far_end(port) == host => {
+                ChangeKind::Rate(port, rate) if graph.far_end(port) == host => {
                     Some((change.at.as_ns(), rate.unwrap_or(built(host))))
                 }
                 _ => None,

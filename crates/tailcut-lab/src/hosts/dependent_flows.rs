@@ -92,7 +92,7 @@ impl<'a> DependentFlows<'a> {
 mod tests {
     use super::*;
     use tailcut_engine::Time;
-    use tailcut_net::traffic::demand::{Edge, Jobs, NONE, Rule, Waiting};
+    use tailcut_net::traffic::demand::{Dependency, Dependent, Jobs, NONE, StartRule};
     use tailcut_net::traffic::{Flow, FlowIndex};
 
     const FETCH: HostFlow =
@@ -102,13 +102,14 @@ mod tests {
     fn at<'a>(host: u32, turns: &'a ReleasePipes) -> DependentFlows<'a> {
         let flow =
             |src| Flow { src: HostId(src), dst: HostId(1), bytes: 10, start: Time::ZERO, id: 0 };
-        let rule = Rule { job: NONE, pool: NONE, delay: Time::from_us(3) };
-        let edge = Edge {
+        let rule = StartRule { job: NONE, pool: NONE, delay: Time::from_us(3) };
+        let edge = Dependency {
             from: FlowIndex(0),
             on: Signal::Received,
-            to: Waiting::Flow(FlowIndex(FETCH.index as u32)),
+            to: Dependent::Flow(FlowIndex(FETCH.index as u32)),
         };
-        let jobs = Jobs { rules: vec![rule; 2], edges: vec![edge], listed: 1, ..Jobs::default() };
+        let jobs =
+            Jobs { rules: vec![rule; 2], edges: vec![edge], independent: 1, ..Jobs::default() };
         let waits = Dependencies::new(HostId(host), &[flow(0), flow(2)], &jobs);
         DependentFlows { host, waits, turns: Some(turns), flows: vec![FETCH] }
     }

@@ -1,6 +1,6 @@
 //! Flows as hosts see them.
 
-use tailcut_net::Foretold;
+use tailcut_net::PredictedFlow;
 
 /// A flow, as a host sees it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -20,7 +20,7 @@ pub struct HostFlow {
 }
 
 /// The flows, as hosts see them.
-pub fn host_flows(foretold: &[Foretold]) -> Vec<HostFlow> {
+pub fn host_flows(foretold: &[PredictedFlow]) -> Vec<HostFlow> {
     let flows = foretold.iter().enumerate().map(|(index, foretold)| {
         let flow = &foretold.record.flow;
         HostFlow {

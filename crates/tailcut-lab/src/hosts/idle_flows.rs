@@ -10,7 +10,7 @@ use tailcut_net::scenario::Scenario;
 use tailcut_net::traffic::Flow;
 use tailcut_net::transport::TransportSpec;
 use tailcut_net::transport::tcp::Recovery;
-use tailcut_net::{Foretold, SimError, foretell};
+use tailcut_net::{PredictedFlow, SimError, predict_flows};
 
 use tailcut_net::topology::HostId;
 
@@ -36,7 +36,7 @@ pub struct IdlePlan {
     /// They and the fabric that they cross, as it is before anything fails.
     pub scenario: Scenario,
     /// What is known of each.
-    pub foretold: Vec<Foretold>,
+    pub foretold: Vec<PredictedFlow>,
 }
 
 impl IdlePlan {
@@ -50,7 +50,7 @@ impl IdlePlan {
         alone.jobs = Default::default();
         alone.series = Default::default();
         alone.scheme.replicate = ReplicateSpec::None;
-        let mut plain = scenario.scheme.transport.segments();
+        let mut plain = scenario.scheme.transport.segment_spec();
         if plain.timestamps {
             // A kernel's SYN has room for what it says of SACK beside the time.
             plain.recovery = Recovery::Newreno;
@@ -60,10 +60,10 @@ impl IdlePlan {
         let (src, dst) = (HostId(0), HostId(scenario.graph.hosts - 1));
         let flow = |id, start| Flow { src, dst, bytes: segment, start, id };
         alone.flows = vec![flow(0, Time::ZERO)];
-        let each = foretell(&alone)?[0].record.ideal_fct;
+        let each = predict_flows(&alone)?[0].record.ideal_fct;
         let apart = |id| Time(id * (2 * each.0 + GAP.0));
         alone.flows = (0..FLOWS).map(|id| flow(id, apart(id))).collect();
-        let foretold = foretell(&alone)?;
+        let foretold = predict_flows(&alone)?;
         Ok(IdlePlan { scenario: alone, foretold })
     }
 
@@ -89,7 +89,7 @@ impl IdlePlan {
         read: &[Option<u64>],
         delays_when_idle: bool,
     ) -> IdleCheck {
-        let ideal = |one: &Foretold| match delays_when_idle {
+        let ideal = |one: &PredictedFlow| match delays_when_idle {
             true => one.record.ideal_fct.as_ns(),
             false => 0,
         };

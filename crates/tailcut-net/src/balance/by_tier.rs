@@ -8,7 +8,10 @@ use serde::{Deserialize, Serialize};
 use tailcut_engine::{Bytes, Time};
 
 use super::audit::Audit;
-use super::{BalanceSpec, Balancer, EdgeOnly, Fork, Hop, Layout, Pick, Stamp, Strategy};
+use super::{
+    BalanceSpec, Balancer, EdgeOnly, Layout, OverlayHeader, PassContext, Pick, PickContext,
+    Strategy,
+};
 use crate::component::{SpecError, did_you_mean};
 use crate::packet::{FlowKey, Packet};
 use crate::topology::find::find_node;
@@ -120,18 +123,19 @@ impl Strategy for ByTier {
         Ok(())
     }
 
-    fn check_on(&self, graph: &Graph) -> Result<(), SpecError> {
+    fn check_topology(&self, graph: &Graph) -> Result<(), SpecError> {
         for (tier, spec) in self.tiers() {
-            spec.check_on(graph).map_err(|error| below(tier, error))?;
+            spec.check_topology(graph).map_err(|error| below(tier, error))?;
         }
         for (name, spec) in &self.switches {
-            spec.check_on(graph).map_err(|error| below(&format!("switches.{name}"), error))?;
+            spec.check_topology(graph)
+                .map_err(|error| below(&format!("switches.{name}"), error))?;
         }
         self.named(graph).map(drop)
     }
 
-    fn keeps_paths(&self) -> bool {
-        self.strategies().all(BalanceSpec::keeps_paths)
+    fn is_per_connection(&self) -> bool {
+        self.strategies().all(BalanceSpec::is_per_connection)
     }
 
     fn draws(&self) -> bool {
@@ -167,14 +171,14 @@ impl Strategy for ByTier {
 #[deny(clippy::missing_trait_methods)]
 impl Pick for Mixture {
     #[inline]
-    fn pick(&mut self, fork: Fork<'_>, packet: &mut Packet) -> u32 {
+    fn pick(&mut self, fork: PickContext<'_>, packet: &mut Packet) -> u32 {
         self.balancers[self.of_switch[fork.switch.index()] as usize].pick(fork, packet)
     }
-    fn foretell(&self, switch: SwitchId, ports: &[PortId], key: FlowKey) -> Option<u32> {
-        self.balancers[self.of_switch[switch.index()] as usize].foretell(switch, ports, key)
+    fn predict(&self, switch: SwitchId, ports: &[PortId], key: FlowKey) -> Option<u32> {
+        self.balancers[self.of_switch[switch.index()] as usize].predict(switch, ports, key)
     }
-    fn large(&self) -> Option<Bytes> {
-        self.balancers.iter().find_map(Pick::large)
+    fn large_flow_threshold(&self) -> Option<Bytes> {
+        self.balancers.iter().find_map(Pick::large_flow_threshold)
     }
     fn audit(&mut self) -> Option<&mut dyn Audit> {
         self.balancers.iter_mut().find_map(Pick::audit)
@@ -182,7 +186,7 @@ impl Pick for Mixture {
     fn stamps(&self) -> bool {
         self.balancers.iter().any(Pick::stamps)
     }
-    fn pass(&mut self, hop: Hop<'_>, packet: &Packet, stamp: &mut Stamp) {
+    fn pass(&mut self, hop: PassContext<'_>, packet: &Packet, stamp: &mut OverlayHeader) {
         self.balancers[self.of_switch[hop.switch.index()] as usize].pass(hop, packet, stamp);
     }
     fn sees_all(&self) -> bool {
@@ -334,11 +338,11 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_suit_the_network_is_refused_with_its_tier() {
+    fn topology_errors_name_their_tier() {
         let graph = FatTree { k: 64, ..FatTree::default() }.build().expect("k is even");
         let tables = BalanceSpec::Flowlet(Flowlet { entries: 1 << 20, ..Flowlet::default() });
         let spec = ByTier { core: Box::new(tables), ..ByTier::default() };
-        assert_eq!(spec.check_on(&graph).expect_err("too much memory").field, "core.entries");
+        assert_eq!(spec.check_topology(&graph).expect_err("too much memory").field, "core.entries");
     }
 
     #[test]

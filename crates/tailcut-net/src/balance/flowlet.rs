@@ -8,9 +8,9 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tailcut_engine::random::mix;
-use tailcut_engine::{Bytes, Stream, Time};
+use tailcut_engine::{Bytes, RandomStream, Time};
 
-use super::{Fork, Layout, Pick, Strategy};
+use super::{Layout, Pick, PickContext, Strategy};
 use crate::component::SpecError;
 use crate::packet::{FlowKey, Packet};
 use crate::topology::{Graph, SwitchId};
@@ -46,7 +46,7 @@ impl Strategy for Flowlet {
     }
 
     /// The tables of all switches must fit into memory.
-    fn check_on(&self, graph: &Graph) -> Result<(), SpecError> {
+    fn check_topology(&self, graph: &Graph) -> Result<(), SpecError> {
         let switches = graph.switches;
         let entries = u64::from(self.entries) * u64::from(switches);
         if entries <= MOST_ENTRIES {
@@ -85,18 +85,18 @@ struct Entry {
 pub(crate) struct Flowlets {
     spec: Flowlet,
     tables: Vec<Entry>,
-    streams: Vec<Stream>,
+    streams: Vec<RandomStream>,
 }
 
 impl Pick for Flowlets {
-    fn pick(&mut self, fork: Fork<'_>, packet: &mut Packet) -> u32 {
+    fn pick(&mut self, fork: PickContext<'_>, packet: &mut Packet) -> u32 {
         self.choose(fork.now, fork.switch, packet.key, packet.wire_bytes, fork.choices)
     }
 }
 
 impl Flowlets {
     fn new(spec: &Flowlet, switches: u32, seed: u64) -> Flowlets {
-        let stream = |switch| Stream::new(seed, u64::from(switch), "flowlet");
+        let stream = |switch| RandomStream::new(seed, u64::from(switch), "flowlet");
         Flowlets {
             spec: spec.clone(),
             tables: vec![Entry::default(); switches as usize * spec.entries as usize],

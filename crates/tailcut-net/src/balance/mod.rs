@@ -30,7 +30,7 @@ use crate::topology::{Graph, PortId, Routes, SwitchId};
 
 /// A switch that has several equal-cost ports for a packet.
 #[derive(Clone, Copy)]
-pub(crate) struct Fork<'a> {
+pub(crate) struct PickContext<'a> {
     pub now: Time,
     pub switch: SwitchId,
     /// The link by which the packet has come.
@@ -40,11 +40,11 @@ pub(crate) struct Fork<'a> {
     /// The ports.
     pub ports: &'a [PortId],
     /// What is known of them.
-    pub queues: &'a dyn Queues,
+    pub queues: &'a dyn PortQueues,
 }
 
 /// What a switch knows of its ports.
-pub(crate) trait Queues {
+pub(crate) trait PortQueues {
     /// When a port was used last: when the last bit of all that its transmitter was given leaves, which is to come while it is
     /// busy, or left. [`Time::ZERO`] before its first packet.
     fn last_use(&self, port: PortId) -> Time;
@@ -61,7 +61,7 @@ pub(crate) trait Queues {
 
 /// A packet at a switch that knows by which port it sends it.
 #[derive(Clone, Copy)]
-pub(crate) struct Hop<'a> {
+pub(crate) struct PassContext<'a> {
     pub now: Time,
     pub switch: SwitchId,
     /// The link by which it has come.
@@ -69,12 +69,12 @@ pub(crate) struct Hop<'a> {
     /// The port that it will be offered to.
     pub egress: PortId,
     /// What is known of ports.
-    pub queues: &'a dyn Queues,
+    pub queues: &'a dyn PortQueues,
 }
 
 /// What a balancer writes on a packet for the switches on its way, as in the header of an overlay. Packets of hosts come with an empty one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) struct Stamp(pub u64);
+pub(crate) struct OverlayHeader(pub u64);
 
 /// Where a strategy works.
 #[derive(Debug, Clone, Copy)]
@@ -94,11 +94,11 @@ pub(crate) trait Strategy {
         Ok(())
     }
     /// Refuses parameters that do not suit a network: it has no such switch, or needs too much memory.
-    fn check_on(&self, _: &Graph) -> Result<(), SpecError> {
+    fn check_topology(&self, _: &Graph) -> Result<(), SpecError> {
         Ok(())
     }
     /// True when all packets of a connection take one path.
-    fn keeps_paths(&self) -> bool {
+    fn is_per_connection(&self) -> bool {
         false
     }
     /// Why it is not for any switch alone, if it is a strategy of the edge as a whole.
@@ -144,14 +144,14 @@ pub(crate) struct EdgeOnly {
 /// The switches at work.
 pub(crate) trait Pick {
     /// Which of the ports at `fork` the packet takes, counted from 0. It may be marked or rewritten.
-    fn pick(&mut self, fork: Fork<'_>, packet: &mut Packet) -> u32;
+    fn pick(&mut self, fork: PickContext<'_>, packet: &mut Packet) -> u32;
     /// Returns which of these ports every packet with this key takes at a switch, where it goes by nothing else: that is when
     /// its strategy keeps paths.
-    fn foretell(&self, _switch: SwitchId, _ports: &[PortId], _key: FlowKey) -> Option<u32> {
+    fn predict(&self, _switch: SwitchId, _ports: &[PortId], _key: FlowKey) -> Option<u32> {
         None
     }
     /// Hosts are to mark the packets of flows of at least so many bytes ([`Flags::LARGE_FLOW`](crate::packet::Flags)).
-    fn large(&self) -> Option<Bytes> {
+    fn large_flow_threshold(&self) -> Option<Bytes> {
         None
     }
     /// What it guesses of flows, if that is to be counted.
@@ -163,7 +163,7 @@ pub(crate) trait Pick {
         false
     }
     /// A packet passes a switch; its port was picked before, where there were several.
-    fn pass(&mut self, _: Hop<'_>, _: &Packet, _: &mut Stamp) {}
+    fn pass(&mut self, _: PassContext<'_>, _: &Packet, _: &mut OverlayHeader) {}
     /// Whether the balancer sees packets that have one port alone, too ([`Pick::see`]).
     fn sees_all(&self) -> bool {
         false
@@ -178,14 +178,14 @@ pub(crate) trait Pick {
 #[deny(clippy::missing_trait_methods)]
 impl<P: Pick> Pick for Box<P> {
     #[inline]
-    fn pick(&mut self, fork: Fork<'_>, packet: &mut Packet) -> u32 {
+    fn pick(&mut self, fork: PickContext<'_>, packet: &mut Packet) -> u32 {
         P::pick(self, fork, packet)
     }
-    fn foretell(&self, switch: SwitchId, ports: &[PortId], key: FlowKey) -> Option<u32> {
-        P::foretell(self, switch, ports, key)
+    fn predict(&self, switch: SwitchId, ports: &[PortId], key: FlowKey) -> Option<u32> {
+        P::predict(self, switch, ports, key)
     }
-    fn large(&self) -> Option<Bytes> {
-        P::large(self)
+    fn large_flow_threshold(&self) -> Option<Bytes> {
+        P::large_flow_threshold(self)
     }
     fn audit(&mut self) -> Option<&mut dyn Audit> {
         P::audit(self)
@@ -193,7 +193,7 @@ impl<P: Pick> Pick for Box<P> {
     fn stamps(&self) -> bool {
         P::stamps(self)
     }
-    fn pass(&mut self, hop: Hop<'_>, packet: &Packet, stamp: &mut Stamp) {
+    fn pass(&mut self, hop: PassContext<'_>, packet: &Packet, stamp: &mut OverlayHeader) {
         P::pass(self, hop, packet, stamp);
     }
     fn sees_all(&self) -> bool {
@@ -236,13 +236,13 @@ macro_rules! strategies {
             ///
             /// # Errors
             /// When the network has no such switch, one is named twice, or the tables would not fit into memory.
-            pub fn check_on(&self, graph: &Graph) -> Result<(), SpecError> {
-                match self { $(BalanceSpec::$name(spec) => Strategy::check_on(spec, graph),)* }
+            pub fn check_topology(&self, graph: &Graph) -> Result<(), SpecError> {
+                match self { $(BalanceSpec::$name(spec) => Strategy::check_topology(spec, graph),)* }
             }
 
             /// True when all packets of a connection take one path.
-            pub fn keeps_paths(&self) -> bool {
-                match self { $(BalanceSpec::$name(spec) => Strategy::keeps_paths(spec),)* }
+            pub fn is_per_connection(&self) -> bool {
+                match self { $(BalanceSpec::$name(spec) => Strategy::is_per_connection(spec),)* }
             }
 
             /// True when choices depend on the run's seed.
@@ -285,14 +285,14 @@ macro_rules! strategies {
         #[deny(clippy::missing_trait_methods)]
         impl Pick for Balancer {
             #[inline]
-            fn pick(&mut self, fork: Fork<'_>, packet: &mut Packet) -> u32 {
+            fn pick(&mut self, fork: PickContext<'_>, packet: &mut Packet) -> u32 {
                 match self { $(Balancer::$name(state) => state.pick(fork, packet),)* }
             }
-            fn foretell(&self, switch: SwitchId, ports: &[PortId], key: FlowKey) -> Option<u32> {
-                match self { $(Balancer::$name(state) => state.foretell(switch, ports, key),)* }
+            fn predict(&self, switch: SwitchId, ports: &[PortId], key: FlowKey) -> Option<u32> {
+                match self { $(Balancer::$name(state) => state.predict(switch, ports, key),)* }
             }
-            fn large(&self) -> Option<Bytes> {
-                match self { $(Balancer::$name(state) => state.large(),)* }
+            fn large_flow_threshold(&self) -> Option<Bytes> {
+                match self { $(Balancer::$name(state) => state.large_flow_threshold(),)* }
             }
             fn audit(&mut self) -> Option<&mut dyn Audit> {
                 match self { $(Balancer::$name(state) => state.audit(),)* }
@@ -300,7 +300,7 @@ macro_rules! strategies {
             fn stamps(&self) -> bool {
                 match self { $(Balancer::$name(state) => state.stamps(),)* }
             }
-            fn pass(&mut self, hop: Hop<'_>, packet: &Packet, stamp: &mut Stamp) {
+            fn pass(&mut self, hop: PassContext<'_>, packet: &Packet, stamp: &mut OverlayHeader) {
                 match self { $(Balancer::$name(state) => state.pass(hop, packet, stamp),)* }
             }
             fn sees_all(&self) -> bool {
@@ -351,9 +351,9 @@ impl BalanceSpec {
 
 /// Idle ports, and their numbers: for tests of what looks at neither.
 #[cfg(test)]
-pub(crate) fn blind(now: Time, switch: SwitchId, choices: u32) -> Fork<'static> {
+pub(crate) fn blind(now: Time, switch: SwitchId, choices: u32) -> PickContext<'static> {
     struct Idle;
-    impl Queues for Idle {
+    impl PortQueues for Idle {
         fn last_use(&self, _: PortId) -> Time {
             Time::ZERO
         }
@@ -364,5 +364,5 @@ pub(crate) fn blind(now: Time, switch: SwitchId, choices: u32) -> Fork<'static> 
             Time::ZERO
         }
     }
-    Fork { now, switch, ingress: PortId(0), choices, ports: &[], queues: &Idle }
+    PickContext { now, switch, ingress: PortId(0), choices, ports: &[], queues: &Idle }
 }

@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tailcut_engine::random::mix;
 
-use super::{Fork, Layout, Pick, Strategy};
+use super::{Layout, Pick, PickContext, Strategy};
 use crate::component::SpecError;
 use crate::packet::Packet;
 use crate::topology::{Graph, HostId, SwitchId};
@@ -17,10 +17,10 @@ use crate::topology::{Graph, HostId, SwitchId};
 pub struct RoundRobin {}
 
 impl Strategy for RoundRobin {
-    type State = Turns;
+    type State = RoundRobinState;
 
     /// The table must fit into memory.
-    fn check_on(&self, graph: &Graph) -> Result<(), SpecError> {
+    fn check_topology(&self, graph: &Graph) -> Result<(), SpecError> {
         let turns = turns(graph);
         if turns <= MOST_TURNS {
             return Ok(());
@@ -37,8 +37,8 @@ impl Strategy for RoundRobin {
         turns(graph) * size_of::<u16>() as u64
     }
 
-    fn state(&self, layout: Layout<'_>) -> Turns {
-        Turns::new(layout.graph.switches, layout.graph.hosts, layout.seed)
+    fn state(&self, layout: Layout<'_>) -> RoundRobinState {
+        RoundRobinState::new(layout.graph.switches, layout.graph.hosts, layout.seed)
     }
 }
 
@@ -52,23 +52,23 @@ fn turns(graph: &Graph) -> u64 {
 
 /// The next port of each (switch, host).
 #[derive(Debug, Clone)]
-pub(crate) struct Turns {
+pub(crate) struct RoundRobinState {
     hosts: usize,
     turns: Vec<u16>,
 }
 
-impl Pick for Turns {
+impl Pick for RoundRobinState {
     #[inline]
-    fn pick(&mut self, fork: Fork<'_>, packet: &mut Packet) -> u32 {
+    fn pick(&mut self, fork: PickContext<'_>, packet: &mut Packet) -> u32 {
         self.next(fork.switch, packet.key.dst(), fork.choices)
     }
 }
 
-impl Turns {
-    fn new(switches: u32, hosts: u32, seed: u64) -> Turns {
+impl RoundRobinState {
+    fn new(switches: u32, hosts: u32, seed: u64) -> RoundRobinState {
         let pairs = u64::from(switches) * u64::from(hosts);
         let turns = (0..pairs).map(|pair| mix(mix(seed) ^ pair) as u16 >> 1).collect();
-        Turns { hosts: hosts as usize, turns }
+        RoundRobinState { hosts: hosts as usize, turns }
     }
 
     #[inline]
@@ -90,14 +90,14 @@ mod tests {
         let graph = |hosts, switches| Graph { hosts, switches, ..Graph::default() };
         let spec = RoundRobin {};
         let largest = graph(65_536, 8_192);
-        assert_eq!((spec.check_on(&largest), spec.state_bytes(&largest)), (Ok(()), 1 << 30));
-        let refused = spec.check_on(&graph(65_536, 8_193)).expect_err("it is too large");
+        assert_eq!((spec.check_topology(&largest), spec.state_bytes(&largest)), (Ok(()), 1 << 30));
+        let refused = spec.check_topology(&graph(65_536, 8_193)).expect_err("it is too large");
         assert_eq!((refused.code, refused.field.as_str()), ("round-robin-table", "kind"));
     }
 
     #[test]
     fn packets_to_one_host_visit_every_port_before_returning() {
-        let mut balancer = Turns::new(3, 5, 1);
+        let mut balancer = RoundRobinState::new(3, 5, 1);
         let picks: Vec<u32> = (0..8).map(|_| balancer.next(SwitchId(2), HostId(4), 4)).collect();
         assert_eq!(picks[..4], picks[4..]);
         let mut once = picks[..4].to_vec();
@@ -107,7 +107,7 @@ mod tests {
 
     #[test]
     fn destinations_do_not_move_in_step() {
-        let mut balancer = Turns::new(1, 64, 1);
+        let mut balancer = RoundRobinState::new(1, 64, 1);
         let first: Vec<u32> =
             (0..64).map(|host| balancer.next(SwitchId(0), HostId(host), 4)).collect();
         assert!((0..4).all(|port| first.contains(&port)), "{first:?}");

@@ -3,9 +3,9 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use tailcut_engine::Stream;
+use tailcut_engine::RandomStream;
 
-use super::{Fork, Layout, Pick, Strategy};
+use super::{Layout, Pick, PickContext, Strategy};
 use crate::packet::Packet;
 use crate::topology::SwitchId;
 
@@ -24,19 +24,19 @@ impl Strategy for Spray {
 /// One random stream per switch.
 #[derive(Debug, Clone)]
 pub(crate) struct Sprayer {
-    streams: Vec<Stream>,
+    streams: Vec<RandomStream>,
 }
 
 impl Pick for Sprayer {
     #[inline]
-    fn pick(&mut self, fork: Fork<'_>, _: &mut Packet) -> u32 {
+    fn pick(&mut self, fork: PickContext<'_>, _: &mut Packet) -> u32 {
         self.draw(fork.switch, fork.choices)
     }
 }
 
 impl Sprayer {
     fn new(switches: u32, seed: u64) -> Sprayer {
-        let stream = |switch| Stream::new(seed, u64::from(switch), "spray");
+        let stream = |switch| RandomStream::new(seed, u64::from(switch), "spray");
         Sprayer { streams: (0..switches).map(stream).collect() }
     }
 

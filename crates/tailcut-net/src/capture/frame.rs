@@ -296,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn what_no_ipv4_network_could_carry_is_refused_and_nothing_is_written() {
+    fn refuses_frames_ipv4_cannot_carry_and_writes_nothing() {
         let mut out = vec![7];
         let frame = Frame { payload: 65_500, ..Frame::default() };
         assert_eq!(encode(&frame, &mut out), Err(FrameError::PayloadTooLong(65_500)));

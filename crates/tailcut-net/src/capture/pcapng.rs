@@ -68,7 +68,7 @@ impl Bounds {
 }
 
 #[derive(Debug, Clone, Copy, Default)]
-struct Seen {
+struct InterfaceCounts {
     frames: u64,
     written: u64,
 }
@@ -78,7 +78,7 @@ struct Seen {
 pub struct Writer<W> {
     out: W,
     bounds: Bounds,
-    seen: Vec<Seen>,
+    seen: Vec<InterfaceCounts>,
     packets: u64,
     bytes: u64,
     last: Time,
@@ -99,7 +99,7 @@ impl<W: Write> Writer<W> {
         let mut writer = Writer {
             out,
             bounds,
-            seen: vec![Seen::default(); interfaces.len()],
+            seen: vec![InterfaceCounts::default(); interfaces.len()],
             packets: 0,
             bytes: 0,
             last: Time::ZERO,

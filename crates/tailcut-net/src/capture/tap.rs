@@ -223,7 +223,7 @@ impl<W: Write> Observer for Capture<W> {
         self.at_host(now, host, Direction::Inbound, packet);
     }
 
-    fn link_sends(&mut self, now: Time, link: PortId, departs: Time, packet: &PacketView) {
+    fn link_accepts(&mut self, now: Time, link: PortId, departs: Time, packet: &PacketView) {
         let Some(&Tapped { interface, .. }) = self.links.get(&link) else { return };
         self.flush(now);
         let mut bytes = vec![];

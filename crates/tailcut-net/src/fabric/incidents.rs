@@ -2,12 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use tailcut_engine::{Rate, Stream, Time};
+use tailcut_engine::{RandomStream, Rate, Time};
 
-use super::{Fabric, Parts};
+use super::{Fabric, FabricSpec};
 use crate::balance::Pick;
 use crate::component::SpecError;
-use crate::faults::{Change, What};
+use crate::faults::{Change, ChangeKind};
 use crate::packet::Packet;
 use crate::topology::{Graph, PathCounts, PortId, RouteError, Routes};
 
@@ -22,7 +22,7 @@ struct Wire {
 
 /// The incidents of a run.
 #[derive(Debug, Clone)]
-pub(super) struct Incidents {
+pub(super) struct FaultTimeline {
     changes: Vec<Change>,
     next: usize,
     /// Per link: how many incidents keep it down, and how many of them routing knows.
@@ -34,8 +34,8 @@ pub(super) struct Incidents {
     whole: Option<Routes>,
 }
 
-impl Incidents {
-    pub fn new(parts: &Parts<'_>) -> Result<Incidents, SpecError> {
+impl FaultTimeline {
+    pub fn new(parts: &FabricSpec<'_>) -> Result<FaultTimeline, SpecError> {
         let graph = parts.graph;
         let changes = parts.faults.changes(graph)?;
         let links = if changes.is_empty() { 0 } else { graph.links.len() };
@@ -47,22 +47,24 @@ impl Incidents {
             [Wire { up: true, rate, propagation, loss }; 3]
         };
         let lossy = (0..graph.links.len()).filter(|&link| graph.links[link].loss > 0.0);
-        for port in lossy.flat_map(PortId::of) {
+        for port in lossy.flat_map(PortId::both_directions) {
             wires.insert(port, wires_of(port));
         }
         for change in &changes {
             let ports = match change.what {
-                What::Down { link, .. } | What::Learned { link, .. } => {
-                    PortId::of(link as usize).to_vec()
+                ChangeKind::Down { link, .. } | ChangeKind::Learned { link, .. } => {
+                    PortId::both_directions(link as usize).to_vec()
                 }
-                What::Rate(port, _) | What::Loss(port, _) | What::Delay(port, _) => vec![port],
+                ChangeKind::Rate(port, _)
+                | ChangeKind::Loss(port, _)
+                | ChangeKind::Delay(port, _) => vec![port],
             };
             for port in ports {
                 wires.insert(port, wires_of(port));
             }
         }
         let (down, known) = (vec![0; links], vec![0; links]);
-        Ok(Incidents { changes, next: 0, down, known, wires, whole: None })
+        Ok(FaultTimeline { changes, next: 0, down, known, wires, whole: None })
     }
 
     /// Whether a packet is ever lost on a link, or a link ever changes.
@@ -71,8 +73,10 @@ impl Incidents {
     }
 
     /// The ports that faults befall, and what their losses draw from.
-    pub fn ports(&self, seed: u64) -> impl Iterator<Item = (PortId, Stream)> + '_ {
-        self.wires.keys().map(move |&port| (port, Stream::new(seed, u64::from(port.0), "loss")))
+    pub fn ports(&self, seed: u64) -> impl Iterator<Item = (PortId, RandomStream)> + '_ {
+        self.wires
+            .keys()
+            .map(move |&port| (port, RandomStream::new(seed, u64::from(port.0), "loss")))
     }
 
     /// Notes what is due; says which ports are touched, and whether routing has learned of something.
@@ -82,25 +86,29 @@ impl Incidents {
         while let Some(&change) = self.changes.get(self.next).filter(|change| change.at <= now) {
             self.next += 1;
             match change.what {
-                What::Down { link, down } => {
+                ChangeKind::Down { link, down } => {
                     let reasons = &mut self.down[link as usize];
                     *reasons = count(down, *reasons);
-                    touched.extend(PortId::of(link as usize));
+                    touched.extend(PortId::both_directions(link as usize));
                 }
-                What::Learned { link, down } => {
+                ChangeKind::Learned { link, down } => {
                     let reasons = &mut self.known[link as usize];
                     *reasons = count(down, *reasons);
                     learned = true;
                 }
-                What::Rate(port, _) | What::Loss(port, _) | What::Delay(port, _) => {
+                ChangeKind::Rate(port, _)
+                | ChangeKind::Loss(port, _)
+                | ChangeKind::Delay(port, _) => {
                     let [built, _, wanted] = self.wires.get_mut(&port).expect("the port is listed");
                     match change.what {
-                        What::Rate(_, rate) => wanted.rate = rate.unwrap_or(built.rate),
-                        What::Loss(_, probability) => {
+                        ChangeKind::Rate(_, rate) => wanted.rate = rate.unwrap_or(built.rate),
+                        ChangeKind::Loss(_, probability) => {
                             wanted.loss = probability.unwrap_or(built.loss);
                         }
-                        What::Delay(_, extra) => wanted.propagation = built.propagation + extra,
-                        What::Down { .. } | What::Learned { .. } => {}
+                        ChangeKind::Delay(_, extra) => {
+                            wanted.propagation = built.propagation + extra
+                        }
+                        ChangeKind::Down { .. } | ChangeKind::Learned { .. } => {}
                     }
                     touched.insert(port);
                 }
@@ -156,7 +164,7 @@ pub enum Consequence {
 }
 
 impl Fabric {
-    /// When the next incident is due: [`Fabric::incident`] is to be called then.
+    /// When the next incident is due: [`Fabric::apply_incidents`] is to be called then.
     pub fn next_incident(&self) -> Option<Time> {
         self.incidents.changes.get(self.incidents.next).map(|change| change.at)
     }
@@ -165,7 +173,11 @@ impl Fabric {
     ///
     /// # Errors
     /// When a table of routes overflows.
-    pub fn incident(&mut self, now: Time, graph: &Graph) -> Result<Vec<Consequence>, RouteError> {
+    pub fn apply_incidents(
+        &mut self,
+        now: Time,
+        graph: &Graph,
+    ) -> Result<Vec<Consequence>, RouteError> {
         let (touched, learned) = self.incidents.take(now);
         let mut consequences = vec![];
         for port in touched {
@@ -235,7 +247,7 @@ impl Fabric {
     }
 
     /// The routes of the whole network, whatever has failed.
-    pub fn whole_routes(&self) -> &Routes {
+    pub fn fault_free_routes(&self) -> &Routes {
         self.incidents.whole.as_ref().unwrap_or(&self.routes)
     }
 }

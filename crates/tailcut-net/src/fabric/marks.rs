@@ -59,7 +59,7 @@ impl Marks {
 impl Fabric {
     /// Whether hosts mark anything at present.
     #[inline]
-    pub fn marks(&self) -> bool {
+    pub fn marks_packets(&self) -> bool {
         self.marks.any
     }
 

@@ -10,14 +10,14 @@
 //! # How to drive it
 //!
 //! - A host sends: offer the packet to [`Fabric::host_port`]. A port is a directed link with the queue before it.
-//! - [`Fabric::offer`] says what becomes of a packet ([`Offered`]). It may have to be asked for again: when the first
-//!   packet of the link arrives ([`Fabric::take`], which says when the next one does), or when its transmitter falls idle ([`Fabric::idle`], only
+//! - [`Fabric::offer`] says what becomes of a packet ([`OfferOutcome`]). It may have to be asked for again: when the first
+//!   packet of the link arrives ([`Fabric::take_arrived`], which says when the next one does), or when its transmitter falls idle ([`Fabric::on_transmitter_idle`], only
 //!   with scheduled queues). Per link and kind at most one such call is ever due.
-//! - With flow control ([`flow_control`]), [`Fabric::frame`] tells after each call what frames are on their way, and [`Fabric::heed`] is
+//! - With flow control ([`pause`]), [`Fabric::poll_pause_frame`] tells after each call what frames are on their way, and [`Fabric::on_pause_frame`] is
 //!   due when one arrives, after idle transmitters of the same instant.
 //! - Then [`Fabric::forward`] says where the packet is: at a host, or in a switch that has chosen the port that it shall be
 //!   offered to next.
-//! - At [`Fabric::next_incident`], [`Fabric::incident`] carries out what fails; it may move what is due, or lose packets.
+//! - At [`Fabric::next_incident`], [`Fabric::apply_incidents`] carries out what fails; it may move what is due, or lose packets.
 //!
 //! Times never go back. Of calls that are due at one instant, arrivals come before idle transmitters, each in the order of
 //! ports, so that the same packets meet the same fate.
@@ -63,54 +63,54 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-mod ahead;
-mod flow_control;
 mod incidents;
-mod look;
+mod inspect;
 mod marks;
-mod memory;
 mod parts;
+mod path_predictor;
+mod pause;
+mod prefetch;
 mod scheduled;
+mod shared_buffer;
 mod stamps;
 #[cfg(test)]
 mod tests;
 mod ties;
 mod waiting;
-mod ways;
 
 use tailcut_engine::Time;
 
 use crate::balance::audit::Audit;
-use crate::balance::{Balancer, Fork, Pick, Stamp};
+use crate::balance::{Balancer, OverlayHeader, Pick, PickContext};
 use crate::packet::{Flags, Packet};
 use crate::port::{self, Port};
-use crate::switch::pools::Pools;
+use crate::switch::pools::SharedBuffers;
 use crate::topology::{HostId, PathCounts, PortId, Routes, SwitchId};
 
-pub use flow_control::Heeded;
-use flow_control::Stops;
 pub use incidents::Consequence;
-use incidents::Incidents;
+use incidents::FaultTimeline;
 use marks::Marks;
-pub use parts::{FabricError, Parts};
+pub use parts::{FabricError, FabricSpec};
+pub(crate) use path_predictor::PathPredictor;
+pub use pause::PauseOutcome;
+use pause::PauseState;
 pub use scheduled::Dequeued;
 use scheduled::Scheduled;
-use stamps::Stamps;
+use stamps::OverlayHeaders;
 use ties::Brought;
-use waiting::Waiting;
-pub(crate) use ways::Ways;
+use waiting::FabricQueues;
 
 /// What became of a packet that was offered to a port.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[must_use]
-pub enum Offered {
-    /// It is the first on its link: [`Fabric::take`] is due at this time.
-    First(Time),
+pub enum OfferOutcome {
+    /// It is the first on its link: [`Fabric::take_arrived`] is due at this time.
+    AcceptedFirst(Time),
     /// It follows others on the link.
-    Behind,
-    /// It waits in a scheduled queue, and [`Fabric::idle`] is due at this time unless it was due already. Others may have
+    AcceptedBehind,
+    /// It waits in a scheduled queue, and [`Fabric::on_transmitter_idle`] is due at this time unless it was due already. Others may have
     /// made way for it: [`Fabric::displaced`].
-    Waits(Option<Time>),
+    Queued(Option<Time>),
     /// There was no room even for its header, which goes back to its sender: [`Fabric::displaced`] has it, and
     /// [`Fabric::turn_back`] says by which port.
     Returned,
@@ -122,7 +122,7 @@ pub enum Offered {
 
 /// Where a packet has got to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Place {
+pub enum ForwardOutcome {
     /// At this host.
     Host(HostId),
     /// In a switch (numbered over switches), which sends it by this port: offer it there.
@@ -160,12 +160,12 @@ pub struct Fabric {
     balancer: Balancer,
     marks: Marks,
     /// Buffers that the ports of a switch share.
-    pools: Option<Pools>,
+    pools: Option<SharedBuffers>,
     /// What links are stopped.
-    stops: Option<Stops>,
-    incidents: Incidents,
+    stops: Option<PauseState>,
+    incidents: FaultTimeline,
     /// What the balancer has written on packets; none where it writes nothing.
-    stamps: Option<Box<Stamps>>,
+    stamps: Option<Box<OverlayHeaders>>,
     /// The packet that a host has got last; none where events of one instant do not come in ns-3's order.
     brought: Option<Brought>,
 }
@@ -180,7 +180,7 @@ impl Fabric {
     /// Whether a port has nothing but its own queue to ask: packets are not scheduled at departure, do not share memory and have
     /// no stamps, and balancers need not see packets that have one port alone.
     #[inline]
-    pub(crate) fn is_plain(&self) -> bool {
+    pub(crate) fn has_fast_path(&self) -> bool {
         self.plain
     }
 
@@ -193,11 +193,11 @@ impl Fabric {
         port: PortId,
         ingress: Option<PortId>,
         packet: Packet,
-    ) -> Offered {
+    ) -> OfferOutcome {
         match self.plain {
             true => self.put(now, port, packet),
             false => {
-                let offered = self.offer_closely(now, port, ingress, packet);
+                let offered = self.offer_slow_path(now, port, ingress, packet);
                 if self.stamped {
                     self.offer_stamp(port, ingress, &packet, offered);
                 }
@@ -207,13 +207,13 @@ impl Fabric {
     }
 
     #[inline]
-    fn offer_closely(
+    fn offer_slow_path(
         &mut self,
         now: Time,
         port: PortId,
         ingress: Option<PortId>,
         packet: Packet,
-    ) -> Offered {
+    ) -> OfferOutcome {
         self.settle(now, port);
         if self.brought.is_some() {
             self.note_schedule(now, port, ingress, &packet);
@@ -225,13 +225,13 @@ impl Fabric {
             Some(waiting) if waiting > 0 || self.ports[port.index()].busy_until() > now => {
                 self.enqueue(now, port, packet)
             }
-            _ => self.put_closely(now, port, packet),
+            _ => self.put_slow_path(now, port, packet),
         }
     }
 
     /// The port behind the queue takes a packet, if its switch has memory for it, or drops it.
     #[inline]
-    fn put_closely(&mut self, now: Time, port: PortId, packet: Packet) -> Offered {
+    fn put_slow_path(&mut self, now: Time, port: PortId, packet: Packet) -> OfferOutcome {
         match self.pools {
             None => self.put(now, port, packet),
             Some(_) => self.put_in_memory(now, port, packet),
@@ -239,25 +239,25 @@ impl Fabric {
     }
 
     #[inline(always)]
-    fn put(&mut self, now: Time, port: PortId, packet: Packet) -> Offered {
+    fn put(&mut self, now: Time, port: PortId, packet: Packet) -> OfferOutcome {
         match self.ports[port.index()].offer(now, packet) {
-            port::Offer::First(arrival) => Offered::First(arrival),
-            port::Offer::Behind => Offered::Behind,
-            port::Offer::Dropped => Offered::Dropped,
-            port::Offer::Lost => Offered::Lost,
+            port::PortOutcome::First(arrival) => OfferOutcome::AcceptedFirst(arrival),
+            port::PortOutcome::Behind => OfferOutcome::AcceptedBehind,
+            port::PortOutcome::Dropped => OfferOutcome::Dropped,
+            port::PortOutcome::Lost => OfferOutcome::Lost,
         }
     }
 
     /// The first packet of a link has reached its far end: takes it, and says when the next one arrives there.
     #[inline]
-    pub fn take(&mut self, port: PortId) -> (Packet, Option<Time>) {
+    pub fn take_arrived(&mut self, port: PortId) -> (Packet, Option<Time>) {
         self.ports[port.index()].take()
     }
 
     /// Where a packet is that was just taken from a link. Packets are offered to the ports that switches have chosen in the
     /// order in which they were forwarded.
     #[inline(always)]
-    pub fn forward(&mut self, now: Time, port: PortId, packet: &mut Packet) -> Place {
+    pub fn forward(&mut self, now: Time, port: PortId, packet: &mut Packet) -> ForwardOutcome {
         match self.plain {
             true => self.forward_in::<true>(now, port, packet),
             false => self.forward_in::<false>(now, port, packet),
@@ -271,12 +271,12 @@ impl Fabric {
         now: Time,
         port: PortId,
         packet: &mut Packet,
-    ) -> Place {
+    ) -> ForwardOutcome {
         debug_assert_eq!(PLAIN, self.plain);
         if packet.flags.has(Flags::CORRUPTED) {
             self.ports[port.index()].note_lost();
             self.drop_stamp(port);
-            return Place::Lost;
+            return ForwardOutcome::Lost;
         }
         let end = self.ports[port.index()].far_end();
         match end.switch(self.hosts) {
@@ -285,14 +285,14 @@ impl Fabric {
                     self.drop_stamp(port);
                     self.note_brought(now, port, packet);
                 }
-                Place::Host(HostId(end.0))
+                ForwardOutcome::Host(HostId(end.0))
             }
             Some(switch) => {
                 let egress = self.egress::<PLAIN>(now, switch, port, packet);
                 if !PLAIN && self.stamped {
                     self.pass_stamp(now, switch, port, egress, packet);
                 }
-                Place::Switch { switch, egress }
+                ForwardOutcome::Switch { switch, egress }
             }
         }
     }
@@ -314,9 +314,9 @@ impl Fabric {
                 *only
             }
             many => {
-                let queues = &Waiting::at(&self.ports, &self.scheduled);
+                let queues = &FabricQueues::at(&self.ports, &self.scheduled);
                 let choices = many.len() as u32;
-                let fork = Fork { now, switch, ingress, choices, ports: many, queues };
+                let fork = PickContext { now, switch, ingress, choices, ports: many, queues };
                 many[self.balancer.pick(fork, packet) as usize]
             }
         }
@@ -332,7 +332,7 @@ impl Fabric {
         let egress = self.egress::<false>(now, switch, ingress, header);
         if self.stamped {
             // Its way begins here.
-            self.pass(now, switch, ingress, egress, header, Stamp::default());
+            self.pass(now, switch, ingress, egress, header, OverlayHeader::default());
         }
         egress
     }

@@ -1,13 +1,13 @@
 //! What a fabric is made of, and how it is put together.
 
-use tailcut_engine::{Stream, Time};
+use tailcut_engine::{RandomStream, Time};
 
 use super::Fabric;
-use super::flow_control::Stops;
-use super::incidents::Incidents;
+use super::incidents::FaultTimeline;
 use super::marks::Marks;
+use super::pause::PauseState;
 use super::scheduled::Scheduled;
-use super::stamps::Stamps;
+use super::stamps::OverlayHeaders;
 use super::ties::Brought;
 use crate::amount::Limit;
 use crate::balance::{BalanceSpec, Balancer, Layout, Pick};
@@ -15,14 +15,14 @@ use crate::component::SpecError;
 use crate::faults::FaultsSpec;
 use crate::host::HostSpec;
 use crate::port::{FULL_PACKET, Port};
-use crate::queue::{At, Discipline, Order, QueueSpec};
+use crate::queue::{Discipline, Order, PortContext, QueueSpec};
 use crate::switch::SwitchSpec;
-use crate::switch::pools::Pools;
+use crate::switch::pools::SharedBuffers;
 use crate::topology::{Graph, PathCounts, PortId, RouteError, Routes};
 
 /// What a fabric is made of.
 #[derive(Debug, Clone)]
-pub struct Parts<'a> {
+pub struct FabricSpec<'a> {
     /// The network.
     pub graph: &'a Graph,
     /// The queue of every switch port.
@@ -45,10 +45,10 @@ pub struct Parts<'a> {
     pub seed: u64,
 }
 
-impl<'a> Parts<'a> {
+impl<'a> FabricSpec<'a> {
     /// A network whose parts are all as they are when nothing is said of them.
-    pub fn of(graph: &'a Graph) -> Parts<'a> {
-        Parts {
+    pub fn with_defaults(graph: &'a Graph) -> FabricSpec<'a> {
+        FabricSpec {
             graph,
             queue: QueueSpec::default(),
             balance: BalanceSpec::default(),
@@ -82,9 +82,9 @@ impl Fabric {
     ///
     /// # Errors
     /// When the graph has no routes, or something that shall fail or balance is not there.
-    pub fn new(parts: &Parts<'_>) -> Result<Fabric, FabricError> {
-        let Parts { graph, queue, balance, seed, .. } = parts;
-        balance.check_on(graph).map_err(FabricError::Balance)?;
+    pub fn new(parts: &FabricSpec<'_>) -> Result<Fabric, FabricError> {
+        let FabricSpec { graph, queue, balance, seed, .. } = parts;
+        balance.check_topology(graph).map_err(FabricError::Balance)?;
         let routes = Routes::new(graph)?;
         let mut ports = vec![];
         let mut scheduled = Scheduled::default();
@@ -100,7 +100,14 @@ impl Fabric {
                 let tier = &graph.tiers[usize::from(link.tier)];
                 let threshold = link.threshold.or_else(|| queue.threshold(tier, link.rate));
                 let full_packet = parts.full_packet;
-                let at = At { number: number.0, host, limit, threshold, full_packet, seed: *seed };
+                let at = PortContext {
+                    number: number.0,
+                    host,
+                    limit,
+                    threshold,
+                    full_packet,
+                    seed: *seed,
+                };
                 let (mut limit, mut discipline) = (queue.limit_in_all(&at), queue.discipline(&at));
                 if control.is_some() {
                     scheduled.place(number, queue.fifo(&at));
@@ -111,7 +118,10 @@ impl Fabric {
                 let mut port =
                     Port::with_discipline(link.rate, link.propagation, limit, discipline);
                 if host && parts.jitter > Time::ZERO {
-                    port.hold_back(parts.jitter, Stream::new(*seed, u64::from(from.0), "jitter"));
+                    port.hold_back(
+                        parts.jitter,
+                        RandomStream::new(*seed, u64::from(from.0), "jitter"),
+                    );
                 }
                 let order = match parts.ties_as_scheduled {
                     true => Order::Scheduled(0),
@@ -120,7 +130,7 @@ impl Fabric {
                 ports.push(port.in_order(order).leading_to(to));
             }
         }
-        let incidents = Incidents::new(parts).map_err(FabricError::Fault)?;
+        let incidents = FaultTimeline::new(parts).map_err(FabricError::Fault)?;
         for (port, stream) in incidents.ports(*seed) {
             ports[port.index()].expect_faults(stream);
             let loss = graph.links[port.link()].loss;
@@ -130,8 +140,8 @@ impl Fabric {
         }
         let layout = Layout { graph, routes: &routes, seed: *seed };
         let balancer = Balancer::new(balance, layout);
-        let pools = Pools::new(&parts.switch, graph);
-        let stamps = balancer.stamps().then(|| Box::new(Stamps::new(ports.len())));
+        let pools = SharedBuffers::new(&parts.switch, graph);
+        let stamps = balancer.stamps().then(|| Box::new(OverlayHeaders::new(ports.len())));
         Ok(Fabric {
             ports,
             routes,
@@ -143,17 +153,17 @@ impl Fabric {
                 && !balancer.sees_all(),
             brought: parts.ties_as_scheduled.then(Brought::default),
             stamped: stamps.is_some(),
-            keeps_paths: balance.keeps_paths(),
+            keeps_paths: balance.is_per_connection(),
             scheduled,
             defers: false,
             after_departures: false,
             looked_at: balance.looks_at_queues(),
             hosts: graph.hosts,
             sees_all: balancer.sees_all(),
-            marks: Marks::new(queue, balancer.large()),
+            marks: Marks::new(queue, balancer.large_flow_threshold()),
             balancer,
             pools,
-            stops: control.map(|kind| Stops::new(kind, 2 * graph.links.len())),
+            stops: control.map(|kind| PauseState::new(kind, 2 * graph.links.len())),
             incidents,
             stamps,
         })

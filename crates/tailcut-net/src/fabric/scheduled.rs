@@ -1,9 +1,9 @@
 //! Ports whose queue decides the order at departure: a queue before the port, and a second event per packet where departures
 //! are not deferred.
 
-use super::{Fabric, Offered};
+use super::{Fabric, OfferOutcome};
 use crate::packet::Packet;
-use crate::queue::{Headers, Schedule, Scheduler};
+use crate::queue::{Headers, PacketScheduler, Scheduler};
 use crate::topology::PortId;
 use tailcut_engine::Time;
 
@@ -52,19 +52,19 @@ impl Scheduled {
     /// Asks for the queue whose turn comes soon.
     #[inline]
     pub fn fetch(&self, port: PortId) {
-        tailcut_engine::fetch_early(&self.queues[port.index()]);
+        tailcut_engine::prefetch(&self.queues[port.index()]);
     }
 
     /// Asks for what waits in it.
     #[inline]
     pub fn fetch_first(&self, port: PortId) {
-        if let Some(first) = self.queues[port.index()].as_ref().and_then(Schedule::first) {
-            tailcut_engine::fetch_early(first);
+        if let Some(first) = self.queues[port.index()].as_ref().and_then(PacketScheduler::first) {
+            tailcut_engine::prefetch(first);
         }
     }
 
     /// What has made way for others and was not asked for yet.
-    pub fn displaced(&self) -> &[Packet] {
+    pub fn pop_displaced(&self) -> &[Packet] {
         &self.displaced
     }
 
@@ -120,7 +120,7 @@ impl Fabric {
     /// Carries out the departures of all ports that come before the event at hand.
     pub(crate) fn settle_all(&mut self, now: Time) {
         if self.defers {
-            (0..self.ports()).map(PortId).for_each(|port| self.settle(now, port));
+            (0..self.port_count()).map(PortId).for_each(|port| self.settle(now, port));
         }
     }
 
@@ -132,12 +132,16 @@ impl Fabric {
             }
             let Some(packet) = self.scheduled.pop(idle, port) else { return };
             let offered = self.put(idle, port, packet);
-            debug_assert_eq!(offered, Offered::Behind, "the packet before it has yet to arrive");
+            debug_assert_eq!(
+                offered,
+                OfferOutcome::AcceptedBehind,
+                "the packet before it has yet to arrive"
+            );
         }
     }
 
     /// When the transmitter of a port falls idle of which the last packet under way has just arrived, if
-    /// something waits there: [`Fabric::idle`] is due then. Only where a link has no length.
+    /// something waits there: [`Fabric::on_transmitter_idle`] is due then. Only where a link has no length.
     #[inline]
     pub(crate) fn falls_idle(&self, port: PortId) -> Option<Time> {
         let waits = self.scheduled.waiting(port).is_some_and(|waiting| waiting > 0);
@@ -151,7 +155,7 @@ pub struct Dequeued {
     /// The packet.
     pub packet: Packet,
     /// What became of it.
-    pub offered: Offered,
+    pub offered: OfferOutcome,
     /// When the transmitter falls idle again, if more waits.
     pub idle: Option<Time>,
 }
@@ -171,12 +175,12 @@ impl Fabric {
 
     /// Whether packets may wait in a queue before this port.
     #[inline]
-    pub fn schedules(&self, port: PortId) -> bool {
+    pub fn has_scheduled_queue(&self, port: PortId) -> bool {
         self.scheduled.waiting(port).is_some()
     }
 
-    /// Whether any port has such a queue: only then does [`Fabric::idle`] have to be called.
-    pub fn schedules_any(&self) -> bool {
+    /// Whether any port has such a queue: only then does [`Fabric::on_transmitter_idle`] have to be called.
+    pub fn has_scheduled_queues(&self) -> bool {
         !self.scheduled.is_empty()
     }
 
@@ -186,14 +190,14 @@ impl Fabric {
             returned: a.returned + b.returned,
             dropped: a.dropped + b.dropped,
         };
-        let headers = self.scheduled.queues().filter_map(Schedule::headers).reduce(sum);
+        let headers = self.scheduled.queues().filter_map(PacketScheduler::headers).reduce(sum);
         headers.map_or_else(Vec::new, |Headers { returned, dropped }| {
             vec![("headers_returned", returned), ("headers_dropped", dropped)]
         })
     }
 
     /// Offers a packet to the scheduled queue of a port whose transmitter is at work.
-    pub(super) fn enqueue(&mut self, now: Time, port: PortId, packet: Packet) -> Offered {
+    pub(super) fn enqueue(&mut self, now: Time, port: PortId, packet: Packet) -> OfferOutcome {
         // Whoever waits already has the port's word.
         let first = self.scheduled.waiting(port) == Some(0);
         let Scheduled { queues, backlog, displaced } = &mut self.scheduled;
@@ -202,13 +206,13 @@ impl Fabric {
         backlog[port.index()] = queue.len();
         if !waits {
             return match displaced.last() {
-                Some(header) if header.is_returned() => Offered::Returned,
-                None => Offered::Dropped,
+                Some(header) if header.is_returned() => OfferOutcome::Returned,
+                None => OfferOutcome::Dropped,
                 Some(other) => panic!("{other:?} makes way for a packet that is dropped"),
             };
         }
         let asks = first && !self.defers;
-        Offered::Waits(asks.then(|| self.ports[port.index()].busy_until().max(now)))
+        OfferOutcome::Queued(asks.then(|| self.ports[port.index()].busy_until().max(now)))
     }
 
     /// Takes one of the packets that a queue has dropped for better ones, or a header that it sends back.
@@ -223,12 +227,12 @@ impl Fabric {
 
     /// The transmitter of a port with a scheduled queue falls idle: the next packet is sent, if one waits.
     #[inline]
-    pub fn idle(&mut self, now: Time, port: PortId) -> Option<Dequeued> {
-        if !self.goes_on(port) {
+    pub fn on_transmitter_idle(&mut self, now: Time, port: PortId) -> Option<Dequeued> {
+        if !self.try_resume(port) {
             return None;
         }
         let packet = self.scheduled.pop(now, port)?;
-        let offered = self.put_closely(now, port, packet);
+        let offered = self.put_slow_path(now, port, packet);
         if self.stamped {
             self.depart_stamp(port, &packet, offered);
         }

@@ -1,4 +1,4 @@
-//! What a balancer writes on packets ([`Stamp`]), while these are on links: it goes with them from switch to switch, and no host sees it.
+//! What a balancer writes on packets ([`OverlayHeader`]), while these are on links: it goes with them from switch to switch, and no host sees it.
 //!
 //! Packets are as small as a cache line's half, so that stamps lie beside the links, in the same order, and only where the balancer asks for them.
 
@@ -6,8 +6,8 @@ use std::collections::VecDeque;
 
 use tailcut_engine::Time;
 
-use super::{Fabric, Offered, Waiting};
-use crate::balance::{Hop, Pick, Stamp};
+use super::{Fabric, FabricQueues, OfferOutcome};
+use crate::balance::{OverlayHeader, PassContext, Pick};
 use crate::packet::{ConnectionId, Flags, Packet};
 use crate::topology::{PortId, SwitchId};
 
@@ -24,13 +24,13 @@ fn name(packet: &Packet) -> Name {
 #[derive(Debug, Clone, Default)]
 struct Link {
     /// Of packets in the port and on the wire, the first to arrive first.
-    under_way: VecDeque<Stamp>,
+    under_way: VecDeque<OverlayHeader>,
     /// Of those that wait in a queue that decides the order at departure.
-    waiting: Vec<(Name, Stamp)>,
+    waiting: Vec<(Name, OverlayHeader)>,
 }
 
 impl Link {
-    fn leave(&mut self, packet: &Packet) -> Option<Stamp> {
+    fn leave(&mut self, packet: &Packet) -> Option<OverlayHeader> {
         let name = name(packet);
         let at = self.waiting.iter().position(|(waits, _)| *waits == name)?;
         Some(self.waiting.remove(at).1)
@@ -39,24 +39,32 @@ impl Link {
 
 /// All stamps.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Stamps {
+pub(super) struct OverlayHeaders {
     links: Vec<Link>,
     /// Of packets that a switch has forwarded and that were not offered to a port yet, in that order.
-    forwarded: VecDeque<Stamp>,
+    forwarded: VecDeque<OverlayHeader>,
 }
 
-impl Stamps {
-    pub fn new(ports: usize) -> Stamps {
-        Stamps { links: vec![Link::default(); ports], forwarded: VecDeque::new() }
+impl OverlayHeaders {
+    pub fn new(ports: usize) -> OverlayHeaders {
+        OverlayHeaders { links: vec![Link::default(); ports], forwarded: VecDeque::new() }
     }
 
     /// A packet with this stamp was offered to a port.
-    fn offered(&mut self, port: PortId, packet: &Packet, stamp: Stamp, became: Offered) {
+    fn offered(
+        &mut self,
+        port: PortId,
+        packet: &Packet,
+        stamp: OverlayHeader,
+        became: OfferOutcome,
+    ) {
         let link = &mut self.links[port.index()];
         match became {
-            Offered::First(_) | Offered::Behind => link.under_way.push_back(stamp),
-            Offered::Waits(_) => link.waiting.push((name(packet), stamp)),
-            Offered::Returned | Offered::Dropped | Offered::Lost => {}
+            OfferOutcome::AcceptedFirst(_) | OfferOutcome::AcceptedBehind => {
+                link.under_way.push_back(stamp)
+            }
+            OfferOutcome::Queued(_) => link.waiting.push((name(packet), stamp)),
+            OfferOutcome::Returned | OfferOutcome::Dropped | OfferOutcome::Lost => {}
         }
     }
 
@@ -66,7 +74,7 @@ impl Stamps {
     }
 
     /// A packet that waited at a port is sent, or was lost after all.
-    fn depart(&mut self, port: PortId, packet: &Packet, became: Offered) {
+    fn depart(&mut self, port: PortId, packet: &Packet, became: OfferOutcome) {
         let stamp = self.links[port.index()].leave(packet).unwrap_or_default();
         self.offered(port, packet, stamp, became);
     }
@@ -81,19 +89,19 @@ impl Fabric {
         port: PortId,
         ingress: Option<PortId>,
         packet: &Packet,
-        became: Offered,
+        became: OfferOutcome,
     ) {
         let stamps = self.stamps.as_mut().expect("packets have stamps");
         let stamp = ingress.and_then(|_| stamps.forwarded.pop_front()).unwrap_or_default();
         stamps.offered(port, packet, stamp, became);
-        for displaced in self.scheduled.displaced() {
+        for displaced in self.scheduled.pop_displaced() {
             stamps.links[port.index()].leave(displaced);
         }
     }
 
     /// A packet that waited at a port is sent, or was lost after all.
     #[cold]
-    pub(super) fn depart_stamp(&mut self, port: PortId, packet: &Packet, became: Offered) {
+    pub(super) fn depart_stamp(&mut self, port: PortId, packet: &Packet, became: OfferOutcome) {
         self.stamps.as_mut().expect("packets have stamps").depart(port, packet, became);
     }
 
@@ -129,10 +137,14 @@ impl Fabric {
         ingress: PortId,
         egress: PortId,
         packet: &Packet,
-        mut stamp: Stamp,
+        mut stamp: OverlayHeader,
     ) {
-        let queues = &Waiting::at(&self.ports, &self.scheduled);
-        self.balancer.pass(Hop { now, switch, ingress, egress, queues }, packet, &mut stamp);
+        let queues = &FabricQueues::at(&self.ports, &self.scheduled);
+        self.balancer.pass(
+            PassContext { now, switch, ingress, egress, queues },
+            packet,
+            &mut stamp,
+        );
         let stamps = self.stamps.as_mut().expect("packets have stamps");
         stamps.forwarded.push_back(stamp);
     }
@@ -150,28 +162,33 @@ mod tests {
         Packet { key, connection, seq, options: NO_OPTIONS, wire_bytes: 100, flags: Flags(0) }
     }
 
-    fn under_way(stamps: &Stamps) -> Vec<u64> {
+    fn under_way(stamps: &OverlayHeaders) -> Vec<u64> {
         stamps.links[0].under_way.iter().map(|stamp| stamp.0).collect()
     }
 
     #[test]
     fn stamps_leave_a_queue_in_the_order_of_their_packets() {
-        let (port, mut stamps) = (PortId(0), Stamps::new(1));
+        let (port, mut stamps) = (PortId(0), OverlayHeaders::new(1));
         for seq in 1..=3 {
-            stamps.offered(port, &packet(seq), Stamp(seq.into()), Offered::Waits(None));
+            stamps.offered(
+                port,
+                &packet(seq),
+                OverlayHeader(seq.into()),
+                OfferOutcome::Queued(None),
+            );
         }
         for seq in [3, 1, 2] {
-            stamps.depart(port, &packet(seq), Offered::Behind);
+            stamps.depart(port, &packet(seq), OfferOutcome::AcceptedBehind);
         }
         assert_eq!(under_way(&stamps), [3, 1, 2]);
         assert!(stamps.links[0].waiting.is_empty());
     }
 
     #[test]
-    fn what_is_dropped_takes_its_stamp_with_it() {
-        let (port, mut stamps) = (PortId(0), Stamps::new(1));
-        stamps.offered(port, &packet(1), Stamp(1), Offered::Dropped);
-        stamps.offered(port, &packet(2), Stamp(2), Offered::Behind);
+    fn a_dropped_packet_takes_its_stamp_with_it() {
+        let (port, mut stamps) = (PortId(0), OverlayHeaders::new(1));
+        stamps.offered(port, &packet(1), OverlayHeader(1), OfferOutcome::Dropped);
+        stamps.offered(port, &packet(2), OverlayHeader(2), OfferOutcome::AcceptedBehind);
         assert_eq!(under_way(&stamps), [2]);
         stamps.forget(port);
         assert_eq!(under_way(&stamps), [0; 0]);

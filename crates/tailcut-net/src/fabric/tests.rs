@@ -45,8 +45,8 @@ enum Kind {
 }
 
 impl Driver {
-    fn new(graph: &Graph, change: impl FnOnce(&mut Parts<'_>)) -> Driver {
-        let mut parts = Parts::of(graph);
+    fn new(graph: &Graph, change: impl FnOnce(&mut FabricSpec<'_>)) -> Driver {
+        let mut parts = FabricSpec::with_defaults(graph);
         change(&mut parts);
         let fabric = Fabric::new(&parts).expect("the parts fit");
         let due = fabric.next_incident().map(|at| ((at, Kind::Incident, PortId(0)), ()));
@@ -63,16 +63,16 @@ impl Driver {
     }
 
     fn expect_frames(&mut self) {
-        while let Some((port, at)) = self.fabric.frame() {
+        while let Some((port, at)) = self.fabric.poll_pause_frame() {
             self.put_off(Some(at), Kind::Frame, port);
         }
     }
 
-    fn follow(&mut self, port: PortId, packet: Packet, offered: Offered) {
+    fn follow(&mut self, port: PortId, packet: Packet, offered: OfferOutcome) {
         match offered {
-            Offered::First(at) => self.expect(at, Kind::Arrival, port),
-            Offered::Behind => {}
-            Offered::Waits(at) => {
+            OfferOutcome::AcceptedFirst(at) => self.expect(at, Kind::Arrival, port),
+            OfferOutcome::AcceptedBehind => {}
+            OfferOutcome::Queued(at) => {
                 while let Some(packet) = self.fabric.displaced() {
                     self.fates.push((packet.connection.0, Fate::Dropped));
                 }
@@ -80,9 +80,9 @@ impl Driver {
                     self.expect(at, Kind::Idle, port);
                 }
             }
-            Offered::Returned => unreachable!("no queue here trims"),
-            Offered::Dropped => self.fates.push((packet.connection.0, Fate::Dropped)),
-            Offered::Lost => self.fates.push((packet.connection.0, Fate::Lost)),
+            OfferOutcome::Returned => unreachable!("no queue here trims"),
+            OfferOutcome::Dropped => self.fates.push((packet.connection.0, Fate::Dropped)),
+            OfferOutcome::Lost => self.fates.push((packet.connection.0, Fate::Lost)),
         }
     }
 
@@ -107,8 +107,8 @@ impl Driver {
             match kind {
                 Kind::Arrival => self.arrive(now, port),
                 Kind::Idle => {
-                    let Some(taken) = self.fabric.idle(now, port) else {
-                        assert!(self.fabric.stops_any(), "something waits");
+                    let Some(taken) = self.fabric.on_transmitter_idle(now, port) else {
+                        assert!(self.fabric.has_flow_control(), "something waits");
                         continue;
                     };
                     self.follow(port, taken.packet, taken.offered);
@@ -118,7 +118,7 @@ impl Driver {
                 }
                 Kind::Incident => self.incident(now),
                 Kind::Frame => {
-                    let Heeded { idle, next } = self.fabric.heed(now, port);
+                    let PauseOutcome { idle, next } = self.fabric.on_pause_frame(now, port);
                     for (at, kind) in [(idle, Kind::Idle), (next, Kind::Frame)] {
                         if let Some(at) = at {
                             self.expect(at, kind, port);
@@ -131,14 +131,16 @@ impl Driver {
     }
 
     fn arrive(&mut self, now: Time, port: PortId) {
-        let (mut packet, next) = self.fabric.take(port);
+        let (mut packet, next) = self.fabric.take_arrived(port);
         if let Some(at) = next {
             self.expect(at, Kind::Arrival, port);
         }
         match self.fabric.forward(now, port, &mut packet) {
-            Place::Host(host) => self.fates.push((packet.connection.0, Fate::At(host.0, now))),
-            Place::Lost => self.fates.push((packet.connection.0, Fate::Lost)),
-            Place::Switch { egress, .. } => {
+            ForwardOutcome::Host(host) => {
+                self.fates.push((packet.connection.0, Fate::At(host.0, now)))
+            }
+            ForwardOutcome::Lost => self.fates.push((packet.connection.0, Fate::Lost)),
+            ForwardOutcome::Switch { egress, .. } => {
                 let offered = self.fabric.offer(now, egress, Some(port), packet);
                 self.follow(egress, packet, offered);
             }
@@ -146,7 +148,8 @@ impl Driver {
     }
 
     fn incident(&mut self, now: Time) {
-        for consequence in self.fabric.incident(now, &self.graph).expect("routes stay small") {
+        for consequence in self.fabric.apply_incidents(now, &self.graph).expect("routes stay small")
+        {
             match consequence {
                 Consequence::Lost { packet, .. } => {
                     self.fates.push((packet.connection.0, Fate::Lost))
@@ -217,7 +220,7 @@ fn a_packet_that_finds_its_port_full_is_given_back() {
 }
 
 #[test]
-fn memory_that_ports_share_is_a_limit_of_its_own() {
+fn the_shared_buffer_limits_queues_too() {
     let mut driver = Driver::new(&star(), |parts| {
         let shared_buffer = Limit::AtMost(Amount::Bytes(2_600));
         parts.switch = SwitchSpec { shared_buffer, ..SwitchSpec::default() };
@@ -238,9 +241,13 @@ fn early(kind: &str, limit: &str, form: &str) -> QueueSpec {
 }
 
 /// Offers a switch port `overflows` packets more than fit, lets two leave, and returns what becomes of the next one.
-fn offered_after_overflows(queue: &QueueSpec, shared_buffer: Limit, overflows: u32) -> Offered {
+fn offered_after_overflows(
+    queue: &QueueSpec,
+    shared_buffer: Limit,
+    overflows: u32,
+) -> OfferOutcome {
     let graph = star();
-    let mut parts = Parts { queue: queue.clone(), ..Parts::of(&graph) };
+    let mut parts = FabricSpec { queue: queue.clone(), ..FabricSpec::with_defaults(&graph) };
     parts.switch = SwitchSpec { shared_buffer, ..SwitchSpec::default() };
     let mut fabric = Fabric::new(&parts).expect("the parts fit");
     let egress = fabric.host_port(HostId(4)).reversed();
@@ -249,10 +256,10 @@ fn offered_after_overflows(queue: &QueueSpec, shared_buffer: Limit, overflows: u
         fabric.offer(at, egress, None, packet)
     };
     // The first is on the link, fifteen wait.
-    let accepted = (0..16).filter(|_| offer(Time::ZERO) != Offered::Dropped).count();
+    let accepted = (0..16).filter(|_| offer(Time::ZERO) != OfferOutcome::Dropped).count();
     assert_eq!(accepted, 16, "there is room for them");
     for _ in 0..overflows {
-        assert_eq!(offer(Time::ZERO), Offered::Dropped, "there is no room");
+        assert_eq!(offer(Time::ZERO), OfferOutcome::Dropped, "there is no room");
     }
     offer(Time::from_us(21))
 }
@@ -271,8 +278,12 @@ fn packets_that_find_no_room_raise_the_average_of_early_detection() {
     ] {
         let queue = early(kind, limit, form);
         let after = |overflows| offered_after_overflows(&queue, shared_buffer, overflows);
-        assert_eq!(after(0), Offered::Behind, "{kind} of {limit}{form}: the average is low");
-        assert_eq!(after(50), Offered::Dropped, "{kind} of {limit}{form}: it is beyond max");
+        assert_eq!(
+            after(0),
+            OfferOutcome::AcceptedBehind,
+            "{kind} of {limit}{form}: the average is low"
+        );
+        assert_eq!(after(50), OfferOutcome::Dropped, "{kind} of {limit}{form}: it is beyond max");
     }
 }
 
@@ -283,7 +294,7 @@ fn a_scheduled_queue_sends_the_best_first_and_gives_back_the_worst() {
         parts.queue =
             QueueSpec::Pfabric(PfabricQueue { limit, hosts: false, ..PfabricQueue::default() });
     });
-    assert!(driver.fabric.schedules_any());
+    assert!(driver.fabric.has_scheduled_queues());
     for (host, priority) in [(0, 900), (1, 500), (2, 100), (3, 700)] {
         driver.send(Time::ZERO, with_priority(host, HostId(host), priority));
     }
@@ -298,7 +309,7 @@ fn a_scheduled_queue_sends_the_best_first_and_gives_back_the_worst() {
 }
 
 /// Two hosts send to a third: whoever has a packet waiting is paused until none does.
-fn pausing(parts: &mut Parts<'_>) {
+fn pausing(parts: &mut FabricSpec<'_>) {
     parts.switch.pfc = Some(Pfc { xoff: Bytes(1_000), xon: Bytes(0) });
 }
 

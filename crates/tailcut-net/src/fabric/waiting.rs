@@ -3,26 +3,26 @@
 use tailcut_engine::Time;
 
 use super::scheduled::Scheduled;
-use crate::balance::Queues;
+use crate::balance::PortQueues;
 use crate::packet::Packet;
 use crate::port::Port;
-use crate::queue::Schedule;
+use crate::queue::PacketScheduler;
 use crate::topology::PortId;
 
 /// What waits at the ports of a fabric, and when each of them was used.
-pub(super) struct Waiting<'a> {
+pub(super) struct FabricQueues<'a> {
     ports: &'a [Port],
     scheduled: &'a Scheduled,
 }
 
-impl<'a> Waiting<'a> {
+impl<'a> FabricQueues<'a> {
     #[inline(always)]
-    pub fn at(ports: &'a [Port], scheduled: &'a Scheduled) -> Waiting<'a> {
-        Waiting { ports, scheduled }
+    pub fn at(ports: &'a [Port], scheduled: &'a Scheduled) -> FabricQueues<'a> {
+        FabricQueues { ports, scheduled }
     }
 }
 
-impl Queues for Waiting<'_> {
+impl PortQueues for FabricQueues<'_> {
     fn last_use(&self, port: PortId) -> Time {
         self.ports[port.index()].busy_until()
     }
@@ -46,8 +46,8 @@ mod tests {
     use tailcut_engine::Rate;
 
     use super::*;
-    use crate::balance::{Fork, Pick};
-    use crate::fabric::{Fabric, Offered, Parts};
+    use crate::balance::{Pick, PickContext};
+    use crate::fabric::{Fabric, FabricSpec, OfferOutcome};
     use crate::faults::Incident;
     use crate::packet::{ConnectionId, Flags, FlowKey, NO_OPTIONS};
     use crate::queue::QueueSpec;
@@ -73,51 +73,63 @@ mod tests {
 
     /// Last use, and how long a packet would wait at 5 us.
     fn seen(fabric: &Fabric, port: PortId) -> (Time, Time) {
-        let waiting = Waiting::at(&fabric.ports, &fabric.scheduled);
+        let waiting = FabricQueues::at(&fabric.ports, &fabric.scheduled);
         (waiting.last_use(port), waiting.wait(port, us(5)))
     }
 
     #[test]
     fn a_port_is_in_use_until_its_last_bit_has_left() {
         let graph = star();
-        let mut fabric = Fabric::new(&Parts::of(&graph)).expect("it is connected");
+        let mut fabric = Fabric::new(&FabricSpec::with_defaults(&graph)).expect("it is connected");
         let port = PortId(0);
         assert_eq!(seen(&fabric, port), (Time::ZERO, Time::ZERO), "never");
-        assert_eq!(fabric.offer(us(3), port, None, packet(1_250)), Offered::First(us(14)));
+        assert_eq!(
+            fabric.offer(us(3), port, None, packet(1_250)),
+            OfferOutcome::AcceptedFirst(us(14))
+        );
         assert_eq!(seen(&fabric, port), (us(13), us(8)));
-        assert_eq!(fabric.offer(us(4), port, None, packet(1_250)), Offered::Behind);
+        assert_eq!(fabric.offer(us(4), port, None, packet(1_250)), OfferOutcome::AcceptedBehind);
         assert_eq!(seen(&fabric, port), (us(23), us(18)));
-        fabric.take(port);
-        fabric.take(port);
+        fabric.take_arrived(port);
+        fabric.take_arrived(port);
         assert_eq!(seen(&fabric, port), (us(23), us(18)), "what has arrived has left before");
         let unused = PortId(2);
         assert_eq!(seen(&fabric, unused), (Time::ZERO, Time::ZERO), "another is not in use");
     }
 
     #[test]
-    fn what_has_no_time_to_leave_yet_waits_and_is_no_use() {
+    fn packets_in_a_scheduled_queue_are_waiting_but_not_busy_time() {
         let graph = star();
         let queue = QueueSpec::Pfabric(PfabricQueue::default());
-        let parts = Parts { queue, ..Parts::of(&graph) };
+        let parts = FabricSpec { queue, ..FabricSpec::with_defaults(&graph) };
         let mut fabric = Fabric::new(&parts).expect("it is connected");
         let port = fabric.host_port(HostId(0)).reversed();
-        assert_eq!(fabric.offer(us(3), port, None, packet(1_250)), Offered::First(us(14)));
+        assert_eq!(
+            fabric.offer(us(3), port, None, packet(1_250)),
+            OfferOutcome::AcceptedFirst(us(14))
+        );
         for at in [3, 4] {
-            assert!(matches!(fabric.offer(us(at), port, None, packet(125)), Offered::Waits(_)));
+            assert!(matches!(
+                fabric.offer(us(at), port, None, packet(125)),
+                OfferOutcome::Queued(_)
+            ));
         }
         assert_eq!(seen(&fabric, port), (us(13), us(10)), "two of 1 us behind it");
     }
 
     #[test]
-    fn a_link_that_fails_was_used_until_then() {
+    fn last_use_of_a_failed_link_is_the_failure() {
         let graph = star();
-        let mut parts = Parts::of(&graph);
+        let mut parts = FabricSpec::with_defaults(&graph);
         parts.faults.incidents =
             vec![Incident::LinkDown { link: "h0>s0".into(), at: us(6), until: None }];
         let mut fabric = Fabric::new(&parts).expect("it is connected");
         let port = fabric.host_port(HostId(0));
-        assert_eq!(fabric.offer(us(3), port, None, packet(1_250)), Offered::First(us(14)));
-        fabric.incident(us(6), &graph).expect("routes stay small");
+        assert_eq!(
+            fabric.offer(us(3), port, None, packet(1_250)),
+            OfferOutcome::AcceptedFirst(us(14))
+        );
+        fabric.apply_incidents(us(6), &graph).expect("routes stay small");
         assert_eq!(seen(&fabric, port).0, us(6));
     }
 
@@ -125,7 +137,7 @@ mod tests {
     struct LongestIdle;
 
     impl Pick for LongestIdle {
-        fn pick(&mut self, fork: Fork<'_>, _: &mut Packet) -> u32 {
+        fn pick(&mut self, fork: PickContext<'_>, _: &mut Packet) -> u32 {
             let last_use = |place: &u32| fork.queues.last_use(fork.ports[*place as usize]);
             (0..fork.choices).min_by_key(last_use).expect("there are ports")
         }
@@ -134,13 +146,13 @@ mod tests {
     #[test]
     fn a_balancer_may_go_by_the_last_use_of_ports() {
         let graph = star();
-        let mut fabric = Fabric::new(&Parts::of(&graph)).expect("it is connected");
+        let mut fabric = Fabric::new(&FabricSpec::with_defaults(&graph)).expect("it is connected");
         let ports = [PortId(0), PortId(2), PortId(4)];
         let mut send = |at: u64, wire_bytes: u16| {
             let mut packet = packet(wire_bytes);
-            let queues = &Waiting::at(&fabric.ports, &fabric.scheduled);
+            let queues = &FabricQueues::at(&fabric.ports, &fabric.scheduled);
             let (now, switch, ingress) = (us(at), SwitchId(0), PortId(1));
-            let fork = Fork { now, switch, ingress, choices: 3, ports: &ports, queues };
+            let fork = PickContext { now, switch, ingress, choices: 3, ports: &ports, queues };
             let place = LongestIdle.pick(fork, &mut packet);
             let _ = fabric.offer(now, ports[place as usize], None, packet);
             place

@@ -13,7 +13,7 @@ pub const MOST_LINKS: usize = 256;
 
 /// One link that carried packets of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Crossing {
+pub struct LinkUse {
     /// The link, with its direction.
     pub port: PortId,
     /// Packets that it accepted.
@@ -25,20 +25,20 @@ pub struct Crossing {
 /// An observer that notes for every flow the links that accepted packets from its sender, connection by connection, in the order in
 /// which they first did. Acknowledgements are left out.
 #[derive(Debug, Clone, Default)]
-pub struct Paths {
+pub struct FlowPaths {
     /// By the flow's identifier, which a trace may have chosen as large as it likes.
-    of_flow: BTreeMap<u64, Vec<Crossing>>,
+    of_flow: BTreeMap<u64, Vec<LinkUse>>,
 }
 
-impl Paths {
+impl FlowPaths {
     /// The links of a flow.
-    pub fn of(&self, flow: u64) -> &[Crossing] {
+    pub fn links_of(&self, flow: u64) -> &[LinkUse] {
         self.of_flow.get(&flow).map_or(&[], Vec::as_slice)
     }
 }
 
-impl Observer for Paths {
-    fn link_sends(&mut self, _now: Time, link: PortId, _departs: Time, packet: &PacketView) {
+impl Observer for FlowPaths {
+    fn link_accepts(&mut self, _now: Time, link: PortId, _departs: Time, packet: &PacketView) {
         if packet.flags.has(Flags::TO_SENDER) {
             return;
         }
@@ -47,7 +47,7 @@ impl Observer for Paths {
         match known {
             Some(at) => links[at].packets = links[at].packets.saturating_add(1),
             None if links.len() < MOST_LINKS => {
-                links.push(Crossing { port: link, packets: 1, copy: packet.copy });
+                links.push(LinkUse { port: link, packets: 1, copy: packet.copy });
             }
             None => {}
         }

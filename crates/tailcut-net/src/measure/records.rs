@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use tailcut_engine::Time;
 
 use crate::traffic::Flow;
-pub use crate::traffic::driver::JobRecord;
+pub use crate::traffic::closed_loop::JobRecord;
 
 /// What happened to one flow: one row of the flow table. Times are relative to `start`.
 #[derive(Debug, Clone, PartialEq)]
@@ -76,7 +76,7 @@ pub struct TierRecord {
 
 /// Totals of a run.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Counters {
+pub struct RunCounters {
     /// Events handled.
     pub events: u64,
     /// Packets times links crossed.
@@ -98,13 +98,13 @@ pub struct Counters {
     /// When the run ended.
     pub end: Time,
     /// What else a scheme counts of itself, by name; none for most.
-    pub further: Vec<(&'static str, u64)>,
+    pub scheme_counters: Vec<(&'static str, u64)>,
 }
 
-impl Counters {
+impl RunCounters {
     /// A number that only some schemes have.
     pub fn further(&self, name: &str) -> Option<u64> {
-        self.further.iter().find(|(known, _)| *known == name).map(|(_, number)| *number)
+        self.scheme_counters.iter().find(|(known, _)| *known == name).map(|(_, number)| *number)
     }
 }
 
@@ -158,9 +158,9 @@ pub struct Outcome {
     /// One record per tier and direction.
     pub tiers: Vec<TierRecord>,
     /// Totals.
-    pub counters: Counters,
+    pub counters: RunCounters,
     /// Requested time series.
     pub series: Vec<Series>,
     /// Every port at a number of instants, where that is asked for.
-    pub instants: Option<PortSamples>,
+    pub port_samples: Option<PortSamples>,
 }

@@ -13,8 +13,8 @@ pub type Histogram = BTreeMap<u64, u64>;
 
 /// An observer of every data segment and its acknowledgement.
 #[derive(Debug, Clone, Default)]
-pub struct Segments {
-    connections: BTreeMap<(u64, u8), Seen>,
+pub struct SegmentObserver {
+    connections: BTreeMap<(u64, u8), ConnectionSegments>,
     /// Segments by the duplicate ACKs that their sender received while they were the first unacknowledged one
     /// (RPS, INFOCOM 2013, figure 4b).
     pub duplicate_acks: Histogram,
@@ -35,7 +35,7 @@ pub struct Worst {
 }
 
 #[derive(Debug, Clone, Default)]
-struct Seen {
+struct ConnectionSegments {
     acknowledged: u64,
     run: u64,
     worst: Worst,
@@ -45,7 +45,7 @@ struct Seen {
     arrived: Vec<u64>,
 }
 
-impl Observer for Segments {
+impl Observer for SegmentObserver {
     fn host_receives(&mut self, _now: Time, _host: HostId, packet: &PacketView) {
         if packet.flags.has(Flags::DATA) {
             self.data(packet);
@@ -55,7 +55,7 @@ impl Observer for Segments {
             if let Some(seen) = self.connections.get_mut(&connection)
                 && seen.acknowledged > 0
             {
-                *seen = Seen { worst: seen.worst, ..Seen::default() };
+                *seen = ConnectionSegments { worst: seen.worst, ..ConnectionSegments::default() };
             }
         } else if packet.flags.has(Flags::TO_SENDER)
             && packet.flags.has(Flags::ACK)
@@ -66,7 +66,7 @@ impl Observer for Segments {
     }
 }
 
-impl Segments {
+impl SegmentObserver {
     fn data(&mut self, packet: &PacketView) {
         let seen = self.connections.entry((packet.flow, packet.copy)).or_default();
         let segment = (packet.seq - 1) / u64::from(packet.mss);
@@ -143,8 +143,8 @@ mod tests {
         }
     }
 
-    fn after(arrivals: &[(Flags, u64)]) -> Segments {
-        let mut segments = Segments::default();
+    fn after(arrivals: &[(Flags, u64)]) -> SegmentObserver {
+        let mut segments = SegmentObserver::default();
         for &(flags, segment) in arrivals {
             segments.host_receives(Time::ZERO, HostId(0), &packet(flags, segment));
         }
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn what_arrives_twice_was_sent_for_nothing() {
+    fn counts_duplicate_arrivals_as_needless() {
         let retransmission = Flags::DATA | Flags::RETRANSMISSION;
         let late_original = after(&[(retransmission, 0), (Flags::DATA, 0)]);
         assert_eq!(late_original.duplicates.get(&1), Some(&1));
@@ -189,7 +189,7 @@ mod tests {
     fn the_worst_of_a_flow_is_over_its_connections_and_pieces() {
         let mut segments =
             after(&[(Flags::DATA, 4), (Flags::DATA, 1), (ACK, 1), (ACK, 1), (ACK, 1)]);
-        let receive = |segments: &mut Segments, copy: u8, flags: Flags, segment: u64| {
+        let receive = |segments: &mut SegmentObserver, copy: u8, flags: Flags, segment: u64| {
             let packet = PacketView { copy, ..packet(flags, segment) };
             segments.host_receives(Time::ZERO, HostId(0), &packet);
         };

@@ -87,7 +87,7 @@ pub enum UnknownPlace {
 }
 
 /// What links are sampled of.
-pub trait Links {
+pub trait LinkProbe {
     /// Packets that wait at a directed link, without the one that is being sent.
     fn queue(&mut self, now: Time, port: PortId) -> u32;
 
@@ -95,13 +95,13 @@ pub trait Links {
     fn busy(&mut self, now: Time, port: PortId) -> Time;
 }
 
-impl Links for Fabric {
+impl LinkProbe for Fabric {
     fn queue(&mut self, now: Time, port: PortId) -> u32 {
-        Fabric::queue(self, now, port)
+        Fabric::queue_length(self, now, port)
     }
 
     fn busy(&mut self, now: Time, port: PortId) -> Time {
-        Fabric::busy(self, now, port)
+        Fabric::busy_time(self, now, port)
     }
 }
 
@@ -160,7 +160,7 @@ impl PathSeries {
         let (from, to) = (self.from, self.to);
         let mut place = BTreeMap::new();
         let mut switches = vec![];
-        let mut open = vec![routes.edge(from)];
+        let mut open = vec![routes.edge_switch(from)];
         while let Some(&switch) = open.last() {
             let ports = routes.candidates(switch, to);
             let next = ports.iter().filter_map(|&port| graph.switch(graph.far_end(port)));
@@ -199,7 +199,7 @@ impl PathSeries {
 }
 
 /// Collects samples.
-pub struct Sampler {
+pub struct SeriesSampler {
     interval: Time,
     max_samples: usize,
     links: Vec<LinkSeries>,
@@ -221,12 +221,16 @@ fn push(series: &mut Series, max: usize, now: Time, value: f64) {
     }
 }
 
-impl Sampler {
+impl SeriesSampler {
     /// Prepares the series that are asked for.
     ///
     /// # Errors
     /// When a link or a host does not exist.
-    pub fn new(spec: &SeriesSpec, graph: &Graph, routes: &Routes) -> Result<Sampler, UnknownPlace> {
+    pub fn new(
+        spec: &SeriesSpec,
+        graph: &Graph,
+        routes: &Routes,
+    ) -> Result<SeriesSampler, UnknownPlace> {
         let mut links = Vec::with_capacity(spec.links.len());
         for name in &spec.links {
             links.push(LinkSeries {
@@ -248,7 +252,7 @@ impl Sampler {
         let first = |&flow: &u64| Sampled { flow, copy: 0 };
         let connections =
             spec.flows.iter().map(first).map(|first| (first, ConnectionSeries::new(first)));
-        Ok(Sampler {
+        Ok(SeriesSampler {
             interval: spec.interval,
             max_samples: spec.max_samples as usize,
             links,
@@ -272,7 +276,7 @@ impl Sampler {
     }
 
     /// Samples the links, after the beginning and later than before. What a link is used is its share of the time since then.
-    pub fn sample_links(&mut self, now: Time, links: &mut impl Links) {
+    pub fn sample_links(&mut self, now: Time, links: &mut impl LinkProbe) {
         for link in &mut self.links {
             let waiting = links.queue(now, link.port);
             push(&mut link.queue, self.max_samples, now, f64::from(waiting));

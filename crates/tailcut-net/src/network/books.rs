@@ -2,7 +2,7 @@
 //! turned back there, or is still there.
 
 use crate::fabric::Fabric;
-use crate::measure::records::Counters;
+use crate::measure::records::RunCounters;
 use crate::topology::PortId;
 
 /// The fate of the packets that were offered to a port.
@@ -42,7 +42,7 @@ impl Books {
     ///
     /// # Panics
     /// When they do not balance.
-    pub fn check(&self, fabric: &Fabric, totals: &Counters) {
+    pub fn check(&self, fabric: &Fabric, totals: &RunCounters) {
         if !cfg!(debug_assertions) {
             return;
         }
@@ -56,7 +56,7 @@ impl Books {
             all.dropped += dropped;
             all.lost += lost;
         }
-        let Counters { sent, delivered, dropped, lost_on_links, in_flight, .. } = *totals;
+        let RunCounters { sent, delivered, dropped, lost_on_links, in_flight, .. } = *totals;
         assert_eq!((all.dropped, all.lost), (dropped, lost_on_links), "ports and totals agree");
         assert_eq!(sent, delivered + dropped + lost_on_links + in_flight, "no packet is missing");
     }

@@ -6,22 +6,22 @@
 //! in which it has opened connections as a sender and first waited for something as a receiver: a connection's place in the table
 //! of the run, which may have been another's, decides nothing, and neither does what another host does.
 
-use tailcut_engine::agenda::Typical;
-use tailcut_engine::{Agenda, Time};
+use tailcut_engine::event_queue::Typical;
+use tailcut_engine::{EventQueue, Time};
 
 use crate::packet::ConnectionId;
-use crate::port::Clocking;
+use crate::port::SerializationRate;
 use crate::topology::{Graph, HostId, PortId};
 
 /// What is due.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Due {
+pub(super) enum EventKind {
     /// The first packet of a link reaches its far end.
     Arrival(PortId),
     /// A flow starts, or wants to be asked again.
     Flows,
     /// The arrivals end.
-    Window,
+    ArrivalsEnd,
     /// Series are sampled.
     Sample,
     /// Something fails or comes back.
@@ -41,11 +41,11 @@ pub(super) enum Due {
 }
 
 /// The time, and the agenda: one pending event per entity.
-pub(super) struct Clock {
+pub(super) struct EventClock {
     now: Time,
     /// The time of the event before.
     before: Time,
-    agenda: Agenda,
+    agenda: EventQueue,
     /// Samples that are expected.
     samples: usize,
     /// Ports come first; as many arrivals as there are.
@@ -62,7 +62,7 @@ pub(super) struct Clock {
 
 /// What happens in some networks only.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Seldom {
+pub(super) struct OptionalEvents {
     /// Transmitters with scheduled queues fall idle.
     pub idle: bool,
     /// Links are stopped by flow control.
@@ -74,12 +74,12 @@ pub(super) struct Seldom {
 /// Entities between the arrivals and the idle transmitters.
 const OWN: u32 = 5;
 
-impl Clock {
+impl EventClock {
     /// The clock of a network whose packets have at most `bytes`.
-    pub fn new(graph: &Graph, bytes: u16, seldom: Seldom) -> Clock {
+    pub fn new(graph: &Graph, bytes: u16, seldom: OptionalEvents) -> EventClock {
         let ports = 2 * graph.links.len() as u32;
         let transmissions =
-            || graph.links.iter().map(|link| Clocking::new(link.rate).transmission(bytes));
+            || graph.links.iter().map(|link| SerializationRate::new(link.rate).transmission(bytes));
         // Most events lie no farther ahead than a full packet's arrival over the slowest link.
         let delays =
             transmissions().zip(&graph.links).map(|(time, link)| time + link.propagation.0);
@@ -92,25 +92,25 @@ impl Clock {
         let pulls = if seldom.pulls { graph.hosts } else { 0 };
         let connections = ports + OWN + idle + frames + pulls;
         // In a busy fabric about every fourth link has packets on their way.
-        let mut agenda = Agenda::new(Typical { delay, spacing, busy: ports / 4 }, connections);
+        let mut agenda = EventQueue::new(Typical { delay, spacing, busy: ports / 4 }, connections);
         agenda.grow_to(connections as usize);
         let ends = vec![0; graph.each_host().len()];
         let now = Time::ZERO;
-        Clock { now, before: now, agenda, samples: 0, ports, idle, frames, pulls, ends }
+        EventClock { now, before: now, agenda, samples: 0, ports, idle, frames, pulls, ends }
     }
 
     /// Makes room for a connection that a host opens, and orders its sender among the ends of that host.
     pub fn admit(&mut self, id: ConnectionId, host: HostId) {
-        self.agenda.grow_to(self.entity(Due::Receiver(id)) as usize + 1);
-        self.order(Due::Sender(id), host);
+        self.agenda.grow_to(self.entity(EventKind::Receiver(id)) as usize + 1);
+        self.order(EventKind::Sender(id), host);
     }
 
     /// Orders a receiver among the ends of its host, before its first timer.
     pub fn order_receiver(&mut self, id: ConnectionId, host: HostId) {
-        self.order(Due::Receiver(id), host);
+        self.order(EventKind::Receiver(id), host);
     }
 
-    fn order(&mut self, end: Due, host: HostId) {
+    fn order(&mut self, end: EventKind, host: HostId) {
         let number = &mut self.ends[host.index()];
         let rank = u64::from(host.0) << 32 | u64::from(*number);
         *number += 1;
@@ -125,45 +125,45 @@ impl Clock {
 
     /// The entity that an event is of.
     #[inline]
-    fn entity(&self, due: Due) -> u32 {
+    fn entity(&self, due: EventKind) -> u32 {
         match due {
-            Due::Arrival(port) => port.0,
-            Due::Flows => self.ports,
-            Due::Window => self.ports + 1,
-            Due::Sample => self.ports + 2,
-            Due::Incident => self.ports + 3,
-            Due::Instant => self.ports + 4,
-            Due::Idle(port) => self.ports + OWN + port.0,
-            Due::Frame(port) => self.ports + OWN + self.idle + port.0,
-            Due::Pull(host) => self.ports + OWN + self.idle + self.frames + host.0,
-            Due::Sender(id) => self.connections() + 2 * id.0,
-            Due::Receiver(id) => self.connections() + 2 * id.0 + 1,
+            EventKind::Arrival(port) => port.0,
+            EventKind::Flows => self.ports,
+            EventKind::ArrivalsEnd => self.ports + 1,
+            EventKind::Sample => self.ports + 2,
+            EventKind::Incident => self.ports + 3,
+            EventKind::Instant => self.ports + 4,
+            EventKind::Idle(port) => self.ports + OWN + port.0,
+            EventKind::Frame(port) => self.ports + OWN + self.idle + port.0,
+            EventKind::Pull(host) => self.ports + OWN + self.idle + self.frames + host.0,
+            EventKind::Sender(id) => self.connections() + 2 * id.0,
+            EventKind::Receiver(id) => self.connections() + 2 * id.0 + 1,
         }
     }
 
     /// What an entity is.
     #[inline]
-    fn due(&self, entity: u32) -> Due {
+    fn due(&self, entity: u32) -> EventKind {
         if entity < self.ports {
-            Due::Arrival(PortId(entity))
+            EventKind::Arrival(PortId(entity))
         } else if entity >= self.connections() {
             let end = entity - self.connections();
             match end % 2 {
-                0 => Due::Sender(ConnectionId(end / 2)),
-                _ => Due::Receiver(ConnectionId(end / 2)),
+                0 => EventKind::Sender(ConnectionId(end / 2)),
+                _ => EventKind::Receiver(ConnectionId(end / 2)),
             }
         } else {
             match entity - self.ports {
-                0 => Due::Flows,
-                1 => Due::Window,
-                2 => Due::Sample,
-                3 => Due::Incident,
-                4 => Due::Instant,
-                other if other - OWN < self.idle => Due::Idle(PortId(other - OWN)),
+                0 => EventKind::Flows,
+                1 => EventKind::ArrivalsEnd,
+                2 => EventKind::Sample,
+                3 => EventKind::Incident,
+                4 => EventKind::Instant,
+                other if other - OWN < self.idle => EventKind::Idle(PortId(other - OWN)),
                 other if other - OWN - self.idle < self.frames => {
-                    Due::Frame(PortId(other - OWN - self.idle))
+                    EventKind::Frame(PortId(other - OWN - self.idle))
                 }
-                other => Due::Pull(HostId(other - OWN - self.idle - self.frames)),
+                other => EventKind::Pull(HostId(other - OWN - self.idle - self.frames)),
             }
         }
     }
@@ -176,7 +176,7 @@ impl Clock {
 
     /// Takes the first event, if it is due by `end`; if it is due later, the time is `end`.
     #[inline(always)]
-    pub fn next(&mut self, end: Time) -> Option<Due> {
+    pub fn next(&mut self, end: Time) -> Option<EventKind> {
         let (time, entity) = self.agenda.pop()?;
         self.before = self.now;
         self.now = time.min(end);
@@ -184,9 +184,9 @@ impl Clock {
     }
 
     /// Expects a sample, of which none of its kind is pending. It does not keep a run going.
-    pub fn expect_sample(&mut self, due: Due, at: Time) {
+    pub fn expect_sample(&mut self, due: EventKind, at: Time) {
         self.samples += 1;
-        self.expect(due, at);
+        self.schedule(due, at);
     }
 
     /// Whether a sample that was just taken from the agenda is to be made. Where nothing but samples is expected the run has ended
@@ -202,32 +202,32 @@ impl Clock {
 
     /// Expects an event of which none is pending.
     #[inline]
-    pub fn expect(&mut self, due: Due, at: Time) {
+    pub fn schedule(&mut self, due: EventKind, at: Time) {
         self.agenda.schedule(self.entity(due), at);
     }
 
     /// Expects an event at this time, whether or not it was pending.
     #[inline]
-    pub fn move_to(&mut self, due: Due, at: Time) {
+    pub fn reschedule(&mut self, due: EventKind, at: Time) {
         self.agenda.reschedule(self.entity(due), at);
     }
 
     /// Expects an event at this time, or no more where there is none, whether or not it was pending.
-    pub fn put_off(&mut self, due: Due, at: Option<Time>) {
+    pub fn reschedule_or_cancel(&mut self, due: EventKind, at: Option<Time>) {
         match at {
-            Some(at) => self.move_to(due, at),
+            Some(at) => self.reschedule(due, at),
             None => self.cancel(due),
         }
     }
 
     /// Wakes an end of a connection at this time, or now if that has passed.
     #[inline]
-    pub fn wake(&mut self, end: Due, at: Time) {
-        self.move_to(end, at.max(self.now));
+    pub fn wake(&mut self, end: EventKind, at: Time) {
+        self.reschedule(end, at.max(self.now));
     }
 
     /// Expects an event no more, if it was pending.
-    pub fn cancel(&mut self, due: Due) {
+    pub fn cancel(&mut self, due: EventKind) {
         self.agenda.cancel(self.entity(due));
     }
 
@@ -257,26 +257,31 @@ mod tests {
     use crate::topology::star::Star;
 
     /// Five hosts around a switch: ten ports.
-    fn clock(seldom: Seldom) -> Clock {
+    fn clock(seldom: OptionalEvents) -> EventClock {
         let graph = Star { hosts: 5, ..Star::default() }.build().expect("hosts are enough");
-        Clock::new(&graph, 1_500, seldom)
+        EventClock::new(&graph, 1_500, seldom)
     }
 
     /// In the order of one instant.
-    fn all(seldom: Seldom) -> Vec<Due> {
-        let mut all = vec![Due::Arrival(PortId(0)), Due::Arrival(PortId(9))];
-        all.extend([Due::Flows, Due::Window, Due::Sample, Due::Incident]);
+    fn all(seldom: OptionalEvents) -> Vec<EventKind> {
+        let mut all = vec![EventKind::Arrival(PortId(0)), EventKind::Arrival(PortId(9))];
+        all.extend([
+            EventKind::Flows,
+            EventKind::ArrivalsEnd,
+            EventKind::Sample,
+            EventKind::Incident,
+        ]);
         if seldom.idle {
-            all.extend([Due::Idle(PortId(0)), Due::Idle(PortId(9))]);
+            all.extend([EventKind::Idle(PortId(0)), EventKind::Idle(PortId(9))]);
         }
         if seldom.frames {
-            all.extend([Due::Frame(PortId(0)), Due::Frame(PortId(9))]);
+            all.extend([EventKind::Frame(PortId(0)), EventKind::Frame(PortId(9))]);
         }
         if seldom.pulls {
-            all.extend([Due::Pull(HostId(0)), Due::Pull(HostId(4))]);
+            all.extend([EventKind::Pull(HostId(0)), EventKind::Pull(HostId(4))]);
         }
-        all.extend([0, 7].map(|id| Due::Sender(ConnectionId(id))));
-        all.push(Due::Receiver(ConnectionId(7)));
+        all.extend([0, 7].map(|id| EventKind::Sender(ConnectionId(id))));
+        all.push(EventKind::Receiver(ConnectionId(7)));
         all
     }
 
@@ -284,12 +289,12 @@ mod tests {
     fn events_of_one_instant_have_their_order_whatever_the_order_of_asking() {
         for bits in 0..8 {
             let [idle, frames, pulls] = [1, 2, 4].map(|bit| bits & bit != 0);
-            let seldom = Seldom { idle, frames, pulls };
+            let seldom = OptionalEvents { idle, frames, pulls };
             let mut clock = clock(seldom);
             (0..8).for_each(|id| clock.admit(ConnectionId(id), HostId(id % 5)));
             clock.order_receiver(ConnectionId(7), HostId(4));
             let all = all(seldom);
-            all.iter().rev().for_each(|&due| clock.expect(due, Time(7)));
+            all.iter().rev().for_each(|&due| clock.schedule(due, Time(7)));
             let came: Vec<_> = std::iter::from_fn(|| clock.next(Time(8))).collect();
             assert_eq!((came, clock.now()), (all, Time(7)));
         }
@@ -297,18 +302,18 @@ mod tests {
 
     #[test]
     fn timers_of_one_instant_come_by_hosts_and_in_the_order_of_their_ends_there() {
-        let mut clock = clock(Seldom::default());
+        let mut clock = clock(OptionalEvents::default());
         // Places as they are taken, and taken again.
         for (place, host) in [(0, 3), (1, 3), (2, 1), (0, 3), (3, 0), (2, 3)] {
             clock.admit(ConnectionId(place), HostId(host));
         }
-        (0..4).for_each(|place| clock.expect(Due::Sender(ConnectionId(place)), Time(7)));
+        (0..4).for_each(|place| clock.schedule(EventKind::Sender(ConnectionId(place)), Time(7)));
         for (place, host) in [(1, 0), (3, 3), (0, 3)] {
             clock.order_receiver(ConnectionId(place), HostId(host));
-            clock.expect(Due::Receiver(ConnectionId(place)), Time(7));
+            clock.schedule(EventKind::Receiver(ConnectionId(place)), Time(7));
         }
         let came: Vec<_> = std::iter::from_fn(|| clock.next(Time(8))).collect();
-        let [sender, receiver] = [Due::Sender, Due::Receiver];
+        let [sender, receiver] = [EventKind::Sender, EventKind::Receiver];
         let expected = [
             (sender, 3),
             (receiver, 1),
@@ -322,41 +327,41 @@ mod tests {
     }
 
     #[test]
-    fn an_event_moves_and_is_taken_back() {
-        let mut clock = clock(Seldom::default());
-        clock.expect(Due::Arrival(PortId(3)), Time(5));
-        clock.move_to(Due::Arrival(PortId(3)), Time(9));
-        clock.move_to(Due::Flows, Time(8));
-        clock.cancel(Due::Flows);
+    fn reschedules_and_cancels_events() {
+        let mut clock = clock(OptionalEvents::default());
+        clock.schedule(EventKind::Arrival(PortId(3)), Time(5));
+        clock.reschedule(EventKind::Arrival(PortId(3)), Time(9));
+        clock.reschedule(EventKind::Flows, Time(8));
+        clock.cancel(EventKind::Flows);
         assert_eq!(
             (clock.next(Time::NEVER), clock.now()),
-            (Some(Due::Arrival(PortId(3))), Time(9))
+            (Some(EventKind::Arrival(PortId(3))), Time(9))
         );
         assert_eq!((clock.next(Time::NEVER), clock.now()), (None, Time(9)));
     }
 
     #[test]
-    fn an_event_is_put_off_and_called_off() {
-        let mut clock = clock(Seldom::default());
-        let [kept, lost] = [3, 4].map(|port| Due::Arrival(PortId(port)));
-        [kept, lost].into_iter().for_each(|due| clock.expect(due, Time(5)));
-        clock.put_off(kept, Some(Time(9)));
-        clock.put_off(lost, None);
+    fn reschedule_or_cancel_does_either() {
+        let mut clock = clock(OptionalEvents::default());
+        let [kept, lost] = [3, 4].map(|port| EventKind::Arrival(PortId(port)));
+        [kept, lost].into_iter().for_each(|due| clock.schedule(due, Time(5)));
+        clock.reschedule_or_cancel(kept, Some(Time(9)));
+        clock.reschedule_or_cancel(lost, None);
         assert_eq!((clock.next(Time::NEVER), clock.now()), (Some(kept), Time(9)));
         assert!(clock.agenda.is_empty());
     }
 
     #[test]
     fn samples_alone_do_not_keep_a_run_going() {
-        let mut clock = clock(Seldom::default());
-        clock.expect(Due::Arrival(PortId(3)), Time(5));
-        clock.expect_sample(Due::Sample, Time(4));
-        clock.expect_sample(Due::Instant, Time(6));
-        assert_eq!(clock.next(Time::NEVER), Some(Due::Sample));
+        let mut clock = clock(OptionalEvents::default());
+        clock.schedule(EventKind::Arrival(PortId(3)), Time(5));
+        clock.expect_sample(EventKind::Sample, Time(4));
+        clock.expect_sample(EventKind::Instant, Time(6));
+        assert_eq!(clock.next(Time::NEVER), Some(EventKind::Sample));
         assert!(clock.is_sample_due());
-        clock.expect_sample(Due::Sample, Time(8));
-        assert_eq!(clock.next(Time::NEVER), Some(Due::Arrival(PortId(3))));
-        for sample in [Due::Instant, Due::Sample] {
+        clock.expect_sample(EventKind::Sample, Time(8));
+        assert_eq!(clock.next(Time::NEVER), Some(EventKind::Arrival(PortId(3))));
+        for sample in [EventKind::Instant, EventKind::Sample] {
             assert_eq!(clock.next(Time::NEVER), Some(sample));
             assert!(!clock.is_sample_due());
             assert_eq!(clock.now(), Time(5));
@@ -365,10 +370,10 @@ mod tests {
 
     #[test]
     fn a_connection_is_not_woken_in_the_past() {
-        let mut clock = clock(Seldom::default());
+        let mut clock = clock(OptionalEvents::default());
         [0, 1].into_iter().for_each(|id| clock.admit(ConnectionId(id), HostId(0)));
-        let [late, early] = [0, 1].map(|id| Due::Sender(ConnectionId(id)));
-        clock.expect(Due::Flows, Time(7));
+        let [late, early] = [0, 1].map(|id| EventKind::Sender(ConnectionId(id)));
+        clock.schedule(EventKind::Flows, Time(7));
         clock.next(Time::NEVER);
         clock.wake(late, Time(9));
         clock.wake(early, Time(2));
@@ -382,20 +387,20 @@ mod tests {
 
     #[test]
     fn the_time_does_not_pass_the_end() {
-        let mut clock = clock(Seldom::default());
-        clock.expect(Due::Flows, Time(5));
-        clock.expect(Due::Window, Time(9));
-        assert_eq!((clock.next(Time(5)), clock.now()), (Some(Due::Flows), Time(5)));
+        let mut clock = clock(OptionalEvents::default());
+        clock.schedule(EventKind::Flows, Time(5));
+        clock.schedule(EventKind::ArrivalsEnd, Time(9));
+        assert_eq!((clock.next(Time(5)), clock.now()), (Some(EventKind::Flows), Time(5)));
         assert_eq!((clock.next(Time(8)), clock.now()), (None, Time(8)));
     }
 
     #[test]
-    fn what_comes_soon_is_known_by_its_kind() {
-        let mut clock = clock(Seldom { idle: true, frames: true, pulls: true });
-        clock.expect(Due::Idle(PortId(4)), Time(6));
-        clock.expect(Due::Arrival(PortId(2)), Time(5));
-        clock.expect(Due::Window, Time(4));
-        assert_eq!(clock.next(Time::NEVER), Some(Due::Window));
+    fn upcoming_events_are_found_by_kind() {
+        let mut clock = clock(OptionalEvents { idle: true, frames: true, pulls: true });
+        clock.schedule(EventKind::Idle(PortId(4)), Time(6));
+        clock.schedule(EventKind::Arrival(PortId(2)), Time(5));
+        clock.schedule(EventKind::ArrivalsEnd, Time(4));
+        assert_eq!(clock.next(Time::NEVER), Some(EventKind::ArrivalsEnd));
         let arrivals = [0, 1].map(|ahead| clock.upcoming_arrival(ahead));
         let idle = [0, 1].map(|ahead| clock.upcoming_idle(ahead));
         assert_eq!((arrivals, idle), ([Some(PortId(2)), None], [None, Some(PortId(4))]));

@@ -1,9 +1,9 @@
 //! Packets on the fabric: what the loop does when it takes them, hands them out or loses them.
 
-use super::clock::Due;
-use super::tickets::Tickets;
+use super::clock::EventKind;
+use super::tickets::PacketIds;
 use super::{Network, view};
-use crate::fabric::{Consequence, Offered, Place};
+use crate::fabric::{Consequence, ForwardOutcome, OfferOutcome};
 use crate::measure::{Loss, Observer};
 use crate::packet::Packet;
 use crate::topology::{PortId, RouteError};
@@ -13,7 +13,7 @@ impl<O: Observer> Network<'_, O> {
     #[inline(always)]
     pub(super) fn arrive(&mut self, port: PortId) {
         // Asked once: with the questions of few fabrics asked one by one, plain TCP takes 2 % more instructions.
-        if self.fabric.is_plain() {
+        if self.fabric.has_fast_path() {
             self.arrive_in::<true>(port);
         } else {
             self.arrive_closely(port);
@@ -25,32 +25,32 @@ impl<O: Observer> Network<'_, O> {
         self.arrive_in::<false>(port);
     }
 
-    /// Takes the packet in a fabric that is plain ([`Fabric::is_plain`](crate::fabric::Fabric::is_plain)), or not.
+    /// Takes the packet in a fabric that is plain ([`Fabric::has_fast_path`](crate::fabric::Fabric::has_fast_path)), or not.
     #[inline(always)]
     fn arrive_in<const PLAIN: bool>(&mut self, port: PortId) {
         if !PLAIN {
             self.fabric.settle(self.clock.now(), port);
         }
-        let (mut packet, next) = self.fabric.take(port);
+        let (mut packet, next) = self.fabric.take_arrived(port);
         if let Some(at) = next {
-            self.clock.expect(Due::Arrival(port), at);
+            self.clock.schedule(EventKind::Arrival(port), at);
         } else if !PLAIN
             && self.fabric.defers()
             && let Some(at) = self.fabric.falls_idle(port)
         {
-            self.clock.expect(Due::Idle(port), at);
+            self.clock.schedule(EventKind::Idle(port), at);
         }
         self.tally.note_hop();
         match self.fabric.forward_in::<PLAIN>(self.clock.now(), port, &mut packet) {
-            Place::Switch { egress, .. } => {
+            ForwardOutcome::Switch { egress, .. } => {
                 self.tally.books.count(port, |fates| &mut fates.passed);
                 self.transmit(egress, Some(port), packet);
             }
-            Place::Host(host) => {
+            ForwardOutcome::Host(host) => {
                 self.tally.books.count(port, |fates| &mut fates.passed);
                 self.deliver(host, packet);
             }
-            Place::Lost => {
+            ForwardOutcome::Lost => {
                 self.end(&packet);
                 self.lose_packet(port, packet, Loss::Corrupted);
             }
@@ -62,19 +62,19 @@ impl<O: Observer> Network<'_, O> {
     pub(super) fn transmit(&mut self, port: PortId, ingress: Option<PortId>, packet: Packet) {
         self.tally.books.count(port, |fates| &mut fates.offered);
         // Asked first, so that what few fabrics need stays out of the way of all others.
-        if self.fabric.is_plain() {
+        if self.fabric.has_fast_path() {
             let offered = self.fabric.offer(self.clock.now(), port, ingress, packet);
             self.offered(port, packet, offered);
         } else {
-            self.transmit_closely(port, ingress, packet);
+            self.transmit_slow_path(port, ingress, packet);
         }
     }
 
     #[inline(never)]
-    fn transmit_closely(&mut self, port: PortId, ingress: Option<PortId>, packet: Packet) {
+    fn transmit_slow_path(&mut self, port: PortId, ingress: Option<PortId>, packet: Packet) {
         let now = self.clock.now();
         self.tally.note_queues(now, port, || {
-            let waits = self.fabric.schedules(port);
+            let waits = self.fabric.has_scheduled_queue(port);
             waits.then(|| view(&self.hosts, &self.flows, &self.tickets.as_sent::<O>(&packet)))
         });
         let offered = self.fabric.offer(now, port, ingress, packet);
@@ -85,61 +85,66 @@ impl<O: Observer> Network<'_, O> {
     /// Frames of flow control have set out.
     #[inline]
     fn expect_frames(&mut self) {
-        while let Some((port, at)) = self.fabric.frame() {
-            self.clock.move_to(Due::Frame(port), at);
+        while let Some((port, at)) = self.fabric.poll_pause_frame() {
+            self.clock.reschedule(EventKind::Frame(port), at);
         }
     }
 
     /// A frame of flow control has reached the near end of a link.
     #[inline(never)]
-    pub(super) fn heed(&mut self, port: PortId) {
-        let heeded = self.fabric.heed(self.clock.now(), port);
+    pub(super) fn on_pause_frame(&mut self, port: PortId) {
+        let heeded = self.fabric.on_pause_frame(self.clock.now(), port);
         if let Some(at) = heeded.idle {
-            self.clock.move_to(Due::Idle(port), at);
+            self.clock.reschedule(EventKind::Idle(port), at);
         }
         if let Some(at) = heeded.next {
-            self.clock.move_to(Due::Frame(port), at);
+            self.clock.reschedule(EventKind::Frame(port), at);
         }
     }
 
     /// What has become of a packet that was offered to a link.
     #[inline(always)]
-    fn offered(&mut self, port: PortId, packet: Packet, offered: Offered) {
+    fn offered(&mut self, port: PortId, packet: Packet, offered: OfferOutcome) {
         match offered {
-            Offered::First(at) => self.clock.expect(Due::Arrival(port), at),
-            Offered::Behind => {}
-            Offered::Waits(idle) => {
+            OfferOutcome::AcceptedFirst(at) => self.clock.schedule(EventKind::Arrival(port), at),
+            OfferOutcome::AcceptedBehind => {}
+            OfferOutcome::Queued(idle) => {
                 let now = self.clock.now();
-                self.tally.follow(|observer| {
-                    observer.packet_waits(now, Tickets::of(&packet), port, self.fabric.port(port));
+                self.tally.trace(|observer| {
+                    observer.packet_waits(
+                        now,
+                        PacketIds::of(&packet),
+                        port,
+                        self.fabric.port(port),
+                    );
                 });
                 while let Some(displaced) = self.fabric.displaced() {
-                    let ticket = Tickets::of(&displaced);
+                    let ticket = PacketIds::of(&displaced);
                     if displaced.is_returned() {
                         // The arriving packet takes the place of one that waited.
-                        self.tally.follow(|observer| {
+                        self.tally.trace(|observer| {
                             observer.packet_leaves(now, ticket, port, self.fabric.port(port));
                         });
                         self.turn_back(port, displaced);
                     } else {
-                        self.tally.follow(|observer| observer.packet_displaced(now, ticket, port));
+                        self.tally.trace(|observer| observer.packet_displaced(now, ticket, port));
                         self.drop_packet(port, displaced);
                     }
                 }
                 if let Some(at) = idle {
-                    self.clock.expect(Due::Idle(port), at);
+                    self.clock.schedule(EventKind::Idle(port), at);
                 }
                 return;
             }
-            Offered::Returned => {
+            OfferOutcome::Returned => {
                 let header = self.fabric.displaced().expect("its header goes back");
                 return self.turn_back(port, header);
             }
-            Offered::Dropped => {
+            OfferOutcome::Dropped => {
                 self.end(&packet);
                 return self.drop_packet(port, packet);
             }
-            Offered::Lost => {
+            OfferOutcome::Lost => {
                 self.end(&packet);
                 return self.lose_packet(port, packet, Loss::DeadLink);
             }
@@ -149,26 +154,26 @@ impl<O: Observer> Network<'_, O> {
             let (accepted, departs) = self.fabric.last(port);
             (departs, view(&self.hosts, &self.flows, &self.tickets.as_sent::<O>(accepted)))
         });
-        self.tally.follow(|observer| {
+        self.tally.trace(|observer| {
             let departs = self.fabric.busy_until(port);
             let begins = departs - self.fabric.transmission(port, packet.wire_bytes);
-            let (now, ticket) = (self.clock.now(), Tickets::of(&packet));
-            observer.packet_rides(now, ticket, port, self.fabric.port(port), begins, departs);
+            let (now, ticket) = (self.clock.now(), PacketIds::of(&packet));
+            observer.packet_on_link(now, ticket, port, self.fabric.port(port), begins, departs);
         });
     }
 
     /// The transmitter of a port with a scheduled queue falls idle.
     #[inline]
     pub(super) fn idle(&mut self, port: PortId) {
-        let Some(taken) = self.fabric.idle(self.clock.now(), port) else { return };
+        let Some(taken) = self.fabric.on_transmitter_idle(self.clock.now(), port) else { return };
         let now = self.clock.now();
-        self.tally.follow(|observer| {
-            let ticket = Tickets::of(&taken.packet);
+        self.tally.trace(|observer| {
+            let ticket = PacketIds::of(&taken.packet);
             observer.packet_leaves(now, ticket, port, self.fabric.port(port));
         });
         self.offered(port, taken.packet, taken.offered);
         if let Some(at) = taken.idle {
-            self.clock.expect(Due::Idle(port), at);
+            self.clock.schedule(EventKind::Idle(port), at);
         }
         self.expect_frames();
     }
@@ -177,25 +182,29 @@ impl<O: Observer> Network<'_, O> {
     #[cold]
     pub(super) fn incident(&mut self) -> Result<(), RouteError> {
         let now = self.clock.now();
-        for consequence in self.fabric.incident(now, &self.scenario.graph)? {
+        for consequence in self.fabric.apply_incidents(now, &self.scenario.graph)? {
             match consequence {
                 Consequence::Lost { port, packet } => {
-                    self.tally.follow(|observer| {
-                        observer.packet_stranded(now, Tickets::of(&packet), port);
+                    self.tally.trace(|observer| {
+                        observer.packet_stranded(now, PacketIds::of(&packet), port);
                     });
                     self.lose_packet(port, packet, Loss::UnderWay);
                 }
-                Consequence::Arrives { port, at } => self.clock.put_off(Due::Arrival(port), at),
-                Consequence::Idle { port, at } => self.clock.put_off(Due::Idle(port), at),
+                Consequence::Arrives { port, at } => {
+                    self.clock.reschedule_or_cancel(EventKind::Arrival(port), at)
+                }
+                Consequence::Idle { port, at } => {
+                    self.clock.reschedule_or_cancel(EventKind::Idle(port), at)
+                }
                 Consequence::Changed { port, rate, propagation } => {
                     self.tally.note_change(now, port, rate, propagation);
                     if let Some(host) = self.scenario.graph.host(self.fabric.port(port).far_end()) {
                         self.pulls.change_rate(host, rate);
                     }
-                    self.tally.follow(|observer| {
+                    self.tally.trace(|observer| {
                         let departures = self.fabric.departures(port).into_iter();
                         let departures: Vec<_> =
-                            departures.map(|(packet, at)| (Tickets::of(&packet), at)).collect();
+                            departures.map(|(packet, at)| (PacketIds::of(&packet), at)).collect();
                         observer.link_retimed(now, port, &departures);
                     });
                 }
@@ -204,7 +213,7 @@ impl<O: Observer> Network<'_, O> {
         }
         self.expect_frames();
         if let Some(at) = self.fabric.next_incident().filter(|_| !self.is_over()) {
-            self.clock.expect(Due::Incident, at);
+            self.clock.schedule(EventKind::Incident, at);
         }
         Ok(())
     }
@@ -241,15 +250,15 @@ impl<O: Observer> Network<'_, O> {
     /// A packet is no more, to an observer who follows packets.
     #[cold]
     fn end(&mut self, packet: &Packet) {
-        self.tally.follow(|observer| {
-            observer.packet_ends(self.clock.now(), Tickets::of(packet), packet);
+        self.tally.trace(|observer| {
+            observer.packet_ends(self.clock.now(), PacketIds::of(packet), packet);
         });
     }
 
     /// A packet is no more.
     fn forget(&mut self, packet: Packet) {
-        self.hosts.release(&packet);
-        self.hosts.let_go(packet.connection);
+        self.hosts.release_options(&packet);
+        self.hosts.release(packet.connection);
         self.retire_if_over(packet.connection);
     }
 }

@@ -1,18 +1,18 @@
 //! The machinery: ports joined by switches, hosts with connections, one agenda.
 
-mod alone;
 mod books;
-mod carry;
 mod clock;
+mod connections;
 mod endpoints;
 mod error;
+mod flow_events;
+mod flow_predictor;
 mod flows;
-mod foresight;
-mod foretold;
-mod hosts;
+mod ideal_times;
 mod links;
 mod multipath;
 mod outcome;
+mod predict;
 mod profile;
 mod pulls;
 mod receiver;
@@ -33,37 +33,37 @@ use crate::measure::records::Outcome;
 use crate::measure::{Erased, Observer, PacketView, Unobserved};
 use crate::packet::Packet;
 use crate::scenario::{Progress, Scenario};
-use crate::watch::Watch;
+use crate::watch::RunWatcher;
 
-use clock::{Clock, Due, Seldom};
+use clock::{EventClock, EventKind, OptionalEvents};
+use connections::Connections;
 pub use error::SimError;
+use flow_predictor::FlowPredictor;
+pub use flow_predictor::subflow_key;
 use flows::Flows;
-use foresight::Foresight;
-pub use foresight::subflow_key;
-pub use foretold::{Foretold, foretell};
-use hosts::Hosts;
 pub use outcome::tier_records;
-use profile::Profile;
+pub use predict::{PredictedFlow, predict_flows};
+use profile::TransportProfile;
 use pulls::Pulls;
-use starts::Starts;
-use tally::Tally;
-use tickets::Tickets;
+use starts::FlowStarts;
+use tally::RunRecorder;
+use tickets::PacketIds;
 pub use wire::full_packet;
 
 /// A run in progress. Each part keeps its own state; what one thing that happens means to several of them is told here,
 /// and in the files of this folder that say so in their first line.
 pub struct Network<'a, O: Observer> {
     scenario: &'a Scenario,
-    clock: Clock,
+    clock: EventClock,
     fabric: Fabric,
-    hosts: Hosts<'a>,
+    hosts: Connections<'a>,
     flows: Flows,
-    starts: Starts<'a>,
-    foresight: Foresight<'a>,
+    starts: FlowStarts<'a>,
+    foresight: FlowPredictor<'a>,
     pulls: Pulls,
-    tally: Tally<O>,
+    tally: RunRecorder<O>,
     /// None, where nobody follows packets.
-    tickets: Tickets,
+    tickets: PacketIds,
 }
 
 /// Runs a scenario.
@@ -110,7 +110,7 @@ fn simulate_erased(
 pub fn simulate_watched<O: Observer>(
     scenario: &Scenario,
     observer: O,
-    watch: &mut dyn Watch,
+    watch: &mut dyn RunWatcher,
 ) -> Result<(Outcome, O), SimError> {
     let profiles = profile::profiles(scenario);
     let mut network = Network::new(scenario, &profiles, observer)?;
@@ -119,7 +119,7 @@ pub fn simulate_watched<O: Observer>(
 }
 
 /// Refuses what hosts cannot send, or packets not address.
-fn check(scenario: &Scenario) -> Result<(), SimError> {
+fn check_scenario(scenario: &Scenario) -> Result<(), SimError> {
     let hosts = scenario.graph.hosts;
     if hosts > 1 << 16 {
         return Err(SimError::TooManyHosts { hosts });
@@ -135,51 +135,58 @@ fn check(scenario: &Scenario) -> Result<(), SimError> {
 }
 
 /// What an observer sees of a packet.
-fn view(hosts: &Hosts<'_>, flows: &Flows, packet: &Packet) -> PacketView {
-    hosts.view(packet, flows.flow(hosts.whose(packet)))
+fn view(hosts: &Connections<'_>, flows: &Flows, packet: &Packet) -> PacketView {
+    hosts.view(packet, flows.flow(hosts.flow_of(packet)))
 }
 
 impl<'a, O: Observer> Network<'a, O> {
-    fn new(scenario: &'a Scenario, profiles: &'a [Profile], observer: O) -> Result<Self, SimError> {
-        check(scenario)?;
-        let mut fabric = Fabric::new(&scenario.parts())?;
-        if !O::ACTIVE && !O::FOLLOWS {
+    fn new(
+        scenario: &'a Scenario,
+        profiles: &'a [TransportProfile],
+        observer: O,
+    ) -> Result<Self, SimError> {
+        check_scenario(scenario)?;
+        let mut fabric = Fabric::new(&scenario.fabric_spec())?;
+        if !O::WANTS_VIEWS && !O::TRACES_PACKETS {
             fabric.defer_departures();
         }
         let full = profiles.iter().map(|p| p.sizes.data(p.tcp.mss.0)).max().unwrap_or(1);
         let pulls = Pulls::new(profiles, &scenario.graph, &fabric);
-        let seldom =
-            Seldom { idle: fabric.schedules_any(), frames: fabric.stops_any(), pulls: pulls.any() };
+        let seldom = OptionalEvents {
+            idle: fabric.has_scheduled_queues(),
+            frames: fabric.has_flow_control(),
+            pulls: pulls.any(),
+        };
         let mut network = Network {
             scenario,
-            clock: Clock::new(&scenario.graph, full, seldom),
-            hosts: Hosts::new(profiles),
+            clock: EventClock::new(&scenario.graph, full, seldom),
+            hosts: Connections::new(profiles),
             flows: Flows::new(scenario),
-            starts: Starts::new(&scenario.flows, &scenario.jobs),
-            tally: Tally::new(scenario, &fabric, observer)?,
-            foresight: Foresight::new(scenario, profiles)?,
+            starts: FlowStarts::new(&scenario.flows, &scenario.jobs),
+            tally: RunRecorder::new(scenario, &fabric, observer)?,
+            foresight: FlowPredictor::new(scenario, profiles)?,
             pulls,
-            tickets: Tickets::default(),
+            tickets: PacketIds::default(),
             fabric,
         };
         network.schedule_start();
-        network.clock.expect(Due::Window, scenario.horizon.arrivals);
+        network.clock.schedule(EventKind::ArrivalsEnd, scenario.horizon.arrivals);
         if let Some(at) = network.fabric.next_incident() {
-            network.clock.expect(Due::Incident, at);
+            network.clock.schedule(EventKind::Incident, at);
         }
         if let Some(interval) = network.tally.interval() {
-            network.clock.expect_sample(Due::Sample, interval);
+            network.clock.expect_sample(EventKind::Sample, interval);
         }
         if let Some(first) = network.tally.first_instant().filter(|first| *first <= scenario.end())
         {
-            network.clock.expect_sample(Due::Instant, first);
+            network.clock.expect_sample(EventKind::Instant, first);
         }
         Ok(network)
     }
 
-    fn run(&mut self, watch: &mut dyn Watch) -> Result<(), SimError> {
+    fn run(&mut self, watch: &mut dyn RunWatcher) -> Result<(), SimError> {
         let end = self.scenario.end();
-        let every = watch.every().max(1);
+        let every = watch.interval_events().max(1);
         let mut look_at = every;
         while let Some(due) = self.clock.next(end) {
             let events = self.tally.note_event();
@@ -191,37 +198,37 @@ impl<'a, O: Observer> Network<'a, O> {
                     packet_hops: self.tally.packet_hops(),
                     finished_flows: self.flows.finished(),
                 };
-                if watch.look(&progress, self).is_break() {
+                if watch.on_interval(&progress, self).is_break() {
                     return Err(SimError::Interrupted);
                 }
             }
             self.fetch_ahead();
             match due {
-                Due::Arrival(port) => self.arrive(port),
-                Due::Sender(id) => {
-                    self.tally.follow(|observer| observer.connection_wakes(self.clock.now(), id));
+                EventKind::Arrival(port) => self.arrive(port),
+                EventKind::Sender(id) => {
+                    self.tally.trace(|observer| observer.connection_wakes(self.clock.now(), id));
                     self.fabric.come_after_departures(true);
                     self.wake_sender(id);
                     self.fabric.come_after_departures(false);
                 }
-                Due::Receiver(id) => {
-                    self.tally.follow(|observer| observer.connection_wakes(self.clock.now(), id));
+                EventKind::Receiver(id) => {
+                    self.tally.trace(|observer| observer.connection_wakes(self.clock.now(), id));
                     self.fabric.come_after_departures(true);
                     self.wake_receiver(id);
                     self.fabric.come_after_departures(false);
                 }
-                Due::Idle(port) => self.idle(port),
-                Due::Frame(port) => self.heed(port),
-                Due::Pull(host) => {
+                EventKind::Idle(port) => self.idle(port),
+                EventKind::Frame(port) => self.on_pause_frame(port),
+                EventKind::Pull(host) => {
                     self.fabric.come_after_departures(true);
                     self.pull(host);
                     self.fabric.come_after_departures(false);
                 }
-                Due::Flows => self.start_flows(),
-                Due::Window => self.close_window(),
-                Due::Sample => self.sample(),
-                Due::Instant => self.sample_ports(end),
-                Due::Incident => self.incident().map_err(FabricError::from)?,
+                EventKind::Flows => self.start_flows(),
+                EventKind::ArrivalsEnd => self.close_window(),
+                EventKind::Sample => self.sample(),
+                EventKind::Instant => self.sample_ports(end),
+                EventKind::Incident => self.incident().map_err(FabricError::from)?,
             }
         }
         Ok(())
@@ -231,25 +238,26 @@ impl<'a, O: Observer> Network<'a, O> {
     #[inline]
     fn fetch_ahead(&mut self) {
         // Routes are worth their while only to an observer who touches as much again at every packet.
-        let (far, near) = if O::FOLLOWS { (6, 4) } else { (4, 2) };
+        let (far, near) = if O::TRACES_PACKETS { (6, 4) } else { (4, 2) };
         if let Some(port) = self.clock.upcoming_arrival(far) {
             self.fabric.fetch(port);
         }
         if let Some(port) = self.clock.upcoming_arrival(near) {
             self.fabric.fetch_first(port);
         }
-        if O::FOLLOWS
+        if O::TRACES_PACKETS
             && let Some(port) = self.clock.upcoming_arrival(2)
         {
             self.fabric.fetch_route(port);
-            let ticket = Tickets::of(self.fabric.next(port));
-            self.tally.follow(|observer| observer.packet_nears(ticket));
+            let ticket = PacketIds::of(self.fabric.next(port));
+            self.tally.trace(|observer| observer.packet_nears(ticket));
         }
         if self.clock.has_idle() {
             let upcoming = |ahead| match self.fabric.defers() {
-                true => {
-                    self.clock.upcoming_arrival(ahead).filter(|&port| self.fabric.schedules(port))
-                }
+                true => self
+                    .clock
+                    .upcoming_arrival(ahead)
+                    .filter(|&port| self.fabric.has_scheduled_queue(port)),
                 false => self.clock.upcoming_idle(ahead),
             };
             if let Some(port) = upcoming(4) {
@@ -278,7 +286,7 @@ impl<'a, O: Observer> Network<'a, O> {
         self.fabric.settle_all(self.clock.now());
         let next = self.tally.sample_ports(self.clock.now(), &mut self.fabric);
         if let Some(at) = next.filter(|at| *at <= end) {
-            self.clock.expect_sample(Due::Instant, at);
+            self.clock.expect_sample(EventKind::Instant, at);
         }
     }
 
@@ -292,7 +300,7 @@ impl<'a, O: Observer> Network<'a, O> {
         let seen = self.flows.samples(&self.hosts);
         self.tally.sample(self.clock.now(), &mut self.fabric, seen);
         if let Some(interval) = self.tally.interval() {
-            self.clock.expect_sample(Due::Sample, self.clock.now() + interval);
+            self.clock.expect_sample(EventKind::Sample, self.clock.now() + interval);
         }
     }
 

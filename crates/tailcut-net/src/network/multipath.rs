@@ -1,14 +1,16 @@
 //! Flows over several subflows: what their managers ask for, done.
 
 use super::Network;
-use super::hosts::{Carried, Known, Opening};
+use super::connections::{ConnectionInfo, FlowContext, NewConnection};
 use super::profile::ProfileId;
 use super::sender::Sender;
 use crate::measure::Observer;
 use crate::packet::ConnectionId;
 use crate::traffic::demand::Signal;
 use crate::traffic::{Flow, FlowIndex};
-use crate::transport::spread::{Action, Event, Open, Seen, Spread, View};
+use crate::transport::spread::{
+    MultipathSpec, OpenSubflow, SubflowAction, SubflowEvent, SubflowView, View,
+};
 
 impl<O: Observer> Network<'_, O> {
     /// The first subflow of a flow, and its manager.
@@ -16,21 +18,22 @@ impl<O: Observer> Network<'_, O> {
         &mut self,
         flow: FlowIndex,
         profile: ProfileId,
-        spread: &dyn Spread,
+        spread: &dyn MultipathSpec,
     ) {
         let manager = spread.manager(self.flows.flow(flow), self.scenario.seed);
         let &Flow { src, dst, .. } = self.flows.flow(flow);
-        let first =
-            manager.first(&mut || self.fabric.shortest_paths(&self.scenario.graph, src, dst));
+        let first = manager.initial_subflow(&mut || {
+            self.fabric.shortest_path_count(&self.scenario.graph, src, dst)
+        });
         let collected = spread.collected(self.flows.flow(flow));
         self.flows.spread(flow, manager, collected);
         self.open_subflow(flow, profile, first);
     }
 
-    fn open_subflow(&mut self, index: FlowIndex, profile: ProfileId, open: Open) {
+    fn open_subflow(&mut self, index: FlowIndex, profile: ProfileId, open: OpenSubflow) {
         let (flow, transport) = (self.flows.flow(index), self.hosts.transport(profile));
-        let carried = Carried { flow, index, profile, transport };
-        let opening = Opening::subflow(carried, open, self.clock.now());
+        let carried = FlowContext { flow, index, profile, transport };
+        let opening = NewConnection::subflow(carried, open, self.clock.now());
         let id = self.admit(opening);
         let chains = self.hosts.prepend(self.flows.chains(index), id);
         self.flows.set_chains(index, chains);
@@ -38,12 +41,12 @@ impl<O: Observer> Network<'_, O> {
     }
 
     /// Lets the manager of a flow answer an event of one of its subflows.
-    pub(super) fn manage(&mut self, id: ConnectionId, event: Event) {
-        let (hosts, &Known { flow, copy, .. }) = (&self.hosts, self.hosts.at_sender(id));
+    pub(super) fn manage(&mut self, id: ConnectionId, event: SubflowEvent) {
+        let (hosts, &ConnectionInfo { flow, copy, .. }) = (&self.hosts, self.hosts.sender_info(id));
         let Some(sender) = hosts.sender(id).tcp() else { return };
         let head = self.flows.head(flow);
-        let look = |copy: u8| hosts.sender(hosts.find(head, copy)?).tcp().map(Seen::of);
-        let view = View { copy, seen: Seen::of(sender), look: &look };
+        let look = |copy: u8| hosts.sender(hosts.find(head, copy)?).tcp().map(SubflowView::of);
+        let view = View { subflow: copy, seen: SubflowView::of(sender), look: &look };
         let mut actions = self.flows.manage(flow, event, view);
         if !actions.is_empty() {
             self.carry_out_all(id, &mut actions);
@@ -52,23 +55,23 @@ impl<O: Observer> Network<'_, O> {
     }
 
     #[cold]
-    fn carry_out_all(&mut self, id: ConnectionId, actions: &mut Vec<Action>) {
-        let &Known { flow, profile, .. } = self.hosts.at_sender(id);
+    fn carry_out_all(&mut self, id: ConnectionId, actions: &mut Vec<SubflowAction>) {
+        let &ConnectionInfo { flow, profile, .. } = self.hosts.sender_info(id);
         for action in actions.drain(..) {
             match action {
-                Action::Open(open) => self.open_subflow(flow, profile, open),
-                Action::PumpOthers => self.pump_others(id),
-                Action::Close => self.close_subflows(flow, id),
+                SubflowAction::Open(open) => self.open_subflow(flow, profile, open),
+                SubflowAction::PumpOthers => self.pump_others(id),
+                SubflowAction::Close => self.close_subflows(flow, id),
             }
         }
     }
 
     fn pump_others(&mut self, id: ConnectionId) {
-        let mut at = self.flows.head(self.hosts.at_sender(id).flow);
+        let mut at = self.flows.head(self.hosts.sender_info(id).flow);
         while let Some(other) = at {
             at = self.hosts.after(other);
             if other != id {
-                self.pump(other);
+                self.flush_sender(other);
                 self.retire_if_over(other);
             }
         }
@@ -76,16 +79,16 @@ impl<O: Observer> Network<'_, O> {
 
     /// Hands a subflow the data that its window has room for, one segment at a time.
     pub(super) fn hand_out(&mut self, id: ConnectionId) {
-        let (profile, &Known { flow, copy, .. }) =
-            (self.hosts.sends_by(id), self.hosts.at_sender(id));
+        let (profile, &ConnectionInfo { flow, copy, .. }) =
+            (self.hosts.sender_profile(id), self.hosts.sender_info(id));
         let Some(manager) = self.flows.manager_mut(flow) else { return };
         let Sender::Tcp(sender) = self.hosts.sender_mut(id) else { return };
-        if !sender.has_room(&profile.tcp, manager.likely()) {
+        if !sender.has_room(&profile.tcp, manager.likely_segment_bytes()) {
             return;
         }
         let mut actions = vec![];
         let Some(payload) = manager.assign(copy, &mut actions) else { return };
-        sender.extend(&profile.tcp, payload);
+        sender.assign_segment(&profile.tcp, payload);
         if !actions.is_empty() {
             self.carry_out_all(id, &mut actions);
         }
@@ -96,13 +99,13 @@ impl<O: Observer> Network<'_, O> {
     fn close_subflows(&mut self, flow: FlowIndex, id: ConnectionId) {
         let mut at = self.flows.head(flow);
         if self.flows.note_first_acknowledged(flow, self.clock.now()) {
-            self.drive(flow, Signal::Acknowledged);
+            self.signal_flow_end(flow, Signal::Acknowledged);
         }
         while let Some(other) = at {
             at = self.hosts.after(other);
             self.hosts.close_subflow(other, other == id);
             if other != id {
-                self.pump(other);
+                self.flush_sender(other);
                 self.retire_if_over(other);
             }
         }

@@ -8,7 +8,7 @@ use crate::port::PortCounters;
 use crate::scenario::Scenario;
 use crate::topology::{Graph, PortId};
 use crate::traffic::FlowIndex;
-use crate::watch::Sight;
+use crate::watch::RunView;
 use tailcut_engine::Time;
 
 impl<O: Observer> Network<'_, O> {
@@ -25,7 +25,7 @@ impl<O: Observer> Network<'_, O> {
             self.flows.audit(audit, &self.hosts, &|flow| self.starts.has_started(flow))
         });
         let mut further = audited.unwrap_or_default();
-        further.extend(self.fabric.stops());
+        further.extend(self.fabric.pause_counters());
         further.extend(self.fabric.headers());
         let with_options = self.fabric.packets().filter(|p| OptionStore::holds(p.options));
         debug_assert_eq!(
@@ -37,7 +37,7 @@ impl<O: Observer> Network<'_, O> {
         let books = std::mem::take(&mut self.tally.books);
         let (mut counters, busy, series, observer) = self.tally.finish();
         self.flows.sum_up(&mut counters);
-        counters.further = further;
+        counters.scheme_counters = further;
         counters.in_flight = self.fabric.packets().count() as u64;
         counters.end = self.clock.now();
         books.check(&self.fabric, &counters);
@@ -51,17 +51,17 @@ impl<O: Observer> Network<'_, O> {
             tiers: tier_records(graph, arrivals, &busy, |port| self.fabric.counters(port)),
             counters,
             series,
-            instants,
+            port_samples: instants,
         };
         assert_possible(&outcome.flows, self.scenario);
         (outcome, observer)
     }
 }
 
-impl<O: Observer> Sight for Network<'_, O> {
+impl<O: Observer> RunView for Network<'_, O> {
     fn queue(&mut self, port: PortId) -> u32 {
         self.fabric.settle(self.clock.now(), port);
-        self.fabric.queue(self.clock.now(), port)
+        self.fabric.queue_length(self.clock.now(), port)
     }
 
     fn flows(&self) -> usize {
@@ -99,7 +99,7 @@ pub fn tier_records(
             };
             let links = graph.links.iter().enumerate().filter(|(_, l)| usize::from(l.tier) == tier);
             for (index, link) in links {
-                let port = PortId::of(index)[usize::from(!up)];
+                let port = PortId::both_directions(index)[usize::from(!up)];
                 let counters = counters(port);
                 let utilisation = busy[port.index()].0 as f64 / window;
                 record.links += 1;

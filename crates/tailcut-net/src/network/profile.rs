@@ -3,13 +3,13 @@
 use std::sync::Arc;
 
 use crate::amount::Limit;
-use crate::measure::ideal::{Shape, Subflows};
+use crate::measure::ideal::{Subflows, TransportShape};
 use crate::scenario::Scenario;
 use crate::topology::Graph;
 use crate::transport::TransportSpec;
-use crate::transport::ends::Ends;
+use crate::transport::custom_endpoints::CustomEndpoints;
 use crate::transport::other_ends;
-use crate::transport::spread::Spread;
+use crate::transport::spread::MultipathSpec;
 use crate::transport::tcp::options::UNSCALED_WINDOW;
 use crate::transport::tcp::{TcpSpec, WireSizes};
 
@@ -36,14 +36,14 @@ impl ProfileId {
 
 /// What a connection goes by.
 #[derive(Debug, Clone)]
-pub(super) struct Profile {
+pub(super) struct TransportProfile {
     /// Segments, headers and acknowledgements.
     pub tcp: TcpSpec,
     /// What they weigh.
     pub sizes: WireSizes,
     /// Connections are subflows that share the data of their flow.
-    pub spreads: bool,
-    pub kind: Kind,
+    pub is_multipath: bool,
+    pub kind: TransportKind,
 }
 
 /// One kind per transport whose ends are its own, besides those whose ends are TCP's.
@@ -51,34 +51,34 @@ macro_rules! kinds {
     ($($name:ident($spec:ty),)*) => {
         /// The transport beyond what its packets look like.
         #[derive(Debug, Clone)]
-        pub(super) enum Kind {
+        pub(super) enum TransportKind {
             Tcp,
-            Spread(Arc<dyn Spread>),
+            Multipath(Arc<dyn MultipathSpec>),
             $($name($spec),)*
         }
 
-        impl Kind {
-            fn of(transport: &TransportSpec, graph: &Graph) -> Kind {
-                match (transport.spread(), transport) {
-                    (Some(spread), _) => Kind::Spread(spread),
-                    $((None, TransportSpec::$name(spec)) => Kind::$name(spec.clone().fitted(graph)),)*
-                    (None, _) => Kind::Tcp,
+        impl TransportKind {
+            fn of(transport: &TransportSpec, graph: &Graph) -> TransportKind {
+                match (transport.multipath(), transport) {
+                    (Some(multipath), _) => TransportKind::Multipath(multipath),
+                    $((None, TransportSpec::$name(spec)) => TransportKind::$name(spec.clone().fitted(graph)),)*
+                    (None, _) => TransportKind::Tcp,
                 }
             }
 
             /// Senders wait for the answer to their SYNs before they send data.
             fn shakes_hands(&self) -> bool {
                 match self {
-                    Kind::Tcp | Kind::Spread(_) => true,
-                    $(Kind::$name(_) => <$spec as Ends>::HANDSHAKE,)*
+                    TransportKind::Tcp | TransportKind::Multipath(_) => true,
+                    $(TransportKind::$name(_) => <$spec as CustomEndpoints>::HANDSHAKE,)*
                 }
             }
 
             /// Receivers ask for packets.
             pub fn pulls(&self) -> bool {
                 match self {
-                    Kind::Tcp | Kind::Spread(_) => false,
-                    $(Kind::$name(_) => <$spec as Ends>::PULLS,)*
+                    TransportKind::Tcp | TransportKind::Multipath(_) => false,
+                    $(TransportKind::$name(_) => <$spec as CustomEndpoints>::PULLS,)*
                 }
             }
         }
@@ -86,18 +86,18 @@ macro_rules! kinds {
 }
 other_ends!(kinds);
 
-impl Profile {
+impl TransportProfile {
     /// Whether packets of one connection may take several paths.
     pub fn scatters(&self) -> bool {
-        matches!(&self.kind, Kind::Spread(spread) if spread.scatters())
+        matches!(&self.kind, TransportKind::Multipath(spread) if spread.scatters())
     }
 
     /// What the lone-flow closed form needs to know. Where a window may grow faster than NewReno's in congestion avoidance, it is
     /// taken to do so by what is acknowledged.
-    pub fn shape(&self) -> Shape {
-        let Profile { tcp, sizes, kind, .. } = self;
+    pub fn shape(&self) -> TransportShape {
+        let TransportProfile { tcp, sizes, kind, .. } = self;
         let mss = tcp.mss.0;
-        let mut shape = Shape {
+        let mut shape = TransportShape {
             mss,
             header: sizes.bare(),
             ack: sizes.bare(),
@@ -106,14 +106,16 @@ impl Profile {
             initial_window: tcp
                 .initial_window
                 .in_bytes(mss)
-                .max(u64::from(tcp.congestion.least_window()) * mss),
+                .max(u64::from(tcp.congestion.min_window_segments()) * mss),
             ssthresh: match tcp.initial_ssthresh {
-                Limit::AtMost(amount) if tcp.congestion.heeds_threshold() => amount.in_bytes(mss),
+                Limit::AtMost(amount) if tcp.congestion.respects_ssthresh() => amount.in_bytes(mss),
                 _ => u64::MAX,
             },
             receive_window: tcp.receive_window.0,
             first_window: match kind {
-                Kind::Tcp | Kind::Spread(_) => tcp.receive_window.0.min(UNSCALED_WINDOW),
+                TransportKind::Tcp | TransportKind::Multipath(_) => {
+                    tcp.receive_window.0.min(UNSCALED_WINDOW)
+                }
                 _ => tcp.receive_window.0,
             },
             probes: tcp.reordering.probes(),
@@ -125,12 +127,12 @@ impl Profile {
             (shape.initial_window, shape.receive_window) = (u64::MAX, u64::MAX);
             shape.first_window = u64::MAX;
         }
-        let Kind::Spread(spread) = kind else { return shape };
+        let TransportKind::Multipath(spread) = kind else { return shape };
         let others = u64::from(spread.subflows()) - 1;
         let shared = u64::from(spread.shared_window(mss)) * mss;
         shape.ssthresh = u64::MAX;
         shape.subflows = (others > 0).then(|| Subflows {
-            after: spread.alone(),
+            after: spread.segments_before_join(),
             initial_window: shape.initial_window.saturating_mul(others),
             receive_window: shape.receive_window.saturating_mul(1 + others).min(shared),
         });
@@ -141,13 +143,13 @@ impl Profile {
 }
 
 /// One profile per transport that the scenario names, a mixture's in the order of its parts.
-pub(super) fn profiles(scenario: &Scenario) -> Vec<Profile> {
+pub(super) fn profiles(scenario: &Scenario) -> Vec<TransportProfile> {
     let one = |transport: &TransportSpec| {
-        let kind = Kind::of(transport, &scenario.graph);
-        let tcp = transport.segments();
+        let kind = TransportKind::of(transport, &scenario.graph);
+        let tcp = transport.segment_spec();
         let sizes = WireSizes::new(&tcp, scenario.host.framing_overhead);
-        let spreads = matches!(kind, Kind::Spread(_));
-        Profile { sizes, spreads, tcp, kind }
+        let spreads = matches!(kind, TransportKind::Multipath(_));
+        TransportProfile { sizes, is_multipath: spreads, tcp, kind }
     };
     scenario.scheme.transport.carriers().into_iter().map(one).collect()
 }
@@ -164,16 +166,16 @@ mod tests {
     use crate::transport::mptcp::MptcpSpec;
     use crate::transport::ndp::NdpSpec;
     use crate::transport::pfabric::PfabricSpec;
-    use crate::transport::tcp::Hosts;
+    use crate::transport::tcp::HostDefaults;
 
     /// The profiles of a scenario with this transport.
-    fn of(transport: TransportSpec) -> Vec<Profile> {
+    fn of(transport: TransportSpec) -> Vec<TransportProfile> {
         let mut scenario = scenario();
         scenario.scheme.transport = transport;
         profiles(&scenario)
     }
 
-    fn shape(tcp: TcpSpec) -> Shape {
+    fn shape(tcp: TcpSpec) -> TransportShape {
         of(TransportSpec::Tcp(tcp))[0].shape()
     }
 
@@ -185,7 +187,7 @@ mod tests {
             part(TransportSpec::Tcp(TcpSpec::default())),
         ];
         let mixed = of(TransportSpec::Mixed(MixedTransport { parts, by: Lot::Flows }));
-        let spreads: Vec<_> = mixed.iter().map(|profile| profile.spreads).collect();
+        let spreads: Vec<_> = mixed.iter().map(|profile| profile.is_multipath).collect();
         assert_eq!(spreads, [true, false]);
         assert_eq!(of(TransportSpec::Tcp(TcpSpec::default())).len(), 1);
     }
@@ -194,7 +196,7 @@ mod tests {
     fn a_profile_says_what_the_machinery_asks_of_a_transport() {
         let asked = |transport| {
             let profile = &of(transport)[0];
-            (profile.spreads, profile.scatters(), profile.kind.pulls())
+            (profile.is_multipath, profile.scatters(), profile.kind.pulls())
         };
         let tcp = TransportSpec::Tcp(TcpSpec::default());
         assert_eq!(asked(tcp), (false, false, false));
@@ -207,9 +209,11 @@ mod tests {
 
     #[test]
     fn the_shape_of_plain_tcp_is_what_its_parameters_say() {
-        let Shape { mss, handshake, initial_window, ssthresh, .. } = shape(TcpSpec::default());
+        let TransportShape { mss, handshake, initial_window, ssthresh, .. } =
+            shape(TcpSpec::default());
         assert_eq!((mss, handshake, initial_window, ssthresh), (1_460, true, 12_000, u64::MAX));
-        let Shape { receive_window, acks_each, probes, subflows, .. } = shape(TcpSpec::default());
+        let TransportShape { receive_window, acks_each, probes, subflows, .. } =
+            shape(TcpSpec::default());
         assert_eq!((receive_window, acks_each, probes, subflows), (64_000, true, false, None));
     }
 
@@ -218,7 +222,7 @@ mod tests {
         let initial_ssthresh = Limit::AtMost(Amount::Packets(20));
         let bounded = TcpSpec { initial_ssthresh, ..TcpSpec::default() };
         assert_eq!(shape(bounded.clone()).ssthresh, 29_200);
-        let reordering = crate::transport::tcp::ReorderingSpec::of(Hosts::Linux);
+        let reordering = crate::transport::tcp::ReorderingSpec::of(HostDefaults::Linux);
         let probing = shape(TcpSpec { reordering, ..bounded });
         assert_eq!(
             (probing.ssthresh, probing.initial_window, probing.probes),
@@ -229,13 +233,13 @@ mod tests {
     #[test]
     fn acknowledgements_are_taken_to_come_at_once() {
         let delayed = shape(TcpSpec { ack_every: 2, ..TcpSpec::default() });
-        assert_eq!(delayed, Shape { acks_each: false, ..shape(TcpSpec::default()) });
+        assert_eq!(delayed, TransportShape { acks_each: false, ..shape(TcpSpec::default()) });
     }
 
     #[test]
-    fn whoever_is_pulled_for_is_bounded_by_no_window() {
+    fn a_pulled_transport_has_no_window_or_handshake() {
         let pulled = of(TransportSpec::Ndp(NdpSpec::default()))[0].shape();
-        let Shape { handshake, initial_window, receive_window, .. } = pulled;
+        let TransportShape { handshake, initial_window, receive_window, .. } = pulled;
         assert_eq!((handshake, initial_window, receive_window), (false, u64::MAX, u64::MAX));
     }
 

@@ -6,12 +6,12 @@ use std::collections::VecDeque;
 use tailcut_engine::{Rate, Time};
 
 use super::Network;
-use super::clock::Due;
-use super::profile::Profile;
+use super::clock::EventKind;
+use super::profile::TransportProfile;
 use crate::fabric::Fabric;
 use crate::measure::Observer;
 use crate::packet::ConnectionId;
-use crate::port::Clocking;
+use crate::port::SerializationRate;
 use crate::topology::{Graph, HostId};
 
 /// The pulls of one host.
@@ -34,15 +34,15 @@ pub(super) struct Pulls {
 }
 
 impl Pulls {
-    pub fn new(profiles: &[Profile], graph: &Graph, fabric: &Fabric) -> Pulls {
-        let pulls = |profile: &&Profile| profile.kind.pulls();
-        let Some(Profile { tcp, sizes, .. }) = profiles.iter().find(pulls) else {
+    pub fn new(profiles: &[TransportProfile], graph: &Graph, fabric: &Fabric) -> Pulls {
+        let pulls = |profile: &&TransportProfile| profile.kind.pulls();
+        let Some(TransportProfile { tcp, sizes, .. }) = profiles.iter().find(pulls) else {
             return Pulls::default();
         };
         let full_packet = sizes.data(tcp.mss.0);
         let host = |host| {
             let link = &graph.links[fabric.host_port(host).link()];
-            let interval = Time(Clocking::new(link.rate).transmission(full_packet));
+            let interval = Time(SerializationRate::new(link.rate).transmission(full_packet));
             Pulling { turns: VecDeque::new(), interval, next: Time::ZERO }
         };
         Pulls { hosts: graph.each_host().map(host).collect(), full_packet }
@@ -52,7 +52,7 @@ impl Pulls {
     pub fn change_rate(&mut self, host: HostId, rate: Rate) {
         let full_packet = self.full_packet;
         if let Some(pulling) = self.hosts.get_mut(host.index()) {
-            pulling.interval = Time(Clocking::new(rate).transmission(full_packet));
+            pulling.interval = Time(SerializationRate::new(rate).transmission(full_packet));
         }
     }
 
@@ -90,11 +90,11 @@ impl<O: Observer> Network<'_, O> {
     /// A packet has reached a receiver, which may want more.
     #[inline]
     pub(super) fn ask_for_pulls(&mut self, id: ConnectionId) {
-        if self.hosts.receiver_mut(id).pulls().is_some_and(|receiver| receiver.joins()) {
-            let host = self.hosts.at_receiver(id).key.src();
-            self.tally.follow(|observer| observer.pull_wanted(self.clock.now(), id));
+        if self.hosts.receiver_mut(id).pulls().is_some_and(|receiver| receiver.join_pull_queue()) {
+            let host = self.hosts.receiver_info(id).key.src();
+            self.tally.trace(|observer| observer.pull_wanted(self.clock.now(), id));
             if let Some(at) = self.pulls.join(self.clock.now(), host, id) {
-                self.clock.move_to(Due::Pull(host), at);
+                self.clock.reschedule(EventKind::Pull(host), at);
             }
         }
     }
@@ -103,17 +103,18 @@ impl<O: Observer> Network<'_, O> {
     pub(super) fn pull(&mut self, host: HostId) {
         let now = self.clock.now();
         while let Some(id) = self.pulls.turn(host) {
-            let (key, sizes) = (self.hosts.at_receiver(id).key, self.hosts.receives_by(id).sizes);
+            let (key, sizes) =
+                (self.hosts.receiver_info(id).key, self.hosts.receiver_profile(id).sizes);
             let Some(receiver) = self.hosts.receiver_mut(id).pulls() else { continue };
             let Some(pull) = receiver.pull(&sizes) else { continue };
-            self.tally.follow(|observer| observer.pull_turn(now, id));
-            if receiver.joins() {
-                self.tally.follow(|observer| observer.pull_wanted(now, id));
+            self.tally.trace(|observer| observer.pull_turn(now, id));
+            if receiver.join_pull_queue() {
+                self.tally.trace(|observer| observer.pull_wanted(now, id));
                 self.pulls.join(now, host, id);
             }
             self.send(key, id, pull);
             if let Some(next) = self.pulls.left(now, host) {
-                self.clock.move_to(Due::Pull(host), next);
+                self.clock.reschedule(EventKind::Pull(host), next);
             }
             return;
         }
@@ -121,8 +122,8 @@ impl<O: Observer> Network<'_, O> {
 
     /// A connection is over, and its place will be another's.
     pub(super) fn leave_pulls(&mut self, id: ConnectionId) {
-        if self.hosts.receiver_mut(id).pulls().is_some_and(|receiver| receiver.leaves()) {
-            self.pulls.leave(self.hosts.at_receiver(id).key.src(), id);
+        if self.hosts.receiver_mut(id).pulls().is_some_and(|receiver| receiver.leave_pull_queue()) {
+            self.pulls.leave(self.hosts.receiver_info(id).key.src(), id);
         }
     }
 }
@@ -148,7 +149,7 @@ mod tests {
     fn no_host_asks_where_no_transport_pulls() {
         let scenario = crate::network::tests::scenario();
         let profiles = crate::network::profile::profiles(&scenario);
-        let fabric = Fabric::new(&scenario.parts()).expect("it is connected");
+        let fabric = Fabric::new(&scenario.fabric_spec()).expect("it is connected");
         assert!(!Pulls::new(&profiles, &scenario.graph, &fabric).any());
     }
 
@@ -157,11 +158,11 @@ mod tests {
         let mut scenario = crate::network::tests::scenario();
         scenario.scheme.transport = crate::transport::TransportSpec::Ndp(Default::default());
         let profiles = crate::network::profile::profiles(&scenario);
-        let fabric = Fabric::new(&scenario.parts()).expect("it is connected");
+        let fabric = Fabric::new(&scenario.fabric_spec()).expect("it is connected");
         let pulls = Pulls::new(&profiles, &scenario.graph, &fabric);
-        let Profile { tcp, sizes, .. } = &profiles[0];
+        let TransportProfile { tcp, sizes, .. } = &profiles[0];
         let rate = scenario.graph.links[0].rate;
-        let packet = Clocking::new(rate).transmission(sizes.data(tcp.mss.0));
+        let packet = SerializationRate::new(rate).transmission(sizes.data(tcp.mss.0));
         let intervals: Vec<_> = pulls.hosts.iter().map(|host| host.interval.0).collect();
         assert_eq!((intervals, pulls.any()), (vec![packet; 3], true));
     }
@@ -203,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_has_waited_longest_is_next_and_who_has_left_is_not() {
+    fn serves_the_longest_waiting_and_skips_those_that_left() {
         let mut pulls = pulls();
         for id in [A, B, A] {
             pulls.join(us(1), HostId(0), id);

@@ -4,9 +4,9 @@ use std::ops::{Deref, DerefMut};
 
 use tailcut_engine::Time;
 
-use super::profile::{Kind, Profile};
+use super::profile::{TransportKind, TransportProfile};
 use crate::packet::OptionStore;
-use crate::transport::ends::{Ends, Pull, ReceivingEnd};
+use crate::transport::custom_endpoints::{CustomEndpoints, Pull, ReceivingEnd};
 use crate::transport::{DataAck, Segment, Timer, other_ends, tcp};
 
 macro_rules! receivers {
@@ -14,22 +14,22 @@ macro_rules! receivers {
         #[derive(Debug, Clone)]
         pub(super) enum Receiver {
             Tcp(tcp::Receiver),
-            $($name(<$spec as Ends>::Receiver),)*
+            $($name(<$spec as CustomEndpoints>::Receiver),)*
         }
 
         impl Receiver {
             /// A receiver of `segments` segments.
-            pub fn new(profile: &Profile, segments: u32) -> Receiver {
+            pub fn new(profile: &TransportProfile, segments: u32) -> Receiver {
                 match &profile.kind {
-                    Kind::Tcp | Kind::Spread(_) => Receiver::Tcp(tcp::Receiver::new(segments)),
-                    $(Kind::$name(spec) => Receiver::$name(spec.receiver(segments)),)*
+                    TransportKind::Tcp | TransportKind::Multipath(_) => Receiver::Tcp(tcp::Receiver::new(segments)),
+                    $(TransportKind::$name(spec) => Receiver::$name(spec.receiver(segments)),)*
                 }
             }
 
             #[inline]
             pub fn on_packet(
                 &mut self,
-                profile: &Profile,
+                profile: &TransportProfile,
                 now: Time,
                 packet: &Segment,
                 options: &OptionStore,
@@ -44,7 +44,7 @@ macro_rules! receivers {
             #[inline]
             pub fn poll_transmit(
                 &mut self,
-                Profile { tcp, sizes, .. }: &Profile,
+                TransportProfile { tcp, sizes, .. }: &TransportProfile,
                 now: Time,
                 data: Option<DataAck>,
                 options: &mut OptionStore,
@@ -61,10 +61,10 @@ macro_rules! receivers {
 
             /// Whether [`Receiver::poll_transmit`] has anything.
             #[inline]
-            pub fn owes_anything(&self) -> bool {
+            pub fn has_output(&self) -> bool {
                 match self {
-                    Receiver::Tcp(receiver) => receiver.owes_anything(),
-                    $(Receiver::$name(receiver) => receiver.owes_anything(),)*
+                    Receiver::Tcp(receiver) => receiver.has_output(),
+                    $(Receiver::$name(receiver) => receiver.has_output(),)*
                 }
             }
 

@@ -2,28 +2,28 @@
 
 use tailcut_engine::Time;
 
-use super::profile::{Kind, Profile};
+use super::profile::{TransportKind, TransportProfile};
 use crate::measure::{SenderView, TcpView};
 use crate::packet::{Flags, OptionStore};
-use crate::transport::ends::Ends;
+use crate::transport::custom_endpoints::CustomEndpoints;
 use crate::transport::tcp::{self, SenderCounters};
-use crate::transport::{Mapping, Phase, Segment, Stop, Timer, Transmit, other_ends};
+use crate::transport::{ConnectionState, Mapping, Segment, SendLimit, Timer, Transmit, other_ends};
 
 macro_rules! senders {
     ($($name:ident($spec:ty),)*) => {
         #[derive(Debug, Clone)]
         pub(super) enum Sender {
             Tcp(tcp::Sender),
-            $($name(<$spec as Ends>::Sender),)*
+            $($name(<$spec as CustomEndpoints>::Sender),)*
         }
 
         impl Sender {
-            pub fn new(profile: &Profile, size: u64, open_at: Time) -> Sender {
+            pub fn new(profile: &TransportProfile, size: u64, open_at: Time) -> Sender {
                 match &profile.kind {
-                    Kind::Tcp | Kind::Spread(_) => {
+                    TransportKind::Tcp | TransportKind::Multipath(_) => {
                         Sender::Tcp(tcp::Sender::new(&profile.tcp, size, open_at))
                     }
-                    $(Kind::$name(spec) => Sender::$name(spec.sender(size, open_at)),)*
+                    $(TransportKind::$name(spec) => Sender::$name(spec.sender(size, open_at)),)*
                 }
             }
 
@@ -35,7 +35,7 @@ macro_rules! senders {
                 }
             }
             #[inline]
-            pub fn phase(&self) -> Phase {
+            pub fn phase(&self) -> ConnectionState {
                 match self {
                     Sender::Tcp(sender) => sender.phase(),
                     $(Sender::$name(sender) => sender.phase(),)*
@@ -64,10 +64,10 @@ macro_rules! senders {
             /// When it wants to be woken, and what for.
             pub fn timer(&self) -> (Time, Timer) {
                 let timer = match (self.phase(), self) {
-                    (Phase::Closed, _) => Timer::Open,
-                    (Phase::SynSent, Sender::Tcp(_)) => Timer::Syn,
+                    (ConnectionState::Closed, _) => Timer::Open,
+                    (ConnectionState::SynSent, Sender::Tcp(_)) => Timer::Syn,
                     (_, Sender::Tcp(sender)) => sender.timer(),
-                    $((Phase::SynSent, Sender::$name(_)) if <$spec as Ends>::HANDSHAKE => Timer::Syn,)*
+                    $((ConnectionState::SynSent, Sender::$name(_)) if <$spec as CustomEndpoints>::HANDSHAKE => Timer::Syn,)*
                     _ => Timer::Retransmission,
                 };
                 (self.deadline(), timer)
@@ -87,10 +87,10 @@ macro_rules! senders {
             }
 
             /// Congestion window in bytes.
-            pub fn cwnd(&self, profile: &Profile) -> u64 {
+            pub fn cwnd(&self, profile: &TransportProfile) -> u64 {
                 let packets = match self {
                     Sender::Tcp(sender) => return sender.cwnd(),
-                    $(Sender::$name(sender) => <$spec as Ends>::window(sender),)*
+                    $(Sender::$name(sender) => <$spec as CustomEndpoints>::window(sender),)*
                 };
                 u64::from(packets) * profile.tcp.mss.0
             }
@@ -98,7 +98,7 @@ macro_rules! senders {
             #[inline]
             pub fn on_packet(
                 &mut self,
-                profile: &Profile,
+                profile: &TransportProfile,
                 now: Time,
                 packet: &Segment,
                 options: &OptionStore,
@@ -107,7 +107,7 @@ macro_rules! senders {
                     (Sender::Tcp(sender), _) => {
                         sender.on_packet(&profile.tcp, now, packet, options);
                     }
-                    $((Sender::$name(sender), Kind::$name(spec)) => {
+                    $((Sender::$name(sender), TransportKind::$name(spec)) => {
                         sender.on_packet(spec, now, packet, options);
                     })*
                     $((Sender::$name(_), _) => {})*
@@ -115,20 +115,20 @@ macro_rules! senders {
             }
 
             /// True where the timer is the one that repeats what is not answered.
-            pub fn on_timer(&mut self, profile: &Profile, now: Time) -> bool {
+            pub fn on_timer(&mut self, profile: &TransportProfile, now: Time) -> bool {
                 match (self, &profile.kind) {
                     (Sender::Tcp(sender), _) => return sender.on_timer(&profile.tcp, now),
-                    $((Sender::$name(sender), Kind::$name(spec)) => sender.on_timer(spec, now),)*
+                    $((Sender::$name(sender), TransportKind::$name(spec)) => sender.on_timer(spec, now),)*
                     $((Sender::$name(_), _) => {})*
                 }
                 true
             }
 
             #[inline]
-            pub fn poll_transmit(&mut self, profile: &Profile, now: Time) -> Option<Transmit> {
+            pub fn poll_transmit(&mut self, profile: &TransportProfile, now: Time) -> Option<Transmit> {
                 match (self, &profile.kind) {
                     (Sender::Tcp(sender), _) => sender.poll_transmit(&profile.tcp, now),
-                    $((Sender::$name(sender), Kind::$name(spec)) => {
+                    $((Sender::$name(sender), TransportKind::$name(spec)) => {
                         sender.poll_transmit(spec, now)
                     })*
                     $((Sender::$name(_), _) => None,)*
@@ -136,10 +136,10 @@ macro_rules! senders {
             }
 
             #[inline]
-            pub fn payload(&self, profile: &Profile, seq: u32) -> u64 {
+            pub fn payload(&self, profile: &TransportProfile, seq: u32) -> u64 {
                 match (self, &profile.kind) {
                     (Sender::Tcp(sender), _) => sender.payload(&profile.tcp, seq),
-                    $((Sender::$name(sender), Kind::$name(spec)) => sender.payload(spec, seq),)*
+                    $((Sender::$name(sender), TransportKind::$name(spec)) => sender.payload(spec, seq),)*
                     $((Sender::$name(_), _) => 0,)*
                 }
             }
@@ -148,18 +148,18 @@ macro_rules! senders {
             #[inline]
             pub fn packet(
                 &mut self,
-                profile: &Profile,
+                profile: &TransportProfile,
                 now: Time,
                 transmit: Transmit,
                 mapping: Option<Mapping>,
                 options: &mut OptionStore,
             ) -> Segment {
-                let Profile { tcp, sizes, kind, .. } = profile;
+                let TransportProfile { tcp, sizes, kind, .. } = profile;
                 match (self, kind) {
                     (Sender::Tcp(sender), _) => {
                         sender.packet(tcp, sizes, now, transmit, mapping, options)
                     }
-                    $((Sender::$name(sender), Kind::$name(spec)) => {
+                    $((Sender::$name(sender), TransportKind::$name(spec)) => {
                         sender.packet(spec, sizes, transmit)
                     })*
                     $((Sender::$name(_), _) => Segment::bare(Flags::RST, 0, sizes.bare()),)*
@@ -186,7 +186,7 @@ impl Sender {
     }
 
     /// What an observer sees of it.
-    pub fn view(&self, profile: &Profile) -> SenderView {
+    pub fn view(&self, profile: &TransportProfile) -> SenderView {
         let tcp = self.tcp().map(|sender| TcpView {
             threshold: sender.ssthresh(),
             state: sender.state(),
@@ -197,8 +197,8 @@ impl Sender {
 
     /// What it has stopped for, if it has more to send. Other transports than TCP have windows that are not probed for.
     #[inline]
-    pub fn stop(&self, profile: &Profile) -> Stop {
-        self.tcp().map_or(Stop::CongestionWindow, |sender| sender.stop(&profile.tcp))
+    pub fn stop(&self, profile: &TransportProfile) -> SendLimit {
+        self.tcp().map_or(SendLimit::CongestionWindow, |sender| sender.send_limit(&profile.tcp))
     }
 
     /// TCP's sender, if it is one.

@@ -6,12 +6,12 @@ use std::collections::BinaryHeap;
 use tailcut_engine::Time;
 
 use crate::measure::records::JobRecord;
+use crate::traffic::closed_loop::ClosedLoop;
 use crate::traffic::demand::{Jobs, Signal};
-use crate::traffic::driver::Driver;
 use crate::traffic::{Flow, FlowIndex};
 
 /// What is to start, and to be asked.
-pub(super) struct Starts<'a> {
+pub(super) struct FlowStarts<'a> {
     /// All flows of the run: first those that start at times of their own, in that order.
     flows: &'a [Flow],
     /// How many those are.
@@ -19,20 +19,20 @@ pub(super) struct Starts<'a> {
     /// The next of them.
     next: usize,
     /// Starts the others; none for open-loop traffic.
-    driver: Option<Box<Driver>>,
+    driver: Option<Box<ClosedLoop>>,
     timers: BinaryHeap<Reverse<(Time, FlowIndex)>>,
 }
 
-impl<'a> Starts<'a> {
-    pub fn new(flows: &'a [Flow], jobs: &Jobs) -> Starts<'a> {
-        Starts {
+impl<'a> FlowStarts<'a> {
+    pub fn new(flows: &'a [Flow], jobs: &Jobs) -> FlowStarts<'a> {
+        FlowStarts {
             flows,
             listed: match jobs.is_empty() {
                 true => flows.len(),
-                false => jobs.listed,
+                false => jobs.independent,
             },
             next: 0,
-            driver: Driver::new(flows, jobs).map(Box::new),
+            driver: ClosedLoop::new(flows, jobs).map(Box::new),
             timers: BinaryHeap::new(),
         }
     }
@@ -125,7 +125,7 @@ mod tests {
     #[test]
     fn flows_start_in_order_when_their_times_come() {
         let flows = flows(&[5, 5, 8]);
-        let mut starts = Starts::new(&flows, &Jobs::default());
+        let mut starts = FlowStarts::new(&flows, &Jobs::default());
         assert_eq!(
             (starts.next(), starts.take_listed(Time::from_us(4))),
             (Some(flows[0].start), None)
@@ -141,9 +141,9 @@ mod tests {
     }
 
     #[test]
-    fn who_wants_to_be_asked_is_at_that_time_in_order_of_flows() {
+    fn policy_timers_fire_in_order_of_time_then_flow() {
         let flows = flows(&[1]);
-        let mut starts = Starts::new(&flows, &Jobs::default());
+        let mut starts = FlowStarts::new(&flows, &Jobs::default());
         starts.take_listed(Time::from_us(1));
         starts.ask_at(Time::from_us(7), FlowIndex(2));
         starts.ask_at(Time::from_us(7), FlowIndex(1));
@@ -156,9 +156,9 @@ mod tests {
     }
 
     #[test]
-    fn nobody_waits_for_flows_of_open_loop_traffic() {
+    fn open_loop_flows_have_no_dependents() {
         let flows = flows(&[1, 2]);
-        let mut starts = Starts::new(&flows, &Jobs::default());
+        let mut starts = FlowStarts::new(&flows, &Jobs::default());
         starts.note_start(FlowIndex(0), Time::from_us(1));
         assert!(!starts.note_over(FlowIndex(0), Signal::Received, Time::from_us(2)));
         assert!(starts.counts(FlowIndex(1)) && starts.jobs().is_empty());

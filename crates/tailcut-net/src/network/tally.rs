@@ -4,36 +4,41 @@ use tailcut_engine::{Rate, Time};
 
 use super::books::Books;
 use crate::fabric::Fabric;
-use crate::measure::instants::Instants;
-use crate::measure::records::{Counters, PortSamples, Series};
-use crate::measure::series::{ConnectionSample, Sampler, UnknownPlace};
+use crate::measure::port_sampler::PortSampler;
+use crate::measure::records::{PortSamples, RunCounters, Series};
+use crate::measure::series::{ConnectionSample, SeriesSampler, UnknownPlace};
 use crate::measure::{Loss, Observer, PacketView, SenderView};
 use crate::scenario::Scenario;
 use crate::topology::{Graph, HostId, PortId};
 use crate::transport::tcp::Sender;
 
 /// Counts, samples and shows. What an observer sees is only prepared when there is one.
-pub(super) struct Tally<O: Observer> {
-    counters: Counters,
+pub(super) struct RunRecorder<O: Observer> {
+    counters: RunCounters,
     pub books: Books,
-    sampler: Sampler,
-    instants: Option<Instants>,
+    sampler: SeriesSampler,
+    instants: Option<PortSampler>,
     /// Busy time of every port within the arrivals window, once that has ended.
     busy: Option<Vec<Time>>,
     observer: O,
 }
 
-impl<O: Observer> Tally<O> {
+impl<O: Observer> RunRecorder<O> {
     /// Nothing has happened.
     ///
     /// # Errors
     /// When a requested series names no link or host.
     pub fn new(scenario: &Scenario, fabric: &Fabric, observer: O) -> Result<Self, UnknownPlace> {
-        let sampler = Sampler::new(&scenario.series, &scenario.graph, fabric.routes())?;
-        let instants = (scenario.instants > 0)
-            .then(|| Instants::new(scenario.instants, scenario.horizon.arrivals, fabric.ports()));
-        let (counters, books) = (Counters::default(), Books::new(fabric.ports()));
-        Ok(Tally { counters, books, sampler, instants, busy: None, observer })
+        let sampler = SeriesSampler::new(&scenario.series, &scenario.graph, fabric.routes())?;
+        let instants = (scenario.max_port_samples > 0).then(|| {
+            PortSampler::new(
+                scenario.max_port_samples,
+                scenario.horizon.arrivals,
+                fabric.port_count(),
+            )
+        });
+        let (counters, books) = (RunCounters::default(), Books::new(fabric.port_count()));
+        Ok(RunRecorder { counters, books, sampler, instants, busy: None, observer })
     }
 
     /// An event is handled; so many are by now.
@@ -58,7 +63,7 @@ impl<O: Observer> Tally<O> {
     #[inline]
     pub fn note_sent(&mut self, now: Time, host: HostId, view: impl FnOnce() -> PacketView) {
         self.counters.sent += 1;
-        if O::ACTIVE {
+        if O::WANTS_VIEWS {
             self.observer.host_sends(now, host, &view());
         }
     }
@@ -67,7 +72,7 @@ impl<O: Observer> Tally<O> {
     #[inline]
     pub fn note_delivered(&mut self, now: Time, host: HostId, view: impl FnOnce() -> PacketView) {
         self.counters.delivered += 1;
-        if O::ACTIVE {
+        if O::WANTS_VIEWS {
             self.observer.host_receives(now, host, &view());
         }
     }
@@ -76,7 +81,7 @@ impl<O: Observer> Tally<O> {
     pub fn note_dropped(&mut self, now: Time, port: PortId, view: impl FnOnce() -> PacketView) {
         self.counters.dropped += 1;
         self.books.count(port, |fates| &mut fates.dropped);
-        if O::ACTIVE {
+        if O::WANTS_VIEWS {
             self.observer.dropped(now, port, &view());
         }
     }
@@ -84,7 +89,7 @@ impl<O: Observer> Tally<O> {
     /// A packet found no room at a port even for its header, which goes back.
     pub fn note_returned(&mut self, now: Time, port: PortId, view: impl FnOnce() -> PacketView) {
         self.books.count(port, |fates| &mut fates.returned);
-        if O::ACTIVE {
+        if O::WANTS_VIEWS {
             self.observer.returned(now, port, &view());
         }
     }
@@ -99,7 +104,7 @@ impl<O: Observer> Tally<O> {
     ) {
         self.counters.lost_on_links += 1;
         self.books.count(port, |fates| &mut fates.lost);
-        if O::ACTIVE {
+        if O::WANTS_VIEWS {
             self.observer.lost(now, port, loss, &view());
         }
     }
@@ -112,7 +117,7 @@ impl<O: Observer> Tally<O> {
         port: PortId,
         view: impl FnOnce() -> Option<PacketView>,
     ) {
-        if O::ACTIVE
+        if O::WANTS_VIEWS
             && let Some(view) = view()
         {
             self.observer.link_queues(now, port, &view);
@@ -127,9 +132,9 @@ impl<O: Observer> Tally<O> {
         port: PortId,
         seen: impl FnOnce() -> (Time, PacketView),
     ) {
-        if O::ACTIVE {
+        if O::WANTS_VIEWS {
             let (departs, view) = seen();
-            self.observer.link_sends(now, port, departs, &view);
+            self.observer.link_accepts(now, port, departs, &view);
         }
     }
 
@@ -140,15 +145,15 @@ impl<O: Observer> Tally<O> {
 
     /// Tells an observer who follows packets and causes.
     #[inline(always)]
-    pub fn follow(&mut self, tell: impl FnOnce(&mut O)) {
-        if O::FOLLOWS {
+    pub fn trace(&mut self, tell: impl FnOnce(&mut O)) {
+        if O::TRACES_PACKETS {
             tell(&mut self.observer);
         }
     }
 
     /// A link is another one from now on.
     pub fn note_change(&mut self, now: Time, port: PortId, rate: Rate, propagation: Time) {
-        if O::ACTIVE {
+        if O::WANTS_VIEWS {
             self.observer.link_changes(now, port, rate, propagation);
         }
     }
@@ -160,18 +165,20 @@ impl<O: Observer> Tally<O> {
         now: Time,
         seen: impl FnOnce() -> (u64, u8, u16, SenderView, Option<&'s Sender>),
     ) {
-        if O::ACTIVE {
+        if O::WANTS_VIEWS {
             let (flow, copy, port, view, tcp) = seen();
             if let Some(sender) = tcp {
-                self.observer.sender_acted(now, flow, copy, sender);
+                self.observer.tcp_sender_acted(now, flow, copy, sender);
             }
-            self.observer.end_acted(now, flow, copy, port, &view);
+            self.observer.any_sender_acted(now, flow, copy, port, &view);
         }
     }
 
     /// The arrivals have ended.
     pub fn close_window(&mut self, now: Time, fabric: &Fabric) {
-        self.busy = Some((0..fabric.ports()).map(|port| fabric.busy(now, PortId(port))).collect());
+        self.busy = Some(
+            (0..fabric.port_count()).map(|port| fabric.busy_time(now, PortId(port))).collect(),
+        );
     }
 
     /// Whether they have.
@@ -199,7 +206,7 @@ impl<O: Observer> Tally<O> {
 
     /// When all ports are sampled first, if they are at all.
     pub fn first_instant(&self) -> Option<Time> {
-        self.instants.as_ref().map(Instants::first)
+        self.instants.as_ref().map(PortSampler::first)
     }
 
     /// Samples all ports, and says when that is due again.
@@ -209,11 +216,11 @@ impl<O: Observer> Tally<O> {
 
     /// What was sampled of all ports.
     pub fn take_instants(&mut self) -> Option<PortSamples> {
-        self.instants.take().map(Instants::into_samples)
+        self.instants.take().map(PortSampler::into_samples)
     }
 
     /// All that was told, the busy times of ports among it.
-    pub fn finish(self) -> (Counters, Vec<Time>, Vec<Series>, O) {
+    pub fn finish(self) -> (RunCounters, Vec<Time>, Vec<Series>, O) {
         (self.counters, self.busy.unwrap_or_default(), self.sampler.into_series(), self.observer)
     }
 }
@@ -221,7 +228,7 @@ impl<O: Observer> Tally<O> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fabric::Parts;
+    use crate::fabric::FabricSpec;
     use crate::measure::Unobserved;
     use crate::measure::records::Sampled;
     use crate::measure::series::SeriesSpec;
@@ -237,13 +244,14 @@ mod tests {
         }
     }
 
-    fn tally<O: Observer>(scenario: &Scenario, observer: O) -> Tally<O> {
-        let fabric = Fabric::new(&Parts::of(&scenario.graph)).expect("it is connected");
-        Tally::new(scenario, &fabric, observer).expect("the places are there")
+    fn tally<O: Observer>(scenario: &Scenario, observer: O) -> RunRecorder<O> {
+        let fabric =
+            Fabric::new(&FabricSpec::with_defaults(&scenario.graph)).expect("it is connected");
+        RunRecorder::new(scenario, &fabric, observer).expect("the places are there")
     }
 
     #[test]
-    fn nothing_is_prepared_for_nobody() {
+    fn builds_no_views_without_an_observer() {
         let scenario = scenario();
         let mut tally = tally(&scenario, Unobserved);
         let never = || -> PacketView { panic!("nobody looks") };
@@ -255,7 +263,7 @@ mod tests {
         tally.note_queues(Time(5), PortId(0), || panic!("nobody looks"));
         tally.note_accepted(Time(6), PortId(0), || panic!("nobody looks"));
         tally.note_acted(Time(7), || panic!("nobody looks"));
-        tally.follow(|_| panic!("nobody looks"));
+        tally.trace(|_| panic!("nobody looks"));
         tally.note_hop();
         assert_eq!((tally.note_event(), tally.note_event(), tally.packet_hops()), (1, 2, 1));
         let (counters, ..) = tally.finish();
@@ -264,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn an_observer_looks_on() {
+    fn reports_link_changes_to_the_observer() {
         let scenario = scenario();
         let mut tally = tally(&scenario, Witness::default());
         tally.note_change(Time(1), PortId(0), Rate(1_000_000_000), Time(1));
@@ -275,7 +283,8 @@ mod tests {
     #[test]
     fn samples_are_taken_of_what_is_asked_for() {
         let mut scenario = scenario();
-        let mut fabric = Fabric::new(&Parts::of(&scenario.graph)).expect("it is connected");
+        let mut fabric =
+            Fabric::new(&FabricSpec::with_defaults(&scenario.graph)).expect("it is connected");
         assert_eq!(tally(&scenario, Unobserved).interval(), None);
         scenario.series = SeriesSpec { flows: vec![7], ..SeriesSpec::default() };
         let mut tally = tally(&scenario, Unobserved);
@@ -298,11 +307,12 @@ mod tests {
     #[test]
     fn the_window_is_closed_once() {
         let scenario = scenario();
-        let fabric = Fabric::new(&Parts::of(&scenario.graph)).expect("it is connected");
+        let fabric =
+            Fabric::new(&FabricSpec::with_defaults(&scenario.graph)).expect("it is connected");
         let mut tally = tally(&scenario, Unobserved);
         assert!(!tally.window_is_closed());
         tally.close_window(Time(5), &fabric);
         assert!(tally.window_is_closed());
-        assert_eq!(tally.finish().1, vec![Time::ZERO; fabric.ports() as usize]);
+        assert_eq!(tally.finish().1, vec![Time::ZERO; fabric.port_count() as usize]);
     }
 }

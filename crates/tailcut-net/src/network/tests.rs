@@ -33,18 +33,18 @@ pub(in crate::network) fn scenario() -> Scenario {
         horizon: Default::default(),
         seed: 1,
         series: Default::default(),
-        instants: 0,
+        max_port_samples: 0,
     }
 }
 
 #[test]
-fn what_hosts_cannot_send_is_refused() {
+fn refuses_flows_between_invalid_hosts_or_without_bytes() {
     let refused = |change: fn(&mut Flow)| {
         let mut scenario = scenario();
         change(&mut scenario.flows[1]);
-        matches!(check(&scenario), Err(SimError::BadFlow { id: 1, hosts: 3, .. }))
+        matches!(check_scenario(&scenario), Err(SimError::BadFlow { id: 1, hosts: 3, .. }))
     };
-    assert!(check(&scenario()).is_ok());
+    assert!(check_scenario(&scenario()).is_ok());
     assert!(refused(|flow| flow.src = HostId(3)) && refused(|flow| flow.dst = HostId(3)));
     assert!(refused(|flow| flow.src = flow.dst) && refused(|flow| flow.bytes = 0));
 }
@@ -81,7 +81,7 @@ fn records(scenario: &Scenario, places: &[usize]) -> (Vec<FlowRecord>, u64) {
     let mut network = Network::new(scenario, &profiles, Unobserved).expect("it is consistent");
     let hosts = &mut network.hosts;
     let taken: Vec<_> =
-        places.iter().map(|_| hosts.admit(hosts::tests::opening(hosts, 0, 0))).collect();
+        places.iter().map(|_| hosts.admit(connections::tests::opening(hosts, 0, 0))).collect();
     places.iter().rev().for_each(|&place| hosts.retire(taken[place]));
     let go_on = &mut |_: &Progress| ControlFlow::Continue(());
     network.run(&mut &mut *go_on).expect("nobody breaks it off");

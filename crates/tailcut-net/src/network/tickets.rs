@@ -4,29 +4,29 @@
 //! which. Runs that nobody follows have no tickets.
 
 use crate::measure::Observer;
-use crate::packet::{Packet, Ticket};
+use crate::packet::{Packet, PacketId};
 
 /// The packets under way that have tickets.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Tickets {
+pub(super) struct PacketIds {
     /// By their tickets, what they carry besides.
     seqs: Vec<u32>,
-    free: Vec<Ticket>,
+    free: Vec<PacketId>,
 }
 
-impl Tickets {
+impl PacketIds {
     /// The ticket that a packet carries.
     #[inline]
-    pub fn of(packet: &Packet) -> Ticket {
-        Ticket(packet.seq)
+    pub fn of(packet: &Packet) -> PacketId {
+        PacketId(packet.seq)
     }
 
     /// Gives a packet a ticket.
     #[inline]
-    pub fn issue(&mut self, packet: &mut Packet) -> Ticket {
+    pub fn issue(&mut self, packet: &mut Packet) -> PacketId {
         let ticket = self.free.pop().unwrap_or_else(|| {
             self.seqs.push(0);
-            Ticket(self.seqs.len() as u32 - 1)
+            PacketId(self.seqs.len() as u32 - 1)
         });
         self.seqs[ticket.index()] = std::mem::replace(&mut packet.seq, ticket.0);
         ticket
@@ -34,7 +34,7 @@ impl Tickets {
 
     /// A packet under way as its hosts know it, with such an observer or another one.
     pub fn as_sent<O: Observer>(&self, packet: &Packet) -> Packet {
-        match O::FOLLOWS {
+        match O::TRACES_PACKETS {
             true => self.without(packet),
             false => *packet,
         }
@@ -43,7 +43,7 @@ impl Tickets {
     /// A packet that is under way no more, as its hosts know it, with such an observer or another one.
     #[inline(always)]
     pub fn redeemed<O: Observer>(&mut self, mut packet: Packet) -> Packet {
-        if O::FOLLOWS {
+        if O::TRACES_PACKETS {
             self.redeem(&mut packet);
         }
         packet
@@ -51,13 +51,13 @@ impl Tickets {
 
     /// A packet that keeps its ticket, as its hosts know it.
     fn without(&self, packet: &Packet) -> Packet {
-        Packet { seq: self.seqs[Tickets::of(packet).index()], ..*packet }
+        Packet { seq: self.seqs[PacketIds::of(packet).index()], ..*packet }
     }
 
     /// A packet is not under way any more: its ticket is free, and it is as its hosts know it.
     #[inline]
     fn redeem(&mut self, packet: &mut Packet) {
-        let ticket = Tickets::of(packet);
+        let ticket = PacketIds::of(packet);
         packet.seq = self.seqs[ticket.index()];
         self.free.push(ticket);
     }
@@ -72,7 +72,7 @@ mod tests {
     struct Follower;
 
     impl Observer for Follower {
-        const FOLLOWS: bool = true;
+        const TRACES_PACKETS: bool = true;
     }
 
     fn packet(seq: u32) -> Packet {
@@ -81,8 +81,8 @@ mod tests {
     }
 
     #[test]
-    fn where_nobody_follows_packets_they_are_what_they_are() {
-        let mut tickets = Tickets::default();
+    fn without_a_tracing_observer_packets_are_unchanged() {
+        let mut tickets = PacketIds::default();
         assert_eq!(tickets.as_sent::<Unobserved>(&packet(40)), packet(40));
         assert_eq!(tickets.redeemed::<Unobserved>(packet(40)), packet(40));
         let mut followed = packet(41);
@@ -92,11 +92,11 @@ mod tests {
     }
 
     #[test]
-    fn a_packet_has_back_what_it_carries_and_its_ticket_is_another_s() {
-        let mut tickets = Tickets::default();
+    fn redeem_restores_the_packet_and_frees_its_ticket() {
+        let mut tickets = PacketIds::default();
         let [mut first, mut second] = [packet(40), packet(41)];
         let [a, b] = [&mut first, &mut second].map(|packet| tickets.issue(packet));
-        assert_eq!((Tickets::of(&first), Tickets::of(&second)), (a, b));
+        assert_eq!((PacketIds::of(&first), PacketIds::of(&second)), (a, b));
         assert_eq!(tickets.without(&first), packet(40));
         tickets.redeem(&mut first);
         let mut third = packet(42);

@@ -4,18 +4,18 @@ use tailcut_engine::Rate;
 
 /// Serialisation at a fixed rate, exact to the nearest picosecond.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Clocking {
+pub struct SerializationRate {
     /// Picoseconds per byte when that is a whole number, else 0.
     pub(super) ps_per_byte: u64,
     pub(super) rate: Rate,
 }
 
-impl Clocking {
+impl SerializationRate {
     /// The clocking of a link of this rate.
-    pub fn new(rate: Rate) -> Clocking {
+    pub fn new(rate: Rate) -> SerializationRate {
         let bit_ps = 8_000_000_000_000;
         let ps_per_byte = if bit_ps % rate.0 == 0 { bit_ps / rate.0 } else { 0 };
-        Clocking { ps_per_byte, rate }
+        SerializationRate { ps_per_byte, rate }
     }
     /// How long `bytes` take to transmit.
     #[inline]

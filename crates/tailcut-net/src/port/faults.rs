@@ -3,9 +3,9 @@
 //! A port has one pending event, the arrival of its first packet. Whoever takes the link down withdraws that event
 //! together with the packets, so that nothing of the time before can reach a link that has come up again.
 
-use tailcut_engine::{Rate, Stream, Time};
+use tailcut_engine::{RandomStream, Rate, Time};
 
-use super::{Clocking, Port};
+use super::{Port, SerializationRate};
 use crate::packet::{Flags, Packet};
 use crate::queue::Admit;
 
@@ -16,7 +16,7 @@ pub(super) struct Faults {
     lost: u64,
     /// Probability that a packet arrives corrupted.
     loss: f64,
-    stream: Stream,
+    stream: RandomStream,
     /// Transmission time of all bytes accepted before the rate last changed, and their number.
     spent: u64,
     bytes_before: u64,
@@ -52,7 +52,7 @@ impl Faults {
 
 impl Port {
     /// Lets faults befall the link from now on; random losses draw from `stream`.
-    pub fn expect_faults(&mut self, stream: Stream) {
+    pub fn expect_faults(&mut self, stream: RandomStream) {
         let faults = Faults { down: false, lost: 0, loss: 0.0, stream, spent: 0, bytes_before: 0 };
         self.cold.faults = Some(Box::new(faults));
     }
@@ -76,7 +76,7 @@ impl Port {
         (faults.spent, faults.bytes_before) = (busy.0, bytes);
         faults.down = true;
         self.tell_discipline(now.0);
-        self.pay_attention();
+        self.update_fast_path_limit();
         lost
     }
 
@@ -97,7 +97,7 @@ impl Port {
     /// Unless the port expects faults.
     pub fn come_up(&mut self) {
         self.faults().down = false;
-        self.pay_attention();
+        self.update_fast_path_limit();
     }
 
     /// From now on a packet arrives corrupted with this probability, having taken its place in
@@ -107,7 +107,7 @@ impl Port {
     /// Unless the port expects faults.
     pub fn set_loss(&mut self, probability: f64) {
         self.faults().loss = probability;
-        self.pay_attention();
+        self.update_fast_path_limit();
     }
 
     /// A packet is lost beside the port: it has arrived corrupted, or waited in a queue before the port.
@@ -129,7 +129,7 @@ impl Port {
     pub fn retime(&mut self, now: Time, rate: Rate, propagation: Time) -> Option<Time> {
         let (busy, now, bytes) = (self.busy(now).0, now.0, self.bytes);
         let (old, old_propagation) = (self.cold.clocking.rate, self.propagation);
-        self.cold.clocking = Clocking::new(rate);
+        self.cold.clocking = SerializationRate::new(rate);
         self.ps_per_byte = u32::try_from(self.cold.clocking.ps_per_byte).unwrap_or(0);
         self.propagation = propagation.0;
         let mut retiming = Retiming::new(Time(now), old, rate);
@@ -157,8 +157,8 @@ impl Port {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Retiming {
     now: Time,
-    old: Clocking,
-    new: Clocking,
+    old: SerializationRate,
+    new: SerializationRate,
     /// When the packet before has left.
     free: Option<Time>,
 }
@@ -166,7 +166,12 @@ pub(crate) struct Retiming {
 impl Retiming {
     /// The rate changes now, from the first to the second.
     pub fn new(now: Time, old: Rate, new: Rate) -> Retiming {
-        Retiming { now, old: Clocking::new(old), new: Clocking::new(new), free: None }
+        Retiming {
+            now,
+            old: SerializationRate::new(old),
+            new: SerializationRate::new(new),
+            free: None,
+        }
     }
 
     /// A packet that was to depart later than now: when it begins, unless it has begun, and departs.

@@ -69,9 +69,9 @@ impl Port {
 
 #[cfg(test)]
 mod tests {
-    use tailcut_engine::{Rate, Stream, Time};
+    use tailcut_engine::{RandomStream, Rate, Time};
 
-    use super::super::Offer;
+    use super::super::PortOutcome;
     use super::*;
     use crate::packet::{ConnectionId, Flags, FlowKey, NO_OPTIONS, Packet};
 
@@ -91,7 +91,7 @@ mod tests {
     }
 
     /// One segment is sent from 1 ms on and another waits; a packet of this size arrives as the first transmission ends.
-    fn meets_the_end(order: Order, wire_bytes: u16) -> Offer {
+    fn meets_the_end(order: Order, wire_bytes: u16) -> PortOutcome {
         let (mut port, from) = (port(Limit::AtMost(Amount::Packets(1)), order), 1_000_000 * NS);
         port.offer(Time(from), packet(DATA));
         port.offer(Time(from + 5_000 * NS), packet(DATA));
@@ -102,25 +102,25 @@ mod tests {
 
     #[test]
     fn a_departure_that_goes_first_makes_room() {
-        assert_eq!(meets_the_end(Order::Departure, DATA), Offer::Behind);
+        assert_eq!(meets_the_end(Order::Departure, DATA), PortOutcome::Behind);
     }
 
     #[test]
     fn an_arrival_that_goes_first_finds_the_queue_full() {
-        assert_eq!(meets_the_end(Order::Arrival, DATA), Offer::Dropped);
-        assert_eq!(meets_the_end(Order::Arrival, ACK), Offer::Dropped);
+        assert_eq!(meets_the_end(Order::Arrival, DATA), PortOutcome::Dropped);
+        assert_eq!(meets_the_end(Order::Arrival, ACK), PortOutcome::Dropped);
     }
 
     #[test]
     fn an_arrival_is_scheduled_before_the_end_of_a_packet_of_its_size_and_an_ack_after_it() {
-        assert_eq!(meets_the_end(Order::Scheduled(0), DATA), Offer::Dropped);
-        assert_eq!(meets_the_end(Order::Scheduled(0), ACK), Offer::Behind);
+        assert_eq!(meets_the_end(Order::Scheduled(0), DATA), PortOutcome::Dropped);
+        assert_eq!(meets_the_end(Order::Scheduled(0), ACK), PortOutcome::Behind);
     }
 
     #[test]
     fn a_coin_favours_nobody() {
-        let tossed = |port| meets_the_end(Order::Coin(Stream::new(7, port, "ties")), DATA);
-        let dropped = (0..1_000).filter(|&port| tossed(port) == Offer::Dropped).count();
+        let tossed = |port| meets_the_end(Order::Coin(RandomStream::new(7, port, "ties")), DATA);
+        let dropped = (0..1_000).filter(|&port| tossed(port) == PortOutcome::Dropped).count();
         // Four standard deviations of 1,000 tosses.
         assert!(dropped.abs_diff(500) < 64, "{dropped}");
     }
@@ -135,7 +135,7 @@ mod tests {
             port.offer(Time(12_016 * NS), packet(DATA))
         };
         let [departure, arrival] = [Order::Departure, Order::Arrival].map(meets);
-        assert_eq!((departure, arrival), (Offer::Behind, Offer::Dropped));
+        assert_eq!((departure, arrival), (PortOutcome::Behind, PortOutcome::Dropped));
     }
 
     /// The first of three packets of one instant finds the port idle and begins at once: no transmission ends then.
@@ -143,7 +143,10 @@ mod tests {
     fn a_packet_that_finds_the_port_idle_has_not_waited() {
         let mut port = port(Limit::AtMost(Amount::Packets(1)), Order::Arrival);
         let offers = [0; 3].map(|_| port.offer(Time(NS), packet(DATA)));
-        assert!(matches!(offers, [Offer::First(_), Offer::Behind, Offer::Dropped]), "{offers:?}");
+        assert!(
+            matches!(offers, [PortOutcome::First(_), PortOutcome::Behind, PortOutcome::Dropped]),
+            "{offers:?}"
+        );
     }
 
     /// A picosecond before the end of the transmission the queue is full whatever the order, and after it there is room.
@@ -154,8 +157,8 @@ mod tests {
             port.offer(Time(0), packet(DATA));
             port.offer(Time(5_000 * NS), packet(DATA));
             let end = 12_016 * NS;
-            assert_eq!(port.offer(Time(end - 1), packet(DATA)), Offer::Dropped);
-            assert_eq!(port.offer(Time(end + 1), packet(DATA)), Offer::Behind);
+            assert_eq!(port.offer(Time(end - 1), packet(DATA)), PortOutcome::Dropped);
+            assert_eq!(port.offer(Time(end + 1), packet(DATA)), PortOutcome::Behind);
         }
     }
 }

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{At, Never, Queueing, Ties, check_limit};
+use super::{Never, PortContext, QueueKind, Ties, check_limit};
 use crate::amount::{Amount, Limit};
 use crate::component::SpecError;
 
@@ -25,7 +25,7 @@ impl Default for DropTail {
     }
 }
 
-impl Queueing for DropTail {
+impl QueueKind for DropTail {
     type Admission = Never;
     type Schedule = Never;
 
@@ -39,10 +39,10 @@ impl Queueing for DropTail {
     fn ties(&self) -> Ties {
         self.ties
     }
-    fn admission(&self, _: &At) -> Option<Never> {
+    fn admission(&self, _: &PortContext) -> Option<Never> {
         None
     }
-    fn schedule(&self, _: &At) -> Option<Never> {
+    fn schedule(&self, _: &PortContext) -> Option<Never> {
         None
     }
 }

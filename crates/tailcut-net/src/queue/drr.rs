@@ -11,7 +11,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tailcut_engine::{Bytes, Time};
 
-use super::{At, Headers, Never, Queueing, Schedule, Ties, check_limit, fits};
+use super::{Headers, Never, PacketScheduler, PortContext, QueueKind, Ties, check_limit, fits};
 use crate::amount::{Amount, Limit};
 use crate::component::SpecError;
 use crate::packet::Packet;
@@ -41,9 +41,9 @@ impl Default for Drr {
 /// Smaller quanta would make many rounds for one packet.
 const LEAST_QUANTUM: u64 = 64;
 
-impl Queueing for Drr {
+impl QueueKind for Drr {
     type Admission = Never;
-    type Schedule = Box<Lines>;
+    type Schedule = Box<DrrQueue>;
 
     fn check(&self) -> Result<(), SpecError> {
         if self.quantum.0 < LEAST_QUANTUM {
@@ -57,7 +57,7 @@ impl Queueing for Drr {
         check_limit("drr-limit", "limit", self.limit)
     }
 
-    fn changes_what_waits(&self) -> Option<(&'static str, &'static str)> {
+    fn shared_buffer_conflict(&self) -> Option<(&'static str, &'static str)> {
         Some(("shared-buffer-drr", "deficit round robin drops what waits already for others"))
     }
 
@@ -69,18 +69,18 @@ impl Queueing for Drr {
         self.ties
     }
 
-    fn admission(&self, _: &At) -> Option<Never> {
+    fn admission(&self, _: &PortContext) -> Option<Never> {
         None
     }
 
-    fn schedule(&self, at: &At) -> Option<Box<Lines>> {
-        (self.hosts || !at.host).then(|| Box::new(Lines::new(at.limit, self.quantum.0)))
+    fn schedule(&self, at: &PortContext) -> Option<Box<DrrQueue>> {
+        (self.hosts || !at.host).then(|| Box::new(DrrQueue::new(at.limit, self.quantum.0)))
     }
 }
 
 /// What waits of one flow.
 #[derive(Debug, Clone, Default)]
-struct Line {
+struct FlowQueue {
     packets: VecDeque<Packet>,
     bytes: u64,
     /// What it may still send.
@@ -95,7 +95,7 @@ struct Remaining<'a> {
 
 impl<'a> Remaining<'a> {
     /// All of it.
-    fn of(line: &'a Line) -> Remaining<'a> {
+    fn of(line: &'a FlowQueue) -> Remaining<'a> {
         Remaining { packets: line.packets.iter(), bytes: line.bytes }
     }
 
@@ -109,11 +109,11 @@ impl<'a> Remaining<'a> {
 
 /// What waits at one port.
 #[derive(Debug, Clone)]
-pub(crate) struct Lines {
+pub(crate) struct DrrQueue {
     limit: Limit,
     quantum: u64,
     /// Of each flow that has packets waiting, by its five-tuple.
-    lines: BTreeMap<u64, Line>,
+    lines: BTreeMap<u64, FlowQueue>,
     /// The same flows in the order of their turns.
     turns: VecDeque<u64>,
     /// The first of them has got its quantum for this turn.
@@ -124,9 +124,9 @@ pub(crate) struct Lines {
     longest: u32,
 }
 
-impl Lines {
-    fn new(limit: Limit, quantum: u64) -> Lines {
-        Lines {
+impl DrrQueue {
+    fn new(limit: Limit, quantum: u64) -> DrrQueue {
+        DrrQueue {
             limit,
             quantum,
             lines: BTreeMap::new(),
@@ -197,7 +197,7 @@ impl Lines {
     }
 }
 
-impl Schedule for Lines {
+impl PacketScheduler for DrrQueue {
     const KEEPS: bool = true;
 
     fn offer(&mut self, _: Time, packet: Packet, displaced: &mut Vec<Packet>) -> bool {
@@ -274,12 +274,12 @@ mod tests {
     use crate::queue::kind::script::{offer, packet};
     use proptest::prelude::*;
 
-    fn lines(limit: &str) -> Lines {
-        Lines::new(limit.parse().expect("it is a limit"), 1_538)
+    fn lines(limit: &str) -> DrrQueue {
+        DrrQueue::new(limit.parse().expect("it is a limit"), 1_538)
     }
 
     /// Who sends, in order, with the number of the packet.
-    fn order(lines: &mut Lines) -> Vec<(u32, u32)> {
+    fn order(lines: &mut DrrQueue) -> Vec<(u32, u32)> {
         std::iter::from_fn(|| lines.pop(Time::ZERO)).map(|p| (p.connection.0, p.seq)).collect()
     }
 
@@ -304,8 +304,8 @@ mod tests {
     }
 
     #[test]
-    fn what_a_packet_is_too_large_for_is_kept_for_the_next_turn() {
-        let mut queue = Lines::new(Limit::Unlimited, 1_000);
+    fn carries_an_unused_deficit_to_the_next_round() {
+        let mut queue = DrrQueue::new(Limit::Unlimited, 1_000);
         for seq in 0..2 {
             offer(&mut queue, packet(1, seq, 1_500));
             offer(&mut queue, packet(2, seq, 1_000));
@@ -374,7 +374,7 @@ mod tests {
         /// Lemma 2 of the paper: while two flows wait, neither gets ahead by more than a quantum and two packets.
         #[test]
         fn flows_that_wait_share_alike(sizes in prop::collection::vec(64..1_538u16, 2..6), quantum in 64..3_000u64) {
-            let mut queue = Lines::new(Limit::Unlimited, quantum);
+            let mut queue = DrrQueue::new(Limit::Unlimited, quantum);
             for seq in 0..200 {
                 for (flow, &size) in sizes.iter().enumerate() {
                     offer(&mut queue, packet(flow as u32, seq, size));
@@ -395,7 +395,7 @@ mod tests {
             limit in prop_oneof![(1..8u32).prop_map(Amount::Packets), (1_600..4_000u64).prop_map(Amount::Bytes)],
             steps in prop::collection::vec((any::<bool>(), 0..4u32, 64..1_538u16), 1..120),
         ) {
-            let mut queue = Lines::new(Limit::AtMost(limit), 1_538);
+            let mut queue = DrrQueue::new(Limit::AtMost(limit), 1_538);
             let (mut offered, mut dropped, mut sent) = (vec![], vec![], vec![]);
             for (number, (take, flow, size)) in steps.into_iter().enumerate() {
                 if take {

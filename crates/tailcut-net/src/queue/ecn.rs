@@ -7,9 +7,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tailcut_engine::Rate;
 
-use super::room::{Around, Fullest};
+use super::environment::{Fullest, QueueEnvironment};
 use super::thresholds::Thresholds;
-use super::{Admit, Arrival, At, Never, Queueing, Ties, Verdict, check_limit};
+use super::{Admit, Arrival, Never, PortContext, QueueKind, Ties, Verdict, check_limit};
 use crate::amount::{Amount, Limit};
 use crate::component::SpecError;
 use crate::topology::Graph;
@@ -42,7 +42,7 @@ impl Default for Ecn {
     }
 }
 
-impl Queueing for Ecn {
+impl QueueKind for Ecn {
     type Admission = Threshold;
     type Schedule = Never;
 
@@ -51,7 +51,7 @@ impl Queueing for Ecn {
         check_limit("ecn-limit", "limit", self.limit)
     }
 
-    fn check_room(&self, around: &Around) -> Result<(), SpecError> {
+    fn check_environment(&self, around: &QueueEnvironment) -> Result<(), SpecError> {
         match around.threshold {
             Some(threshold) => self.check_threshold("", threshold, around),
             None => {
@@ -61,8 +61,8 @@ impl Queueing for Ecn {
         }
     }
 
-    fn check_on(&self, graph: &Graph) -> Result<(), SpecError> {
-        self.threshold.check_on(graph)
+    fn check_topology(&self, graph: &Graph) -> Result<(), SpecError> {
+        self.threshold.check_topology(graph)
     }
 
     fn threshold(&self, tier: &str, rate: Rate) -> Option<Amount> {
@@ -77,16 +77,16 @@ impl Queueing for Ecn {
         self.ties
     }
 
-    fn marks(&self) -> bool {
+    fn marks_packets(&self) -> bool {
         true
     }
 
-    fn admission(&self, at: &At) -> Option<Threshold> {
+    fn admission(&self, at: &PortContext) -> Option<Threshold> {
         let threshold = at.threshold.filter(|_| self.hosts || !at.host);
         threshold.map(Threshold)
     }
 
-    fn schedule(&self, _: &At) -> Option<Never> {
+    fn schedule(&self, _: &PortContext) -> Option<Never> {
         None
     }
 }
@@ -97,7 +97,7 @@ impl Ecn {
         &self,
         key: &str,
         threshold: Amount,
-        around: &Around,
+        around: &QueueEnvironment,
     ) -> Result<(), SpecError> {
         let Ecn { limit, hosts, .. } = self;
         let limit = around.limit(*limit);
@@ -145,7 +145,7 @@ pub(crate) struct Threshold(pub Amount);
 impl Admit for Threshold {
     const BY_WAITING: bool = true;
 
-    fn acts_from(&self) -> Option<u32> {
+    fn active_from_backlog(&self) -> Option<u32> {
         match self.0 {
             Amount::Packets(k) => Some(k),
             Amount::Bytes(_) => Some(0),
@@ -168,7 +168,7 @@ impl Admit for Threshold {
         if beyond && arrival.ecn_capable { Verdict::Mark } else { Verdict::Accept }
     }
 
-    fn turned_away(&mut self, _: &Arrival) {}
+    fn on_overflow(&mut self, _: &Arrival) {}
 
     fn link_changed(&mut self, _: u64, _: Option<u64>) {}
 }
@@ -178,8 +178,8 @@ mod tests {
     use super::*;
     use crate::switch::SwitchSpec;
 
-    fn around() -> Around {
-        Around {
+    fn around() -> QueueEnvironment {
+        QueueEnvironment {
             link_limit: None,
             threshold: None,
             full_packet: 1_538,
@@ -192,7 +192,7 @@ mod tests {
         let limit = limit.parse().expect("it is a limit");
         let threshold = Thresholds::One(threshold.parse().expect("it is an amount"));
         let spec = Ecn { limit, threshold, ..Ecn::default() };
-        spec.check_room(&around()).err().map(|error| error.code)
+        spec.check_environment(&around()).err().map(|error| error.code)
     }
 
     #[test]
@@ -206,7 +206,7 @@ mod tests {
 
     /// 99 full packets are 152,262 B; 150,000 B hold 97 of them.
     #[test]
-    fn packets_and_bytes_are_compared_by_full_packets() {
+    fn compares_a_threshold_with_its_limit_in_full_packets() {
         let refused = Some("ecn-threshold");
         assert_eq!(refusal("100packets", "152261B"), None);
         assert_eq!(refusal("100packets", "152262B"), refused);
@@ -216,11 +216,12 @@ mod tests {
     }
 
     #[test]
-    fn so_is_one_that_no_marking_interface_can_pass() {
+    fn refuses_a_threshold_above_what_a_marking_nic_queue_holds() {
         let with = |hosts, nic_queue| {
             let spec =
                 Ecn { threshold: Thresholds::One(Amount::Packets(50)), hosts, ..Ecn::default() };
-            spec.check_room(&Around { nic_queue, ..around() }).map_err(|e| (e.code, e.field))
+            spec.check_environment(&QueueEnvironment { nic_queue, ..around() })
+                .map_err(|e| (e.code, e.field))
         };
         let short = Limit::AtMost(Amount::Packets(20));
         assert_eq!(with(true, short), Err(("ecn-threshold", "hosts".into())));
@@ -230,13 +231,13 @@ mod tests {
 
     /// One port gets half of 100 KB: 32 full packets, the arriving one included.
     #[test]
-    fn so_is_one_that_no_share_of_the_switch_s_memory_can_pass() {
+    fn refuses_a_threshold_above_one_ports_share_of_the_shared_buffer() {
         let with = |threshold: &str, alpha| {
             let shared_buffer = Limit::AtMost(Amount::Bytes(100_000));
             let switch = SwitchSpec { shared_buffer, alpha, pfc: None };
             let threshold = Thresholds::One(threshold.parse().expect("it is an amount"));
             let spec = Ecn { threshold, limit: Limit::Unlimited, ..Ecn::default() };
-            spec.check_room(&Around { switch, ..around() }).map_err(|e| e.code)
+            spec.check_environment(&QueueEnvironment { switch, ..around() }).map_err(|e| e.code)
         };
         assert_eq!(with("300packets", 1.0), Err("ecn-threshold"));
         assert_eq!(with("31packets", 1.0), Ok(()));

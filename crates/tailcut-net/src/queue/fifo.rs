@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 
 use tailcut_engine::Time;
 
-use super::{Admit, Arrival, Discipline, Headers, Schedule, Verdict, fits};
+use super::{Admit, Arrival, Discipline, Headers, PacketScheduler, Verdict, fits};
 use crate::amount::Limit;
 use crate::packet::{Flags, Packet};
 
@@ -28,7 +28,7 @@ impl Fifo {
     }
 }
 
-impl Schedule for Fifo {
+impl PacketScheduler for Fifo {
     const KEEPS: bool = true;
 
     fn offer(&mut self, now: Time, mut packet: Packet, _: &mut Vec<Packet>) -> bool {
@@ -45,7 +45,7 @@ impl Schedule for Fifo {
         let verdict = if room {
             self.discipline.admit(&arrival)
         } else {
-            self.discipline.turned_away(&arrival);
+            self.discipline.on_overflow(&arrival);
             Verdict::Drop
         };
         match verdict {

@@ -2,7 +2,7 @@
 
 use tailcut_engine::{Rate, Time};
 
-use super::{Around, Ties};
+use super::{QueueEnvironment, Ties};
 use crate::amount::{Amount, Limit};
 use crate::component::SpecError;
 use crate::packet::Packet;
@@ -10,7 +10,7 @@ use crate::topology::Graph;
 
 /// A port that gets a queue.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct At {
+pub(crate) struct PortContext {
     /// Its number.
     pub number: u32,
     /// It is the interface of a host.
@@ -26,29 +26,29 @@ pub(crate) struct At {
 }
 
 /// The parameters of a kind of queue.
-pub(crate) trait Queueing {
+pub(crate) trait QueueKind {
     /// What decides at each port which packets are admitted, besides the limit.
     type Admission: Admit;
     /// What keeps the packets that wait at a port, where their order is decided at departure.
-    type Schedule: Schedule;
+    type Schedule: PacketScheduler;
 
     /// Refuses parameters with which a queue could hold nothing, or would do nothing.
     fn check(&self) -> Result<(), SpecError>;
     /// Refuses those that do not suit what surrounds the queue.
-    fn check_room(&self, _: &Around) -> Result<(), SpecError> {
+    fn check_environment(&self, _: &QueueEnvironment) -> Result<(), SpecError> {
         Ok(())
     }
     /// Refuses a transport whose packets it can do nothing with.
-    fn check_packets(&self, _: Stamps) -> Result<(), SpecError> {
+    fn check_packets(&self, _: TransportFeatures) -> Result<(), SpecError> {
         Ok(())
     }
     /// What it does with packets that wait already, if anything, after the code of the error that says so where the ports
     /// of a switch share a buffer: that decides on arrival what may wait.
-    fn changes_what_waits(&self) -> Option<(&'static str, &'static str)> {
+    fn shared_buffer_conflict(&self) -> Option<(&'static str, &'static str)> {
         None
     }
     /// Refuses those that do not suit a network.
-    fn check_on(&self, _: &Graph) -> Result<(), SpecError> {
+    fn check_topology(&self, _: &Graph) -> Result<(), SpecError> {
         Ok(())
     }
     /// The threshold at the ports of a link of a tier and a rate, for kinds that mark by one.
@@ -60,11 +60,11 @@ pub(crate) trait Queueing {
     /// The order of an arrival at a full queue and the end of a transmission at the same instant.
     fn ties(&self) -> Ties;
     /// What may wait at a port in all, where `at.limit` is that of a queue.
-    fn limit_in_all(&self, at: &At) -> Limit {
+    fn limit_in_all(&self, at: &PortContext) -> Limit {
         at.limit
     }
     /// Whether it ever marks a packet.
-    fn marks(&self) -> bool {
+    fn marks_packets(&self) -> bool {
         false
     }
     /// Whether chance may drop a packet for which there is room.
@@ -76,9 +76,9 @@ pub(crate) trait Queueing {
         None
     }
     /// The state of a port that may refuse or mark what there is room for; none for drop-tail.
-    fn admission(&self, at: &At) -> Option<Self::Admission>;
+    fn admission(&self, at: &PortContext) -> Option<Self::Admission>;
     /// The state of a port whose order is decided at departure; none where it is first in, first out.
-    fn schedule(&self, at: &At) -> Option<Self::Schedule>;
+    fn schedule(&self, at: &PortContext) -> Option<Self::Schedule>;
 }
 
 /// Which packets of a flow that has lost paths say so.
@@ -92,7 +92,7 @@ pub(crate) enum LostPaths {
 
 /// What the transport writes into its packets, and reads from them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Stamps {
+pub(crate) struct TransportFeatures {
     /// A priority.
     pub priorities: bool,
     /// Its receivers make sense of a header without its payload.
@@ -107,7 +107,7 @@ pub(crate) trait Admit {
     const BY_WAITING: bool;
 
     /// Fewest waiting packets at which it may do anything but accept; none when it must see every packet.
-    fn acts_from(&self) -> Option<u32>;
+    fn active_from_backlog(&self) -> Option<u32>;
     /// True when it must know the bytes that wait.
     fn counts_bytes(&self) -> bool;
     /// True when it must know what marked packets wait, for an arrival that is marked itself or not.
@@ -115,7 +115,7 @@ pub(crate) trait Admit {
     /// Decides on one packet.
     fn admit(&mut self, arrival: &Arrival) -> Verdict;
     /// A packet came for which there is no room: it is dropped, whatever is said of it.
-    fn turned_away(&mut self, arrival: &Arrival);
+    fn on_overflow(&mut self, arrival: &Arrival);
     /// The link has gone down or changed its rate at `now`. `marked_leave` is when the last bit of the marked packets that
     /// the port still has to send leaves now; none if there are none.
     fn link_changed(&mut self, now: u64, marked_leave: Option<u64>);
@@ -131,7 +131,7 @@ pub(crate) struct Headers {
 }
 
 /// Keeps the packets that wait at a port, and says which is sent next.
-pub(crate) trait Schedule {
+pub(crate) trait PacketScheduler {
     /// Whether there are such queues at all.
     const KEEPS: bool;
     /// Lets a packet wait, as it is or changed; false if it does not. Packets that are dropped for it go to `displaced`, and
@@ -157,8 +157,8 @@ pub(crate) trait Schedule {
 impl<A: Admit> Admit for Box<A> {
     const BY_WAITING: bool = A::BY_WAITING;
 
-    fn acts_from(&self) -> Option<u32> {
-        A::acts_from(self)
+    fn active_from_backlog(&self) -> Option<u32> {
+        A::active_from_backlog(self)
     }
     fn counts_bytes(&self) -> bool {
         A::counts_bytes(self)
@@ -169,8 +169,8 @@ impl<A: Admit> Admit for Box<A> {
     fn admit(&mut self, arrival: &Arrival) -> Verdict {
         A::admit(self, arrival)
     }
-    fn turned_away(&mut self, arrival: &Arrival) {
-        A::turned_away(self, arrival);
+    fn on_overflow(&mut self, arrival: &Arrival) {
+        A::on_overflow(self, arrival);
     }
     fn link_changed(&mut self, now: u64, marked_leave: Option<u64>) {
         A::link_changed(self, now, marked_leave);
@@ -178,7 +178,7 @@ impl<A: Admit> Admit for Box<A> {
 }
 
 /// What is large lies elsewhere: the queues of all ports are in one table, and each is to fill one line of the cache.
-impl<S: Schedule> Schedule for Box<S> {
+impl<S: PacketScheduler> PacketScheduler for Box<S> {
     const KEEPS: bool = S::KEEPS;
 
     fn offer(&mut self, now: Time, packet: Packet, displaced: &mut Vec<Packet>) -> bool {
@@ -214,7 +214,7 @@ pub(crate) enum Never {}
 impl Admit for Never {
     const BY_WAITING: bool = true;
 
-    fn acts_from(&self) -> Option<u32> {
+    fn active_from_backlog(&self) -> Option<u32> {
         match *self {}
     }
     fn counts_bytes(&self) -> bool {
@@ -226,7 +226,7 @@ impl Admit for Never {
     fn admit(&mut self, _: &Arrival) -> Verdict {
         match *self {}
     }
-    fn turned_away(&mut self, _: &Arrival) {
+    fn on_overflow(&mut self, _: &Arrival) {
         match *self {}
     }
     fn link_changed(&mut self, _: u64, _: Option<u64>) {
@@ -234,7 +234,7 @@ impl Admit for Never {
     }
 }
 
-impl Schedule for Never {
+impl PacketScheduler for Never {
     const KEEPS: bool = false;
 
     fn offer(&mut self, _: Time, _: Packet, _: &mut Vec<Packet>) -> bool {
@@ -313,7 +313,7 @@ pub(crate) mod script {
     }
 
     /// Offers a packet; what is dropped or goes back, if anything.
-    pub fn offer(queue: &mut impl Schedule, packet: Packet) -> Vec<Packet> {
+    pub fn offer(queue: &mut impl PacketScheduler, packet: Packet) -> Vec<Packet> {
         let mut dropped = vec![];
         let waits = queue.offer(Time::ZERO, packet, &mut dropped);
         if !waits && !dropped.last().is_some_and(Packet::is_returned) {

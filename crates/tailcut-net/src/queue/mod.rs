@@ -1,27 +1,28 @@
 //! Queues of ports: which packet is admitted, marked or dropped, and which is sent next.
 //!
-//! A new kind is one file here, with its parameters as a [`Queueing`], and one line in the list below. Where the order is
+//! A new kind is one file here, with its parameters as a [`QueueKind`], and one line in the list below. Where the order is
 //! fixed on arrival, a kind only says what is admitted ([`Admit`]), and a hop stays one event; where it is decided at
-//! departure, it keeps what waits itself ([`Schedule`]), for a second event per packet.
+//! departure, it keeps what waits itself ([`PacketScheduler`]), for a second event per packet.
 
 pub mod drop_tail;
 pub mod drr;
-mod early;
 pub mod ecn;
+mod environment;
 mod fifo;
 mod kind;
 pub mod pfabric;
 pub mod red;
-mod room;
+mod red_core;
 pub mod selective_red;
 pub mod thresholds;
 mod ties;
 pub mod trimming;
 
+pub use self::environment::QueueEnvironment;
 pub(crate) use self::kind::{
-    Admit, Arrival, At, Headers, LostPaths, Never, Queueing, Schedule, Stamps, Verdict,
+    Admit, Arrival, Headers, LostPaths, Never, PacketScheduler, PortContext, QueueKind,
+    TransportFeatures, Verdict,
 };
-pub use self::room::Around;
 pub(crate) use self::ties::Order;
 pub use self::ties::Ties;
 
@@ -32,7 +33,7 @@ use tailcut_engine::{Rate, Time};
 use crate::amount::{Amount, Limit};
 use crate::component::SpecError;
 use crate::packet::Packet;
-use crate::switch::flow_control::{FlowControl, Said};
+use crate::switch::flow_control::{FlowControl, FlowControlNames};
 use crate::topology::Graph;
 
 /// Writes the section `queue` of the experiment file, and the state of every port.
@@ -50,7 +51,7 @@ macro_rules! queues {
         pub(crate) enum Discipline {
             /// Its limit alone.
             Plain,
-            $($name(<$parameters as Queueing>::Admission),)*
+            $($name(<$parameters as QueueKind>::Admission),)*
         }
 
         /// What keeps the packets that wait at a port whose order is decided at departure.
@@ -58,7 +59,7 @@ macro_rules! queues {
         pub(crate) enum Scheduler {
             /// In the order of arrival, where departures are not known on arrival.
             Fifo(Box<fifo::Fifo>),
-            $($name(<$parameters as Queueing>::Schedule),)*
+            $($name(<$parameters as QueueKind>::Schedule),)*
         }
 
         impl QueueSpec {
@@ -67,17 +68,17 @@ macro_rules! queues {
             /// # Errors
             /// When a queue with them could hold nothing.
             pub fn check(&self) -> Result<(), SpecError> {
-                match self { $(QueueSpec::$name(spec) => Queueing::check(spec),)* }
+                match self { $(QueueSpec::$name(spec) => QueueKind::check(spec),)* }
             }
 
             /// Checks what the kind has to say of what surrounds the queue.
-            fn check_thresholds(&self, around: &Around) -> Result<(), SpecError> {
-                match self { $(QueueSpec::$name(spec) => Queueing::check_room(spec, around),)* }
+            fn check_thresholds(&self, around: &QueueEnvironment) -> Result<(), SpecError> {
+                match self { $(QueueSpec::$name(spec) => QueueKind::check_environment(spec, around),)* }
             }
 
             /// Checks it against what the transport stamps.
-            pub(crate) fn check_packets(&self, stamps: Stamps) -> Result<(), SpecError> {
-                match self { $(QueueSpec::$name(spec) => Queueing::check_packets(spec, stamps),)* }
+            pub(crate) fn check_packets(&self, stamps: TransportFeatures) -> Result<(), SpecError> {
+                match self { $(QueueSpec::$name(spec) => QueueKind::check_packets(spec, stamps),)* }
             }
 
             /// Checks it against buffers that the ports of a switch share.
@@ -86,7 +87,7 @@ macro_rules! queues {
             /// When what waits is not decided on arrival.
             pub fn check_shared(&self) -> Result<(), SpecError> {
                 let changes = match self {
-                    $(QueueSpec::$name(spec) => Queueing::changes_what_waits(spec),)*
+                    $(QueueSpec::$name(spec) => QueueKind::shared_buffer_conflict(spec),)*
                 };
                 let Some((code, does)) = changes else { return Ok(()) };
                 let message = format!("{does}: each port has a buffer of its own");
@@ -95,13 +96,13 @@ macro_rules! queues {
             }
 
             /// Whether it ever marks a packet.
-            pub fn marks(&self) -> bool {
-                match self { $(QueueSpec::$name(spec) => Queueing::marks(spec),)* }
+            pub fn marks_packets(&self) -> bool {
+                match self { $(QueueSpec::$name(spec) => QueueKind::marks_packets(spec),)* }
             }
 
             /// Whether chance may drop a packet for which there is room.
             pub fn drops_early(&self) -> bool {
-                match self { $(QueueSpec::$name(spec) => Queueing::drops_early(spec),)* }
+                match self { $(QueueSpec::$name(spec) => QueueKind::drops_early(spec),)* }
             }
 
             /// Whether it works where its ports stop at times: first in, first out, and by what waits.
@@ -111,44 +112,44 @@ macro_rules! queues {
 
             /// Which packets hosts are to mark of flows that have lost paths, if it goes by that.
             pub(crate) fn lost_paths(&self) -> Option<LostPaths> {
-                match self { $(QueueSpec::$name(spec) => Queueing::lost_paths(spec),)* }
+                match self { $(QueueSpec::$name(spec) => QueueKind::lost_paths(spec),)* }
             }
 
             /// Whether a port keeps its packets until their turn, because their order is decided at departure.
-            pub fn keeps_packets(&self) -> bool {
-                match self { $(QueueSpec::$name(spec) => keeps_packets(spec),)* }
+            pub fn schedules_departures(&self) -> bool {
+                match self { $(QueueSpec::$name(spec) => schedules_departures(spec),)* }
             }
 
             /// Checks it against a network.
             ///
             /// # Errors
             /// When a port of a link would have no threshold, or a threshold is that of no link.
-            pub fn check_on(&self, graph: &Graph) -> Result<(), SpecError> {
-                match self { $(QueueSpec::$name(spec) => Queueing::check_on(spec, graph),)* }
+            pub fn check_topology(&self, graph: &Graph) -> Result<(), SpecError> {
+                match self { $(QueueSpec::$name(spec) => QueueKind::check_topology(spec, graph),)* }
             }
 
             /// The threshold beyond which the ports of a link mark, if they mark by one.
             pub fn threshold(&self, tier: &str, rate: Rate) -> Option<Amount> {
-                match self { $(QueueSpec::$name(spec) => Queueing::threshold(spec, tier, rate),)* }
+                match self { $(QueueSpec::$name(spec) => QueueKind::threshold(spec, tier, rate),)* }
             }
 
             /// What may wait at a switch port.
             pub fn limit(&self) -> Limit {
-                match self { $(QueueSpec::$name(spec) => Queueing::limit(spec),)* }
+                match self { $(QueueSpec::$name(spec) => QueueKind::limit(spec),)* }
             }
 
             /// The order of an arrival at a full queue and the end of a transmission at the same instant.
             pub fn ties(&self) -> Ties {
-                match self { $(QueueSpec::$name(spec) => Queueing::ties(spec),)* }
+                match self { $(QueueSpec::$name(spec) => QueueKind::ties(spec),)* }
             }
 
             /// What may wait at a port in all.
-            pub(crate) fn limit_in_all(&self, at: &At) -> Limit {
-                match self { $(QueueSpec::$name(spec) => Queueing::limit_in_all(spec, at),)* }
+            pub(crate) fn limit_in_all(&self, at: &PortContext) -> Limit {
+                match self { $(QueueSpec::$name(spec) => QueueKind::limit_in_all(spec, at),)* }
             }
 
             /// What admits packets to a port.
-            pub(crate) fn discipline(&self, at: &At) -> Discipline {
+            pub(crate) fn discipline(&self, at: &PortContext) -> Discipline {
                 match self {
                     $(QueueSpec::$name(spec) => {
                         spec.admission(at).map_or(Discipline::Plain, Discipline::$name)
@@ -157,7 +158,7 @@ macro_rules! queues {
             }
 
             /// What keeps the packets of a port, where their order is decided at departure.
-            pub(crate) fn scheduler(&self, at: &At) -> Option<Scheduler> {
+            pub(crate) fn scheduler(&self, at: &PortContext) -> Option<Scheduler> {
                 match self {
                     $(QueueSpec::$name(spec) => spec.schedule(at).map(Scheduler::$name),)*
                 }
@@ -167,10 +168,10 @@ macro_rules! queues {
         impl Admit for Discipline {
             const BY_WAITING: bool = false;
 
-            fn acts_from(&self) -> Option<u32> {
+            fn active_from_backlog(&self) -> Option<u32> {
                 match self {
                     Discipline::Plain => Some(u32::MAX),
-                    $(Discipline::$name(state) => state.acts_from(),)*
+                    $(Discipline::$name(state) => state.active_from_backlog(),)*
                 }
             }
             fn counts_bytes(&self) -> bool {
@@ -191,10 +192,10 @@ macro_rules! queues {
                     $(Discipline::$name(state) => state.admit(arrival),)*
                 }
             }
-            fn turned_away(&mut self, arrival: &Arrival) {
+            fn on_overflow(&mut self, arrival: &Arrival) {
                 match self {
                     Discipline::Plain => {}
-                    $(Discipline::$name(state) => state.turned_away(arrival),)*
+                    $(Discipline::$name(state) => state.on_overflow(arrival),)*
                 }
             }
             fn link_changed(&mut self, now: u64, marked_leave: Option<u64>) {
@@ -205,14 +206,14 @@ macro_rules! queues {
             }
         }
 
-        impl Schedule for Scheduler {
+        impl PacketScheduler for Scheduler {
             const KEEPS: bool = true;
 
             #[inline]
-            fn offer(&mut self, now: Time, packet: Packet, displaced: &mut Vec<Packet>) -> bool {
+            fn offer(&mut self, now: Time, packet: Packet, pop_displaced: &mut Vec<Packet>) -> bool {
                 match self {
-                    Scheduler::Fifo(state) => state.offer(now, packet, displaced),
-                    $(Scheduler::$name(state) => state.offer(now, packet, displaced),)*
+                    Scheduler::Fifo(state) => state.offer(now, packet, pop_displaced),
+                    $(Scheduler::$name(state) => state.offer(now, packet, pop_displaced),)*
                 }
             }
             #[inline]
@@ -289,7 +290,7 @@ impl Default for QueueSpec {
 
 impl QueueSpec {
     /// What keeps the packets of a port in the order of arrival, where departures are not known on arrival.
-    pub(crate) fn fifo(&self, at: &At) -> Scheduler {
+    pub(crate) fn fifo(&self, at: &PortContext) -> Scheduler {
         Scheduler::Fifo(Box::new(fifo::Fifo::new(at.limit, self.discipline(at))))
     }
 
@@ -301,7 +302,7 @@ impl QueueSpec {
         if self.may_stop() {
             return Ok(());
         }
-        let Said { key, queue, .. } = control.said();
+        let FlowControlNames { key, queue, .. } = control.said();
         let message =
             "pause frames hold ports back that are first in, first out, and admit by what waits";
         Err(SpecError::new(queue, key, message).hint(format!(
@@ -313,7 +314,7 @@ impl QueueSpec {
     ///
     /// # Errors
     /// When not even one full packet fits, or a queue is full before its thresholds act.
-    pub fn check_room(&self, around: &Around) -> Result<(), SpecError> {
+    pub fn check_environment(&self, around: &QueueEnvironment) -> Result<(), SpecError> {
         let (limit, packet) = (around.limit(self.limit()), around.full_packet);
         check_limit("queue-frame", "limit", limit)?;
         if matches!(limit, Limit::AtMost(Amount::Bytes(bytes)) if bytes < packet) {
@@ -328,12 +329,12 @@ impl QueueSpec {
 }
 
 /// Whether the ports of a kind of queue keep their packets.
-fn keeps_packets<Q: Queueing>(_: &Q) -> bool {
+fn schedules_departures<Q: QueueKind>(_: &Q) -> bool {
     Q::Schedule::KEEPS
 }
 
 /// Whether a kind of queue works where ports stop at times.
-fn may_stop<Q: Queueing>(_: &Q) -> bool {
+fn may_stop<Q: QueueKind>(_: &Q) -> bool {
     !Q::Schedule::KEEPS && Q::Admission::BY_WAITING
 }
 
@@ -363,7 +364,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_keeps_the_packets_of_a_port_fills_one_cache_line() {
+    fn a_scheduler_fits_in_one_cache_line() {
         assert!(std::mem::size_of::<Option<Scheduler>>() <= 64);
     }
 }

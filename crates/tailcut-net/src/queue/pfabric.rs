@@ -12,7 +12,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tailcut_engine::Time;
 
-use super::{At, Headers, Never, Queueing, Schedule, Stamps, Ties, check_limit, fits};
+use super::{
+    Headers, Never, PacketScheduler, PortContext, QueueKind, Ties, TransportFeatures, check_limit,
+    fits,
+};
 use crate::amount::{Amount, Limit};
 use crate::component::SpecError;
 use crate::packet::Packet;
@@ -41,7 +44,7 @@ impl Default for PfabricQueue {
     }
 }
 
-impl Queueing for PfabricQueue {
+impl QueueKind for PfabricQueue {
     type Admission = Never;
     type Schedule = PriorityQueue;
 
@@ -49,7 +52,7 @@ impl Queueing for PfabricQueue {
         check_limit("pfabric-limit", "limit", self.limit)
     }
 
-    fn check_packets(&self, stamps: Stamps) -> Result<(), SpecError> {
+    fn check_packets(&self, stamps: TransportFeatures) -> Result<(), SpecError> {
         if stamps.priorities {
             return Ok(());
         }
@@ -59,7 +62,7 @@ impl Queueing for PfabricQueue {
             .hint("write transport = { kind = \"pfabric\" } as well, or another queue"))
     }
 
-    fn changes_what_waits(&self) -> Option<(&'static str, &'static str)> {
+    fn shared_buffer_conflict(&self) -> Option<(&'static str, &'static str)> {
         Some(("shared-buffer-pfabric", "pFabric's queues drop by priority what waits already"))
     }
 
@@ -71,17 +74,17 @@ impl Queueing for PfabricQueue {
         self.ties
     }
 
-    fn admission(&self, _: &At) -> Option<Never> {
+    fn admission(&self, _: &PortContext) -> Option<Never> {
         None
     }
 
-    fn schedule(&self, at: &At) -> Option<PriorityQueue> {
+    fn schedule(&self, at: &PortContext) -> Option<PriorityQueue> {
         (self.hosts || !at.host).then(|| PriorityQueue::new(at.limit))
     }
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Waiting {
+struct QueuedPacket {
     priority: u32,
     packet: Packet,
 }
@@ -91,7 +94,7 @@ struct Waiting {
 #[derive(Debug, Clone)]
 pub(crate) struct PriorityQueue {
     limit: Limit,
-    waiting: Vec<Waiting>,
+    waiting: Vec<QueuedPacket>,
     bytes: u64,
     drops: u64,
     longest: u32,
@@ -105,7 +108,7 @@ impl PriorityQueue {
     /// Makes room for a packet of this priority and size, if there are worse ones enough.
     fn make_room(&mut self, priority: u32, wire_bytes: u16, displaced: &mut Vec<Packet>) -> bool {
         while !fits(self.limit, self.waiting.len(), self.bytes, wire_bytes) {
-            let worse = |w: &&Waiting| w.priority > priority;
+            let worse = |w: &&QueuedPacket| w.priority > priority;
             let packets = self.waiting.iter().filter(worse).count();
             let bytes: u64 =
                 self.waiting.iter().filter(worse).map(|w| u64::from(w.packet.wire_bytes)).sum();
@@ -128,7 +131,7 @@ impl PriorityQueue {
     }
 }
 
-impl Schedule for PriorityQueue {
+impl PacketScheduler for PriorityQueue {
     const KEEPS: bool = true;
 
     fn offer(&mut self, _: Time, packet: Packet, displaced: &mut Vec<Packet>) -> bool {
@@ -138,7 +141,7 @@ impl Schedule for PriorityQueue {
             return false;
         }
         self.bytes += u64::from(packet.wire_bytes);
-        self.waiting.push(Waiting { priority, packet });
+        self.waiting.push(QueuedPacket { priority, packet });
         self.longest = self.longest.max(self.waiting.len() as u32);
         true
     }

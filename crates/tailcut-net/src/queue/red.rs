@@ -1,12 +1,12 @@
-//! Random early detection of all packets ([`early`](super::early)).
+//! Random early detection of all packets ([`early`](super::red_core)).
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use tailcut_engine::Stream;
+use tailcut_engine::RandomStream;
 
-use super::early::{Early, EarlyState};
-use super::room::Around;
-use super::{At, Never, Queueing, Ties};
+use super::environment::QueueEnvironment;
+use super::red_core::{Early, EarlyState};
+use super::{Never, PortContext, QueueKind, Ties};
 use crate::amount::Limit;
 use crate::component::SpecError;
 
@@ -45,7 +45,7 @@ impl Red {
     }
 }
 
-impl Queueing for Red {
+impl QueueKind for Red {
     type Admission = Box<EarlyState>;
     type Schedule = Never;
 
@@ -53,8 +53,8 @@ impl Queueing for Red {
         self.early().check()
     }
 
-    fn check_room(&self, around: &Around) -> Result<(), SpecError> {
-        self.early().check_room(around)
+    fn check_environment(&self, around: &QueueEnvironment) -> Result<(), SpecError> {
+        self.early().check_environment(around)
     }
 
     fn limit(&self) -> Limit {
@@ -65,7 +65,7 @@ impl Queueing for Red {
         self.ties
     }
 
-    fn marks(&self) -> bool {
+    fn marks_packets(&self) -> bool {
         self.mark
     }
 
@@ -73,12 +73,12 @@ impl Queueing for Red {
         true
     }
 
-    fn admission(&self, at: &At) -> Option<Box<EarlyState>> {
-        let stream = Stream::new(at.seed, u64::from(at.number), "red");
+    fn admission(&self, at: &PortContext) -> Option<Box<EarlyState>> {
+        let stream = RandomStream::new(at.seed, u64::from(at.number), "red");
         (!at.host).then(|| Box::new(EarlyState::new(&self.early(), stream)))
     }
 
-    fn schedule(&self, _: &At) -> Option<Never> {
+    fn schedule(&self, _: &PortContext) -> Option<Never> {
         None
     }
 }

@@ -7,11 +7,11 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use tailcut_engine::Stream;
+use tailcut_engine::RandomStream;
 
-use super::early::{Early, EarlyState};
-use super::room::Around;
-use super::{Admit, Arrival, At, LostPaths, Never, Queueing, Ties, Verdict};
+use super::environment::QueueEnvironment;
+use super::red_core::{Early, EarlyState};
+use super::{Admit, Arrival, LostPaths, Never, PortContext, QueueKind, Ties, Verdict};
 use crate::amount::{Amount, Limit};
 use crate::component::SpecError;
 
@@ -25,7 +25,7 @@ pub struct SelectiveRed {
     /// interfaces, too.
     pub ties: Ties,
     /// Whether marked packets share the buffer of the others.
-    pub form: Form,
+    pub form: BufferForm,
     /// Average number of marked packets waiting below which none is dropped (RPS: 10).
     pub min: f64,
     /// Average from which every marked packet is dropped (RPS: 20).
@@ -41,7 +41,7 @@ pub struct SelectiveRed {
 /// Where marked packets wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-pub enum Form {
+pub enum BufferForm {
     /// All packets share one buffer.
     #[default]
     OneQueue,
@@ -52,7 +52,7 @@ pub enum Form {
 impl Default for SelectiveRed {
     fn default() -> Self {
         let Early { limit, min, max, max_probability, weight, .. } = Early::default();
-        let form = Form::default();
+        let form = BufferForm::default();
         SelectiveRed {
             limit,
             ties: Ties::default(),
@@ -73,7 +73,7 @@ impl SelectiveRed {
     }
 }
 
-impl Queueing for SelectiveRed {
+impl QueueKind for SelectiveRed {
     type Admission = Box<SelectiveState>;
     type Schedule = Never;
 
@@ -81,8 +81,8 @@ impl Queueing for SelectiveRed {
         self.early().check()
     }
 
-    fn check_room(&self, around: &Around) -> Result<(), SpecError> {
-        self.early().check_room(around)
+    fn check_environment(&self, around: &QueueEnvironment) -> Result<(), SpecError> {
+        self.early().check_environment(around)
     }
 
     fn limit(&self) -> Limit {
@@ -93,9 +93,9 @@ impl Queueing for SelectiveRed {
         self.ties
     }
 
-    fn limit_in_all(&self, at: &At) -> Limit {
+    fn limit_in_all(&self, at: &PortContext) -> Limit {
         match self.form {
-            Form::TwoQueues if !at.host => Limit::Unlimited,
+            BufferForm::TwoQueues if !at.host => Limit::Unlimited,
             _ => at.limit,
         }
     }
@@ -104,12 +104,12 @@ impl Queueing for SelectiveRed {
         Some(if self.mark_acks { LostPaths::All } else { LostPaths::Data })
     }
 
-    fn admission(&self, at: &At) -> Option<Box<SelectiveState>> {
-        let stream = Stream::new(at.seed, u64::from(at.number), "red");
+    fn admission(&self, at: &PortContext) -> Option<Box<SelectiveState>> {
+        let stream = RandomStream::new(at.seed, u64::from(at.number), "red");
         (!at.host).then(|| Box::new(SelectiveState::new(self, at.limit, stream)))
     }
 
-    fn schedule(&self, _: &At) -> Option<Never> {
+    fn schedule(&self, _: &PortContext) -> Option<Never> {
         None
     }
 }
@@ -125,8 +125,8 @@ pub(crate) struct SelectiveState {
 }
 
 impl SelectiveState {
-    pub fn new(spec: &SelectiveRed, limit: Limit, stream: Stream) -> SelectiveState {
-        let each = (spec.form == Form::TwoQueues).then_some(limit);
+    pub fn new(spec: &SelectiveRed, limit: Limit, stream: RandomStream) -> SelectiveState {
+        let each = (spec.form == BufferForm::TwoQueues).then_some(limit);
         SelectiveState { early: EarlyState::new(&spec.early(), stream), each, last_leaves: 0 }
     }
 }
@@ -134,7 +134,7 @@ impl SelectiveState {
 impl Admit for SelectiveState {
     const BY_WAITING: bool = false;
 
-    fn acts_from(&self) -> Option<u32> {
+    fn active_from_backlog(&self) -> Option<u32> {
         None
     }
 
@@ -162,7 +162,7 @@ impl Admit for SelectiveState {
             Some(Limit::Unlimited) | None => false,
         };
         if arrival.busy && full {
-            self.turned_away(arrival);
+            self.on_overflow(arrival);
             return Verdict::Drop;
         }
         if !arrival.marked {
@@ -175,7 +175,7 @@ impl Admit for SelectiveState {
         verdict
     }
 
-    fn turned_away(&mut self, arrival: &Arrival) {
+    fn on_overflow(&mut self, arrival: &Arrival) {
         if arrival.marked {
             self.early(arrival);
         }
@@ -204,9 +204,9 @@ impl SelectiveState {
 mod tests {
     use super::*;
 
-    fn state(form: Form) -> SelectiveState {
+    fn state(form: BufferForm) -> SelectiveState {
         let spec = SelectiveRed { form, weight: 1.0, ..SelectiveRed::default() };
-        SelectiveState::new(&spec, spec.limit, Stream::new(1, 0, "red"))
+        SelectiveState::new(&spec, spec.limit, RandomStream::new(1, 0, "red"))
     }
 
     fn arrival(marked: bool, marked_waiting: u32, waiting: u32) -> Arrival {
@@ -215,7 +215,7 @@ mod tests {
 
     #[test]
     fn unmarked_packets_are_never_dropped_early_however_many_marked_ones_wait() {
-        let mut state = state(Form::OneQueue);
+        let mut state = state(BufferForm::OneQueue);
         for _ in 0..1_000 {
             state.admit(&arrival(true, 90, 99));
             assert_eq!(state.admit(&arrival(false, 90, 99)), Verdict::Accept);
@@ -224,7 +224,7 @@ mod tests {
 
     #[test]
     fn marked_packets_are_dropped_by_the_number_of_marked_ones_alone() {
-        let mut state = state(Form::OneQueue);
+        let mut state = state(BufferForm::OneQueue);
         let mut drops = |marked_waiting| {
             let arrival = arrival(true, marked_waiting, 99);
             (0..100_000).filter(|_| state.admit(&arrival) == Verdict::Drop).count() as f64 / 1e5
@@ -238,7 +238,7 @@ mod tests {
 
     #[test]
     fn with_two_queues_each_has_the_whole_limit() {
-        let mut state = state(Form::TwoQueues);
+        let mut state = state(BufferForm::TwoQueues);
         assert_eq!(state.admit(&arrival(false, 0, 99)), Verdict::Accept);
         assert_eq!(state.admit(&arrival(false, 9, 108)), Verdict::Accept);
         assert_eq!(state.admit(&arrival(false, 9, 109)), Verdict::Drop);
@@ -246,8 +246,8 @@ mod tests {
     }
 
     #[test]
-    fn marked_packets_that_stay_away_are_forgotten() {
-        let mut state = state(Form::OneQueue);
+    fn time_without_marked_packets_decays_the_average() {
+        let mut state = state(BufferForm::OneQueue);
         state.early.weigh(0.5);
         let at = |now, marked_waiting| Arrival {
             now,

@@ -59,7 +59,7 @@ impl Thresholds {
     }
 
     /// Refuses a table that names a tier or a rate of no link, or leaves a link out that says nothing itself.
-    pub(super) fn check_on(&self, graph: &Graph) -> Result<(), SpecError> {
+    pub(super) fn check_topology(&self, graph: &Graph) -> Result<(), SpecError> {
         let OneOrEach::Each(table) = self else { return Ok(()) };
         for key in table.keys() {
             let used = match rate_of(key) {
@@ -123,7 +123,7 @@ mod tests {
     fn one_amount_is_that_of_all_links() {
         let one = thresholds(json!("5packets"));
         assert_eq!(one.at("host", Rate(1)), Some(Amount::Packets(5)));
-        assert_eq!((one.check(), one.check_on(&graph())), (Ok(()), Ok(())));
+        assert_eq!((one.check(), one.check_topology(&graph())), (Ok(()), Ok(())));
     }
 
     #[test]
@@ -134,7 +134,7 @@ mod tests {
             json!({ "1Gbps": "20packets", "10000Mbps": "65packets" }),
         ] {
             let table = thresholds(table);
-            assert_eq!((table.check(), table.check_on(&graph())), (Ok(()), Ok(())));
+            assert_eq!((table.check(), table.check_topology(&graph())), (Ok(()), Ok(())));
             assert_eq!(table.at("host", gbps(1)), Some(Amount::Packets(20)));
             assert_eq!(table.at("spine", gbps(10)), Some(Amount::Packets(65)));
         }
@@ -142,7 +142,7 @@ mod tests {
 
     #[test]
     fn a_table_that_leaves_links_out_or_names_none_is_refused() {
-        let on = |table: Value| thresholds(table).check_on(&graph()).expect_err("refused");
+        let on = |table: Value| thresholds(table).check_topology(&graph()).expect_err("refused");
         assert_eq!(on(json!({ "host": "20packets" })).field, "threshold");
         let misspelt = on(json!({ "host": "20packets", "spin": "65packets" }));
         assert_eq!(misspelt.hint.as_deref(), Some("did you mean `spine`?"));
@@ -158,7 +158,7 @@ mod tests {
         for link in graph.links.iter_mut().filter(|link| link.tier == 1) {
             link.threshold = Some(Amount::Packets(65));
         }
-        assert_eq!(thresholds(json!({ "host": "20packets" })).check_on(&graph), Ok(()));
+        assert_eq!(thresholds(json!({ "host": "20packets" })).check_topology(&graph), Ok(()));
     }
 
     #[test]

@@ -6,7 +6,7 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use tailcut_engine::Stream;
+use tailcut_engine::RandomStream;
 
 /// The order of an arrival at a full queue and the end of a transmission at the same instant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
@@ -26,7 +26,7 @@ pub enum Ties {
 pub(crate) enum Order {
     Departure,
     Arrival,
-    Coin(Stream),
+    Coin(RandomStream),
     /// As ns-3's scheduler: whichever event was scheduled first. The arrival at hand was in this picosecond.
     Scheduled(u64),
 }
@@ -37,7 +37,7 @@ impl Order {
         match ties {
             Ties::Departure => Order::Departure,
             Ties::Arrival => Order::Arrival,
-            Ties::Coin => Order::Coin(Stream::new(seed, u64::from(number), "ties")),
+            Ties::Coin => Order::Coin(RandomStream::new(seed, u64::from(number), "ties")),
         }
     }
 

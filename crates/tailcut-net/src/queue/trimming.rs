@@ -10,9 +10,12 @@ use std::collections::VecDeque;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use tailcut_engine::{Bytes, Stream, Time};
+use tailcut_engine::{Bytes, RandomStream, Time};
 
-use super::{At, Headers, Never, Queueing, Schedule, Stamps, Ties, check_limit, fits};
+use super::{
+    Headers, Never, PacketScheduler, PortContext, QueueKind, Ties, TransportFeatures, check_limit,
+    fits,
+};
 use crate::amount::{Amount, Limit};
 use crate::component::SpecError;
 use crate::packet::{Flags, Packet};
@@ -55,9 +58,9 @@ const HEADERS: std::ops::RangeInclusive<u64> = 40..=512;
 /// More headers for a packet are a slip: packets would starve.
 const MOST: u32 = 1_000;
 
-impl Queueing for Trimming {
+impl QueueKind for Trimming {
     type Admission = Never;
-    type Schedule = Box<Trimmed>;
+    type Schedule = Box<TrimmingQueue>;
 
     fn check(&self) -> Result<(), SpecError> {
         if !HEADERS.contains(&self.header.0) {
@@ -89,7 +92,7 @@ impl Queueing for Trimming {
         Ok(())
     }
 
-    fn check_packets(&self, stamps: Stamps) -> Result<(), SpecError> {
+    fn check_packets(&self, stamps: TransportFeatures) -> Result<(), SpecError> {
         if stamps.hears_headers {
             return Ok(());
         }
@@ -98,7 +101,7 @@ impl Queueing for Trimming {
             .hint("write transport = { kind = \"ndp\" } as well, or another queue"))
     }
 
-    fn changes_what_waits(&self) -> Option<(&'static str, &'static str)> {
+    fn shared_buffer_conflict(&self) -> Option<(&'static str, &'static str)> {
         Some(("shared-buffer-trimming", "a trimming queue cuts what waits already"))
     }
 
@@ -110,18 +113,18 @@ impl Queueing for Trimming {
         self.ties
     }
 
-    fn admission(&self, _: &At) -> Option<Never> {
+    fn admission(&self, _: &PortContext) -> Option<Never> {
         None
     }
 
-    fn schedule(&self, at: &At) -> Option<Box<Trimmed>> {
-        (self.hosts || !at.host).then(|| Box::new(Trimmed::new(self, at)))
+    fn schedule(&self, at: &PortContext) -> Option<Box<TrimmingQueue>> {
+        (self.hosts || !at.host).then(|| Box::new(TrimmingQueue::new(self, at)))
     }
 }
 
 impl Trimming {
     /// Room for packets without data at a port: within the interface of a host as much as with data.
-    fn headers_at(&self, at: &At) -> Limit {
+    fn headers_at(&self, at: &PortContext) -> Limit {
         match (self.header_limit, at.limit) {
             (_, limit) if at.host => limit,
             (Some(limit), _) => limit,
@@ -170,14 +173,14 @@ impl Line {
 
 /// What waits at one port.
 #[derive(Debug, Clone)]
-pub(crate) struct Trimmed {
+pub(crate) struct TrimmingQueue {
     data: Line,
     headers: Line,
     header: u16,
     ratio: u32,
     /// Headers sent since a packet with data last was, while one waited.
     turn: u32,
-    stream: Stream,
+    stream: RandomStream,
     /// Headers of packets with data that have no room go back to their senders.
     returns: bool,
     without_room: Headers,
@@ -185,10 +188,10 @@ pub(crate) struct Trimmed {
     longest: u32,
 }
 
-impl Trimmed {
-    fn new(spec: &Trimming, at: &At) -> Trimmed {
-        let stream = Stream::new(at.seed, u64::from(at.number), "trim");
-        Trimmed {
+impl TrimmingQueue {
+    fn new(spec: &Trimming, at: &PortContext) -> TrimmingQueue {
+        let stream = RandomStream::new(at.seed, u64::from(at.number), "trim");
+        TrimmingQueue {
             data: Line::new(at.limit),
             headers: Line::new(spec.headers_at(at)),
             header: spec.header.0 as u16,
@@ -246,7 +249,7 @@ impl Trimmed {
     }
 }
 
-impl Schedule for Trimmed {
+impl PacketScheduler for TrimmingQueue {
     const KEEPS: bool = true;
 
     fn offer(&mut self, _: Time, packet: Packet, displaced: &mut Vec<Packet>) -> bool {
@@ -332,16 +335,16 @@ mod tests {
     }
 
     /// A port of a switch.
-    fn at(limit: &str) -> At {
+    fn at(limit: &str) -> PortContext {
         let limit = limit.parse().expect("it is a limit");
-        At { number: 2, host: false, limit, threshold: None, full_packet: 1_538, seed: 1 }
+        PortContext { number: 2, host: false, limit, threshold: None, full_packet: 1_538, seed: 1 }
     }
 
-    fn queue(limit: &str, spec: Trimming) -> Trimmed {
-        Trimmed::new(&spec, &at(limit))
+    fn queue(limit: &str, spec: Trimming) -> TrimmingQueue {
+        TrimmingQueue::new(&spec, &at(limit))
     }
 
-    fn sent(queue: &mut Trimmed) -> Vec<Packet> {
+    fn sent(queue: &mut TrimmingQueue) -> Vec<Packet> {
         std::iter::from_fn(|| queue.pop(Time::ZERO)).collect()
     }
 
@@ -375,7 +378,7 @@ mod tests {
     }
 
     #[test]
-    fn so_many_headers_are_sent_for_each_packet() {
+    fn sends_ratio_headers_for_each_packet() {
         let mut queue = queue("8packets", Trimming { ratio: 3, ..Trimming::default() });
         (0..2).for_each(|seq| drop(offer(&mut queue, data(seq))));
         (10..18).for_each(|seq| drop(offer(&mut queue, control(seq))));
@@ -405,7 +408,8 @@ mod tests {
 
     #[test]
     fn the_interface_of_a_host_drops_what_it_has_no_room_for() {
-        let mut queue = Trimmed::new(&Trimming::default(), &At { host: true, ..at("1packets") });
+        let mut queue =
+            TrimmingQueue::new(&Trimming::default(), &PortContext { host: true, ..at("1packets") });
         offer(&mut queue, data(0));
         assert_eq!(offer(&mut queue, control(1)), []);
         let dropped = offer(&mut queue, data(2));
@@ -415,22 +419,22 @@ mod tests {
 
     #[test]
     fn headers_have_as_much_memory_as_full_packets_unless_it_is_said() {
-        let headers = |spec: Trimming, at: &At| {
-            let mut queue = Trimmed::new(&spec, at);
+        let headers = |spec: Trimming, at: &PortContext| {
+            let mut queue = TrimmingQueue::new(&spec, at);
             (0..).take_while(|seq| offer(&mut queue, control(*seq)).is_empty()).count()
         };
-        let jumbo = At { full_packet: 9_038, ..at("8packets") };
+        let jumbo = PortContext { full_packet: 9_038, ..at("8packets") };
         assert_eq!(headers(Trimming::default(), &at("8packets")), 8 * 1_538 / 78);
         assert_eq!(headers(Trimming::default(), &jumbo), 8 * 9_038 / 78);
         assert_eq!(headers(Trimming::default(), &at("10KB")), 10_000 / 78);
         let header_limit = Some(Limit::AtMost(Amount::Packets(3)));
         assert_eq!(headers(Trimming { header_limit, ..Trimming::default() }, &jumbo), 3);
-        let interface = At { host: true, ..at("500packets") };
+        let interface = PortContext { host: true, ..at("500packets") };
         assert_eq!(headers(Trimming::default(), &interface), 500);
     }
 
     #[test]
-    fn what_could_not_work_is_refused() {
+    fn refuses_unusable_header_ratio_and_limit() {
         let check = |spec: Trimming| spec.check().map_err(|error| error.code);
         let plain = Trimming::default;
         assert_eq!(check(plain()), Ok(()));
@@ -451,7 +455,7 @@ mod tests {
             let limit = Limit::AtMost(limit);
             let header_limit = Limit::AtMost(header_limit);
             let spec = Trimming { header_limit: Some(header_limit), ..Trimming::default() };
-            let mut queue = Trimmed::new(&spec, &At { limit, ..at("1packets") });
+            let mut queue = TrimmingQueue::new(&spec, &PortContext { limit, ..at("1packets") });
             let (mut offered, mut ended, mut untouched) = (vec![], vec![], vec![]);
             for (number, (step, size)) in steps.into_iter().enumerate() {
                 match step {

@@ -10,7 +10,9 @@ use schemars::{JsonSchema, json_schema};
 use serde::{Deserialize, Serialize};
 use tailcut_engine::{Bytes, Time, UnitError};
 
-use super::machine::{Action, Answer, Carriage, Event, Receiving, Replicate, Sending};
+use super::machine::{
+    PolicyAction, PolicyEvent, ReceiverAction, Receiving, Replicate, ReplicationPlan, Sending,
+};
 use super::{OFF, Policy, check_delay, check_threshold};
 use crate::component::SpecError;
 
@@ -115,18 +117,18 @@ impl Policy for Hedge {
         Ok(())
     }
 
-    fn carriage(&self, bytes: u64) -> Carriage {
+    fn replication_plan(&self, bytes: u64) -> ReplicationPlan {
         if bytes > self.threshold.0 {
-            return Carriage::ALONE;
+            return ReplicationPlan::SINGLE;
         }
         let delay = match self.delay {
             HedgeDelay::After(delay) => delay,
             HedgeDelay::Percentile(_) => Time::ZERO,
         };
-        Carriage { further: self.budget, ..Carriage::copied(2, delay) }
+        ReplicationPlan { expected_extra_copies: self.budget, ..ReplicationPlan::copied(2, delay) }
     }
 
-    fn machine(&self, hosts: u32) -> Box<dyn Replicate> {
+    fn instantiate(&self, hosts: u32) -> Box<dyn Replicate> {
         let host = Host { seen: Percentiles::default(), allowance: f64::from(self.burst) };
         Box::new(Hedging { spec: self.clone(), hosts: vec![host; hosts as usize] })
     }
@@ -148,19 +150,24 @@ struct Hedging {
 }
 
 impl Replicate for Hedging {
-    fn on(&mut self, event: Event, mut view: Sending<'_>, actions: &mut Vec<Action>) {
+    fn on_event(
+        &mut self,
+        event: PolicyEvent,
+        mut view: Sending<'_>,
+        actions: &mut Vec<PolicyAction>,
+    ) {
         let Hedging { spec, hosts } = self;
         let hedged = view.flow.bytes <= spec.threshold.0;
         let host = &mut hosts[view.flow.src.index()];
         match event {
-            Event::Started => {
+            PolicyEvent::Started => {
                 view.open_whole(0, view.now, actions);
                 if hedged {
                     host.allowance = (host.allowance + spec.budget).min(f64::from(spec.burst));
-                    actions.push(Action::WakeAt(view.now + host.patience(spec)));
+                    actions.push(PolicyAction::WakeAt(view.now + host.patience(spec)));
                 }
             }
-            Event::Timer => {
+            PolicyEvent::Timer => {
                 // The sender knows of an end only by its acknowledgement.
                 if !view.sent.confirmed && host.allowance >= 1.0 {
                     host.allowance -= 1.0;
@@ -175,7 +182,7 @@ impl Replicate for Hedging {
         }
     }
 
-    fn received(&self, copy: u8, mut view: Receiving<'_>, answers: &mut Vec<Answer>) {
+    fn received(&self, copy: u8, mut view: Receiving<'_>, answers: &mut Vec<ReceiverAction>) {
         view.first_wins_and_resets(copy, answers);
     }
 }
@@ -231,9 +238,9 @@ impl Percentiles {
 mod tests {
     use super::*;
     use crate::replicate::machine::Script;
-    use Action::{AbandonOthers, Confirm, WakeAt};
-    use Answer::{Finish, ResetOthers};
-    use Event::{Acknowledged, Started, Timer};
+    use PolicyAction::{AbandonOthers, Confirm, WakeAt};
+    use PolicyEvent::{Acknowledged, Started, Timer};
+    use ReceiverAction::{Finish, ResetOthers};
     use proptest::prelude::*;
 
     fn after(us: u64) -> Hedge {
@@ -300,7 +307,7 @@ mod tests {
     }
 
     #[test]
-    fn until_then_the_first_delay_counts() {
+    fn uses_first_delay_until_there_are_enough_observations() {
         let mut script = Script::new(&Hedge::default(), 1_000);
         quick(&mut script, 0, 100);
         script.next_flow(2_000_000, 1_000);
@@ -324,7 +331,7 @@ mod tests {
     }
 
     #[test]
-    fn what_makes_no_sense_is_refused() {
+    fn refuses_values_out_of_range() {
         let refused = |spec: Hedge| spec.check().expect_err("it is refused").field;
         let percentile = |percent| HedgeDelay::Percentile(percent);
         assert_eq!(Hedge::default().check(), Ok(()));

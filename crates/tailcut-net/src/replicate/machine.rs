@@ -15,7 +15,7 @@ use crate::traffic::Flow;
 
 /// What has happened to a flow at the host that sends it. Copies are numbered from 0, the original.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Event {
+pub enum PolicyEvent {
     /// The application has the flow to send.
     Started,
     /// The handshake of a connection is complete at its sender.
@@ -30,15 +30,15 @@ pub enum Event {
         /// No other copy had arrived before, as the acknowledgement says.
         first: bool,
     },
-    /// The time has come that [`Action::WakeAt`] asked for.
+    /// The time has come that [`PolicyAction::WakeAt`] asked for.
     Timer,
 }
 
 /// What the sending host is to do, in this order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Action {
+pub enum PolicyAction {
     /// Open a connection.
-    Open(Open),
+    Open(OpenConnection),
     /// The sender knows that the flow is complete.
     Confirm,
     /// Give up every connection of the flow but one.
@@ -46,13 +46,13 @@ pub enum Action {
         /// The copy that stays.
         but: u8,
     },
-    /// Send [`Event::Timer`] at this time.
+    /// Send [`PolicyEvent::Timer`] at this time.
     WakeAt(Time),
 }
 
 /// What the receiving host is to do, in this order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Answer {
+pub enum ReceiverAction {
     /// The flow is complete, by this copy.
     Finish {
         /// The copy that has won.
@@ -67,7 +67,7 @@ pub enum Answer {
 
 /// A connection to open.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Open {
+pub struct OpenConnection {
     /// Goes to the copy-th port after the service's, so that ECMP gives it a path of its own.
     pub copy: u8,
     /// Comes from the piece-th port after the flow's, to the same end.
@@ -123,18 +123,18 @@ pub struct Receiving<'a> {
 /// A policy at work on all flows of a run. What it keeps besides, it keeps by sending hosts.
 pub trait Replicate: Debug + Send {
     /// At the sender: an event of a flow; what follows from it is appended to `actions`.
-    fn on(&mut self, event: Event, view: Sending<'_>, actions: &mut Vec<Action>);
+    fn on_event(&mut self, event: PolicyEvent, view: Sending<'_>, actions: &mut Vec<PolicyAction>);
     /// At the receiver: all that the connection of a copy carries has arrived, in order; what follows is appended to `answers`.
-    fn received(&self, copy: u8, view: Receiving<'_>, answers: &mut Vec<Answer>);
+    fn received(&self, copy: u8, view: Receiving<'_>, answers: &mut Vec<ReceiverAction>);
 }
 
 /// How a policy carries a flow of some size, as far as that is known before it starts.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Carriage {
+pub struct ReplicationPlan {
     /// Copies of the flow, the original included, at most.
     pub copies: u32,
     /// Copies besides the original, as expected.
-    pub further: f64,
+    pub expected_extra_copies: f64,
     /// From one copy's start to the next one's, at least.
     pub delay: Time,
     /// Every copy sends data; otherwise only the one that is established first.
@@ -143,19 +143,30 @@ pub struct Carriage {
     pub piece: Option<u64>,
 }
 
-impl Carriage {
+impl ReplicationPlan {
     /// One connection carries all.
-    pub const ALONE: Carriage =
-        Carriage { copies: 1, further: 0.0, delay: Time::ZERO, all_send: false, piece: None };
+    pub const SINGLE: ReplicationPlan = ReplicationPlan {
+        copies: 1,
+        expected_extra_copies: 0.0,
+        delay: Time::ZERO,
+        all_send: false,
+        piece: None,
+    };
 
     /// Each of so many copies starts so long after the one before.
-    pub fn copied(copies: u32, delay: Time) -> Carriage {
+    pub fn copied(copies: u32, delay: Time) -> ReplicationPlan {
         let further = f64::from(copies) - 1.0;
-        Carriage { copies, further, delay, all_send: true, piece: None }
+        ReplicationPlan {
+            copies,
+            expected_extra_copies: further,
+            delay,
+            all_send: true,
+            piece: None,
+        }
     }
 
     /// Opens every copy of the whole flow, each its delay after the one before.
-    pub fn open_all(&self, view: &mut Sending<'_>, actions: &mut Vec<Action>) {
+    pub fn open_all(&self, view: &mut Sending<'_>, actions: &mut Vec<PolicyAction>) {
         for copy in 0..self.copies {
             let at = view.now + Time(self.delay.0 * u64::from(copy));
             view.open_whole(copy as u8, at, actions);
@@ -165,56 +176,65 @@ impl Carriage {
 
 /// One connection carries each flow.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Plain;
+pub(super) struct NoReplication;
 
-impl Policy for Plain {
+impl Policy for NoReplication {
     fn check(&self) -> Result<(), SpecError> {
         Ok(())
     }
-    fn carriage(&self, _: u64) -> Carriage {
-        Carriage::ALONE
+    fn replication_plan(&self, _: u64) -> ReplicationPlan {
+        ReplicationPlan::SINGLE
     }
-    fn machine(&self, _: u32) -> Box<dyn Replicate> {
+    fn instantiate(&self, _: u32) -> Box<dyn Replicate> {
         Box::new(*self)
     }
 }
 
-impl Replicate for Plain {
-    fn on(&mut self, event: Event, mut view: Sending<'_>, actions: &mut Vec<Action>) {
+impl Replicate for NoReplication {
+    fn on_event(
+        &mut self,
+        event: PolicyEvent,
+        mut view: Sending<'_>,
+        actions: &mut Vec<PolicyAction>,
+    ) {
         match event {
-            Event::Started => view.open_whole(0, view.now, actions),
+            PolicyEvent::Started => view.open_whole(0, view.now, actions),
             event => drop(view.first_wins(event, actions)),
         }
     }
 
-    fn received(&self, copy: u8, mut view: Receiving<'_>, answers: &mut Vec<Answer>) {
+    fn received(&self, copy: u8, mut view: Receiving<'_>, answers: &mut Vec<ReceiverAction>) {
         view.first_wins(copy, answers);
     }
 }
 
 impl Sending<'_> {
     /// Opens a connection for the whole flow.
-    pub fn open_whole(&mut self, copy: u8, at: Time, actions: &mut Vec<Action>) {
+    pub fn open_whole(&mut self, copy: u8, at: Time, actions: &mut Vec<PolicyAction>) {
         let bytes = self.flow.bytes;
         self.sent.handed = bytes;
-        actions.push(Action::Open(Open { copy, piece: 0, from: 0, bytes, at }));
+        actions.push(PolicyAction::Open(OpenConnection { copy, piece: 0, from: 0, bytes, at }));
     }
 
     /// The flow is over when its sender knows of the first of its whole copies: true if this event tells it.
-    pub fn first_wins(&mut self, event: Event, actions: &mut Vec<Action>) -> bool {
-        let over = matches!(event, Event::Acknowledged { first: true, .. });
+    pub fn first_wins(&mut self, event: PolicyEvent, actions: &mut Vec<PolicyAction>) -> bool {
+        let over = matches!(event, PolicyEvent::Acknowledged { first: true, .. });
         if over {
             self.sent.confirmed = true;
-            actions.push(Action::Confirm);
+            actions.push(PolicyAction::Confirm);
         }
         over
     }
 
     /// As [`Sending::first_wins`]; then the sender gives up the other copies.
-    pub fn first_wins_and_abandons(&mut self, event: Event, actions: &mut Vec<Action>) -> bool {
+    pub fn first_wins_and_abandons(
+        &mut self,
+        event: PolicyEvent,
+        actions: &mut Vec<PolicyAction>,
+    ) -> bool {
         let over = self.first_wins(event, actions);
-        if let (true, Event::Acknowledged { copy, .. }) = (over, event) {
-            actions.push(Action::AbandonOthers { but: copy });
+        if let (true, PolicyEvent::Acknowledged { copy, .. }) = (over, event) {
+            actions.push(PolicyAction::AbandonOthers { but: copy });
         }
         over
     }
@@ -222,19 +242,19 @@ impl Sending<'_> {
 
 impl Receiving<'_> {
     /// The flow is over when the first of its whole copies is: true if this one ends it.
-    pub fn first_wins(&mut self, copy: u8, answers: &mut Vec<Answer>) -> bool {
+    pub fn first_wins(&mut self, copy: u8, answers: &mut Vec<ReceiverAction>) -> bool {
         let over = self.arrived.winner.is_none();
         if over {
             self.arrived.winner = Some(copy);
-            answers.push(Answer::Finish { copy });
+            answers.push(ReceiverAction::Finish { copy });
         }
         over
     }
 
     /// As [`Receiving::first_wins`]; then the receiver resets the other copies.
-    pub fn first_wins_and_resets(&mut self, copy: u8, answers: &mut Vec<Answer>) {
+    pub fn first_wins_and_resets(&mut self, copy: u8, answers: &mut Vec<ReceiverAction>) {
         if self.first_wins(copy, answers) {
-            answers.push(Answer::ResetOthers { but: copy });
+            answers.push(ReceiverAction::ResetOthers { but: copy });
         }
     }
 }
@@ -252,7 +272,7 @@ pub(super) struct Script {
 impl Script {
     pub fn new(policy: &impl Policy, bytes: u64) -> Script {
         Script {
-            policy: policy.machine(2),
+            policy: policy.instantiate(2),
             flow: Flow { src: HostId(0), dst: HostId(1), bytes, start: Time::ZERO, id: 0 },
             sent: Sent::default(),
             arrived: Arrived::default(),
@@ -260,15 +280,15 @@ impl Script {
     }
 
     /// What follows from an event at some time, in microseconds.
-    pub fn at(&mut self, us: u64, event: Event) -> Vec<Action> {
+    pub fn at(&mut self, us: u64, event: PolicyEvent) -> Vec<PolicyAction> {
         let mut actions = vec![];
         let Script { policy, flow, sent, .. } = self;
-        policy.on(event, Sending { flow, sent, now: Time::from_us(us) }, &mut actions);
+        policy.on_event(event, Sending { flow, sent, now: Time::from_us(us) }, &mut actions);
         actions
     }
 
     /// What follows at the receiver when all that a copy carries has arrived.
-    pub fn received(&mut self, copy: u8) -> Vec<Answer> {
+    pub fn received(&mut self, copy: u8) -> Vec<ReceiverAction> {
         let mut answers = vec![];
         let Script { policy, flow, arrived, .. } = self;
         policy.received(copy, Receiving { flow, arrived }, &mut answers);
@@ -282,22 +302,22 @@ impl Script {
     }
 
     /// A connection for the whole flow.
-    pub fn open(&self, copy: u8, us: u64) -> Action {
+    pub fn open(&self, copy: u8, us: u64) -> PolicyAction {
         let bytes = self.flow.bytes;
-        Action::Open(Open { copy, piece: 0, from: 0, bytes, at: Time::from_us(us) })
+        PolicyAction::Open(OpenConnection { copy, piece: 0, from: 0, bytes, at: Time::from_us(us) })
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use Action::Confirm;
-    use Answer::Finish;
-    use Event::{Acknowledged, Established, Started};
+    use PolicyAction::Confirm;
+    use PolicyEvent::{Acknowledged, Established, Started};
+    use ReceiverAction::Finish;
 
     #[test]
     fn a_flow_alone_opens_one_connection_and_ends_with_it() {
-        let mut script = Script::new(&Plain, 5_000);
+        let mut script = Script::new(&NoReplication, 5_000);
         assert_eq!(script.at(3, Started), [script.open(0, 3)]);
         assert_eq!(script.at(5, Established { copy: 0 }), []);
         assert_eq!(script.received(0), [Finish { copy: 0 }]);

@@ -15,7 +15,7 @@ use tailcut_engine::{Bytes, Time};
 use crate::component::SpecError;
 use crate::horizon::LONGEST;
 
-use machine::{Carriage, Replicate};
+use machine::{Replicate, ReplicationPlan};
 
 /// What a policy's parameters can say before a run, and the machine that they make.
 pub trait Policy {
@@ -26,10 +26,10 @@ pub trait Policy {
     fn check(&self) -> Result<(), SpecError>;
 
     /// How a flow of so many bytes will be carried.
-    fn carriage(&self, bytes: u64) -> Carriage;
+    fn replication_plan(&self, bytes: u64) -> ReplicationPlan;
 
     /// The policy at work in a run of so many hosts.
-    fn machine(&self, hosts: u32) -> Box<dyn Replicate>;
+    fn instantiate(&self, hosts: u32) -> Box<dyn Replicate>;
 }
 
 /// Writes the section `replicate` of the experiment file: one kind per policy.
@@ -49,7 +49,7 @@ macro_rules! policies {
             /// The policy that was chosen.
             pub fn policy(&self) -> &dyn Policy {
                 match self {
-                    ReplicateSpec::None => &machine::Plain,
+                    ReplicateSpec::None => &machine::NoReplication,
                     $(ReplicateSpec::$name(parameters) => parameters,)*
                 }
             }

@@ -6,7 +6,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tailcut_engine::{Bytes, Time};
 
-use super::machine::{Action, Answer, Carriage, Event, Receiving, Replicate, Sending};
+use super::machine::{
+    PolicyAction, PolicyEvent, ReceiverAction, Receiving, Replicate, ReplicationPlan, Sending,
+};
 use super::{Policy, check_copies};
 use crate::component::SpecError;
 
@@ -50,30 +52,35 @@ impl Policy for RepFlow {
         check_copies(self.threshold, self.copies, self.copy_delay)
     }
 
-    fn carriage(&self, bytes: u64) -> Carriage {
+    fn replication_plan(&self, bytes: u64) -> ReplicationPlan {
         if bytes > self.threshold.0 {
-            return Carriage::ALONE;
+            return ReplicationPlan::SINGLE;
         }
-        Carriage::copied(self.copies, self.copy_delay)
+        ReplicationPlan::copied(self.copies, self.copy_delay)
     }
 
-    fn machine(&self, _: u32) -> Box<dyn Replicate> {
+    fn instantiate(&self, _: u32) -> Box<dyn Replicate> {
         Box::new(self.clone())
     }
 }
 
 impl Replicate for RepFlow {
-    fn on(&mut self, event: Event, mut view: Sending<'_>, actions: &mut Vec<Action>) {
+    fn on_event(
+        &mut self,
+        event: PolicyEvent,
+        mut view: Sending<'_>,
+        actions: &mut Vec<PolicyAction>,
+    ) {
         match (event, self.loser) {
-            (Event::Started, _) => {
-                self.carriage(view.flow.bytes).open_all(&mut view, actions);
+            (PolicyEvent::Started, _) => {
+                self.replication_plan(view.flow.bytes).open_all(&mut view, actions);
             }
             (event, Loser::Reset) => drop(view.first_wins_and_abandons(event, actions)),
             (event, Loser::Finish) => drop(view.first_wins(event, actions)),
         }
     }
 
-    fn received(&self, copy: u8, mut view: Receiving<'_>, answers: &mut Vec<Answer>) {
+    fn received(&self, copy: u8, mut view: Receiving<'_>, answers: &mut Vec<ReceiverAction>) {
         match self.loser {
             Loser::Reset => view.first_wins_and_resets(copy, answers),
             Loser::Finish => drop(view.first_wins(copy, answers)),
@@ -85,9 +92,9 @@ impl Replicate for RepFlow {
 mod tests {
     use super::*;
     use crate::replicate::machine::Script;
-    use Action::{AbandonOthers, Confirm};
-    use Answer::{Finish, ResetOthers};
-    use Event::{Acknowledged, Started};
+    use PolicyAction::{AbandonOthers, Confirm};
+    use PolicyEvent::{Acknowledged, Started};
+    use ReceiverAction::{Finish, ResetOthers};
 
     #[test]
     fn every_copy_opens_its_delay_after_the_one_before() {

@@ -5,7 +5,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tailcut_engine::{Bytes, Time};
 
-use super::machine::{Action, Answer, Carriage, Event, Receiving, Replicate, Sending};
+use super::machine::{
+    PolicyAction, PolicyEvent, ReceiverAction, Receiving, Replicate, ReplicationPlan, Sending,
+};
 use super::{Policy, check_copies};
 use crate::component::SpecError;
 
@@ -32,32 +34,39 @@ impl Policy for RepSyn {
         check_copies(self.threshold, self.copies, self.copy_delay)
     }
 
-    fn carriage(&self, bytes: u64) -> Carriage {
+    fn replication_plan(&self, bytes: u64) -> ReplicationPlan {
         if bytes > self.threshold.0 {
-            return Carriage::ALONE;
+            return ReplicationPlan::SINGLE;
         }
-        Carriage { all_send: false, ..Carriage::copied(self.copies, self.copy_delay) }
+        ReplicationPlan { all_send: false, ..ReplicationPlan::copied(self.copies, self.copy_delay) }
     }
 
-    fn machine(&self, _: u32) -> Box<dyn Replicate> {
+    fn instantiate(&self, _: u32) -> Box<dyn Replicate> {
         Box::new(self.clone())
     }
 }
 
 impl Replicate for RepSyn {
-    fn on(&mut self, event: Event, mut view: Sending<'_>, actions: &mut Vec<Action>) {
+    fn on_event(
+        &mut self,
+        event: PolicyEvent,
+        mut view: Sending<'_>,
+        actions: &mut Vec<PolicyAction>,
+    ) {
         match event {
-            Event::Started => self.carriage(view.flow.bytes).open_all(&mut view, actions),
-            Event::Established { copy } => {
+            PolicyEvent::Started => {
+                self.replication_plan(view.flow.bytes).open_all(&mut view, actions)
+            }
+            PolicyEvent::Established { copy } => {
                 if !std::mem::replace(&mut view.sent.established, true) {
-                    actions.push(Action::AbandonOthers { but: copy });
+                    actions.push(PolicyAction::AbandonOthers { but: copy });
                 }
             }
             event => drop(view.first_wins_and_abandons(event, actions)),
         }
     }
 
-    fn received(&self, copy: u8, mut view: Receiving<'_>, answers: &mut Vec<Answer>) {
+    fn received(&self, copy: u8, mut view: Receiving<'_>, answers: &mut Vec<ReceiverAction>) {
         view.first_wins_and_resets(copy, answers);
     }
 }
@@ -66,8 +75,8 @@ impl Replicate for RepSyn {
 mod tests {
     use super::*;
     use crate::replicate::machine::Script;
-    use Action::AbandonOthers;
-    use Event::{Established, Started};
+    use PolicyAction::AbandonOthers;
+    use PolicyEvent::{Established, Started};
 
     #[test]
     fn the_first_connection_to_be_established_is_the_only_one_that_goes_on() {

@@ -7,7 +7,10 @@ use serde::{Deserialize, Serialize};
 use tailcut_engine::Bytes;
 
 use super::Policy;
-use super::machine::{Action, Answer, Carriage, Event, Open, Receiving, Replicate, Sending};
+use super::machine::{
+    OpenConnection, PolicyAction, PolicyEvent, ReceiverAction, Receiving, Replicate,
+    ReplicationPlan, Sending,
+};
 use crate::component::SpecError;
 
 /// Parameters of splitting.
@@ -43,41 +46,52 @@ impl Policy for Split {
         Ok(())
     }
 
-    fn carriage(&self, bytes: u64) -> Carriage {
+    fn replication_plan(&self, bytes: u64) -> ReplicationPlan {
         let piece = (bytes > self.threshold.0).then_some(self.piece.0);
-        Carriage { piece, ..Carriage::ALONE }
+        ReplicationPlan { piece, ..ReplicationPlan::SINGLE }
     }
 
-    fn machine(&self, _: u32) -> Box<dyn Replicate> {
+    fn instantiate(&self, _: u32) -> Box<dyn Replicate> {
         Box::new(self.clone())
     }
 }
 
 impl Split {
-    fn open_piece(&self, view: &mut Sending<'_>, actions: &mut Vec<Action>) {
+    fn open_piece(&self, view: &mut Sending<'_>, actions: &mut Vec<PolicyAction>) {
         let from = view.sent.handed;
         let bytes = self.piece.0.min(view.flow.bytes - from);
         let piece = from / self.piece.0;
         view.sent.handed += bytes;
-        actions.push(Action::Open(Open { copy: 0, piece, from, bytes, at: view.now }));
+        actions.push(PolicyAction::Open(OpenConnection {
+            copy: 0,
+            piece,
+            from,
+            bytes,
+            at: view.now,
+        }));
     }
 }
 
 impl Replicate for Split {
-    fn on(&mut self, event: Event, mut view: Sending<'_>, actions: &mut Vec<Action>) {
+    fn on_event(
+        &mut self,
+        event: PolicyEvent,
+        mut view: Sending<'_>,
+        actions: &mut Vec<PolicyAction>,
+    ) {
         match event {
-            Event::Started if view.flow.bytes > self.threshold.0 => {
+            PolicyEvent::Started if view.flow.bytes > self.threshold.0 => {
                 self.open_piece(&mut view, actions);
             }
-            Event::Started => view.open_whole(0, view.now, actions),
-            Event::Acknowledged { .. } if view.sent.handed < view.flow.bytes => {
+            PolicyEvent::Started => view.open_whole(0, view.now, actions),
+            PolicyEvent::Acknowledged { .. } if view.sent.handed < view.flow.bytes => {
                 self.open_piece(&mut view, actions);
             }
             event => drop(view.first_wins(event, actions)),
         }
     }
 
-    fn received(&self, copy: u8, mut view: Receiving<'_>, answers: &mut Vec<Answer>) {
+    fn received(&self, copy: u8, mut view: Receiving<'_>, answers: &mut Vec<ReceiverAction>) {
         view.arrived.connections += 1;
         let whole = view.flow.bytes <= self.threshold.0;
         if whole || view.arrived.connections * self.piece.0 >= view.flow.bytes {
@@ -90,13 +104,13 @@ impl Replicate for Split {
 mod tests {
     use super::*;
     use crate::replicate::machine::Script;
-    use Action::Confirm;
-    use Answer::Finish;
-    use Event::{Acknowledged, Started};
+    use PolicyAction::Confirm;
+    use PolicyEvent::{Acknowledged, Started};
+    use ReceiverAction::Finish;
     use tailcut_engine::Time;
 
-    fn piece(piece: u64, from: u64, bytes: u64, us: u64) -> Action {
-        Action::Open(Open { copy: 0, piece, from, bytes, at: Time::from_us(us) })
+    fn piece(piece: u64, from: u64, bytes: u64, us: u64) -> PolicyAction {
+        PolicyAction::Open(OpenConnection { copy: 0, piece, from, bytes, at: Time::from_us(us) })
     }
 
     #[test]

@@ -17,17 +17,17 @@ pub trait FlowControl: Debug + Send + Sync {
     /// When a link would not go on, or not stop.
     fn check(&self) -> Result<(), SpecError>;
     /// By what it is named where it is refused.
-    fn said(&self) -> Said;
+    fn said(&self) -> FlowControlNames;
     /// Whether a link stops of whose packets so many bytes wait at its far end. The fabric asks for one that was not told to stop before
     /// (`stopped`) when one packet more waits, and for one that was when one less does. What stops a link also keeps it stopped.
-    fn stops(&self, held: u64, stopped: bool) -> bool;
+    fn should_pause(&self, held: u64, stopped: bool) -> bool;
     /// Bytes on the wire of what tells a link to stop or to go on.
     fn frame(&self) -> u16;
 }
 
 /// By what a kind is named.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Said {
+pub struct FlowControlNames {
     /// Its key in the section `switch`.
     pub key: &'static str,
     /// The code of the error where the ports of a switch share memory.

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use self::flow_control::{FlowControl, Said};
+use self::flow_control::{FlowControl, FlowControlNames};
 use self::pfc::Pfc;
 use crate::amount::{Amount, Limit};
 use crate::component::SpecError;
@@ -58,7 +58,7 @@ impl SwitchSpec {
         if let Some(control) = self.flow_control() {
             control.check()?;
             if self.shared_buffer != Limit::Unlimited {
-                let Said { key, shared_memory, .. } = control.said();
+                let FlowControlNames { key, shared_memory, .. } = control.said();
                 let message =
                     "memory that ports share goes by when packets will leave, which pauses change";
                 return Err(SpecError::new(shared_memory, key, message)

@@ -5,7 +5,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tailcut_engine::Bytes;
 
-use super::flow_control::{FlowControl, Said};
+use super::flow_control::{FlowControl, FlowControlNames};
 use crate::component::SpecError;
 
 /// Parameters of priority flow control.
@@ -38,11 +38,11 @@ impl FlowControl for Pfc {
             .hint("a pause ends a few packets below where it begins"))
     }
 
-    fn said(&self) -> Said {
-        Said { key: "pfc", shared_memory: "pfc-shared-buffer", queue: "pfc-queue" }
+    fn said(&self) -> FlowControlNames {
+        FlowControlNames { key: "pfc", shared_memory: "pfc-shared-buffer", queue: "pfc-queue" }
     }
 
-    fn stops(&self, held: u64, stopped: bool) -> bool {
+    fn should_pause(&self, held: u64, stopped: bool) -> bool {
         held > if stopped { self.xon.0 } else { self.xoff.0 }
     }
 
@@ -58,12 +58,12 @@ mod tests {
     #[test]
     fn a_pause_begins_above_one_threshold_and_ends_at_the_other() {
         let pfc = Pfc { xoff: Bytes(20_000), xon: Bytes(10_000) };
-        assert_eq!([20_000, 20_001].map(|held| pfc.stops(held, false)), [false, true]);
-        assert_eq!([10_000, 10_001].map(|held| pfc.stops(held, true)), [false, true]);
+        assert_eq!([20_000, 20_001].map(|held| pfc.should_pause(held, false)), [false, true]);
+        assert_eq!([10_000, 10_001].map(|held| pfc.should_pause(held, true)), [false, true]);
     }
 
     #[test]
-    fn it_does_not_end_before_it_has_begun() {
+    fn refuses_xon_not_below_xoff() {
         let pfc = |xoff, xon| Pfc { xoff: Bytes(xoff), xon: Bytes(xon) };
         assert_eq!(pfc(2, 1).check(), Ok(()));
         assert_eq!(pfc(2, 2).check().expect_err("they are one").code, "pfc-thresholds");

@@ -20,7 +20,7 @@ struct Pool {
 
 /// The shared buffers of all switches.
 #[derive(Debug, Clone)]
-pub(crate) struct Pools {
+pub(crate) struct SharedBuffers {
     size: u64,
     alpha: f64,
     pools: Vec<Pool>,
@@ -30,11 +30,11 @@ pub(crate) struct Pools {
     waiting: Vec<u64>,
 }
 
-impl Pools {
+impl SharedBuffers {
     /// None where ports have buffers of their own.
-    pub fn new(spec: &SwitchSpec, graph: &Graph) -> Option<Pools> {
+    pub fn new(spec: &SwitchSpec, graph: &Graph) -> Option<SharedBuffers> {
         let Limit::AtMost(Amount::Bytes(size)) = spec.shared_buffer else { return None };
-        Some(Pools {
+        Some(SharedBuffers {
             size,
             alpha: spec.alpha,
             pools: vec![Pool::default(); graph.switches as usize],
@@ -129,7 +129,7 @@ mod tests {
         let graph = Star { hosts: 5, ..Star::default() }.build().expect("hosts are enough");
         let shared_buffer = Limit::AtMost(Amount::Bytes(100_000));
         let spec = SwitchSpec { shared_buffer, alpha, pfc: None };
-        let mut pools = Pools::new(&spec, &graph).expect("there is a buffer");
+        let mut pools = SharedBuffers::new(&spec, &graph).expect("there is a buffer");
         let mut offer = |port: PortId| {
             let room = pools.admits(0, port, 100, || false);
             if room {
@@ -151,11 +151,11 @@ mod tests {
     }
 
     #[test]
-    fn what_has_begun_to_be_transmitted_takes_no_space() {
+    fn a_packet_in_transmission_takes_no_buffer() {
         let graph = Star { hosts: 5, ..Star::default() }.build().expect("hosts are enough");
         let shared_buffer = Limit::AtMost(Amount::Bytes(4_000));
         let spec = SwitchSpec { shared_buffer, ..SwitchSpec::default() };
-        let mut pools = Pools::new(&spec, &graph).expect("one");
+        let mut pools = SharedBuffers::new(&spec, &graph).expect("one");
         pools.add(PortId(1), 2_000, 50);
         assert!(!pools.admits(49, PortId(1), 100, || false));
         assert!(pools.admits(50, PortId(1), 2_000, || false));

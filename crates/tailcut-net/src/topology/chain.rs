@@ -8,7 +8,7 @@ use super::build::{Builder, at_least, positive, size};
 use super::{Graph, Topology, TopologyError};
 use crate::amount::Limit;
 use crate::component::OneOrEach;
-use crate::files::ReadFiles;
+use crate::files::FileReader;
 
 /// Parameters of a chain.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -89,7 +89,7 @@ impl Chain {
 }
 
 impl Topology for Chain {
-    fn graph(&self, _: &dyn ReadFiles) -> Result<Graph, TopologyError> {
+    fn graph(&self, _: &dyn FileReader) -> Result<Graph, TopologyError> {
         self.build()
     }
 }

@@ -8,7 +8,7 @@ use super::build::{Builder, at_least, positive, size};
 use super::{Graph, Topology, TopologyError};
 use crate::amount::Limit;
 use crate::component::OneOrEach;
-use crate::files::ReadFiles;
+use crate::files::FileReader;
 
 /// Parameters of a dumbbell. Hosts `0..pairs` are on the left, `pairs..2*pairs` on the right.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -18,9 +18,9 @@ pub struct Dumbbell {
     #[schemars(range(min = 1))]
     pub pairs: u32,
     /// Rate of every link, or of each part: `{ host = "1Gbps", bottleneck = "100Mbps" }`.
-    pub rate: OneOrEach<Rate, Parts<Rate>>,
+    pub rate: OneOrEach<Rate, DumbbellValues<Rate>>,
     /// One-way propagation delay of every link, or of each part.
-    pub propagation: OneOrEach<Time, Parts<Time>>,
+    pub propagation: OneOrEach<Time, DumbbellValues<Time>>,
     /// Queue limit at both ends of the bottleneck link; `queue.limit` when left out.
     pub bottleneck_queue: Option<Limit>,
 }
@@ -28,17 +28,17 @@ pub struct Dumbbell {
 /// A value for each part of the dumbbell.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Parts<T> {
+pub struct DumbbellValues<T> {
     /// Between hosts and switches.
     pub host: T,
     /// Between the two switches.
     pub bottleneck: T,
 }
 
-impl<T: Copy> OneOrEach<T, Parts<T>> {
-    fn parts(&self) -> Parts<T> {
+impl<T: Copy> OneOrEach<T, DumbbellValues<T>> {
+    fn parts(&self) -> DumbbellValues<T> {
         match self {
-            OneOrEach::One(value) => Parts { host: *value, bottleneck: *value },
+            OneOrEach::One(value) => DumbbellValues { host: *value, bottleneck: *value },
             OneOrEach::Each(parts) => *parts,
         }
     }
@@ -80,7 +80,7 @@ impl Dumbbell {
 }
 
 impl Topology for Dumbbell {
-    fn graph(&self, _: &dyn ReadFiles) -> Result<Graph, TopologyError> {
+    fn graph(&self, _: &dyn FileReader) -> Result<Graph, TopologyError> {
         self.build()
     }
 }

@@ -11,7 +11,7 @@ use tailcut_engine::{Rate, Time};
 use super::build::{Builder, at_least, positive, size};
 use super::{Graph, Topology, TopologyError};
 use crate::component::OneOrEach;
-use crate::files::ReadFiles;
+use crate::files::FileReader;
 
 /// Parameters of a fat-tree.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -21,10 +21,10 @@ pub struct FatTree {
     #[schemars(range(min = 2, max = 64))]
     pub k: u32,
     /// Rate of every link, or of each tier: `{ host = "1Gbps", aggregation = "1Gbps", core = "230Mbps" }`.
-    pub rate: OneOrEach<Rate, Tiers<Rate>>,
+    pub rate: OneOrEach<Rate, FatTreeValues<Rate>>,
     /// One-way propagation delay of every link, or of each tier. The default makes 32 us of
     /// twelve links, there and back between pods.
-    pub propagation: OneOrEach<Time, Tiers<Time>>,
+    pub propagation: OneOrEach<Time, FatTreeValues<Time>>,
     /// Hosts per uplink of an edge switch: 4 attaches four times as many hosts as a full-bisection fat-tree has.
     #[schemars(range(min = 1))]
     pub oversubscription: u32,
@@ -33,7 +33,7 @@ pub struct FatTree {
 /// A value for each tier of links.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Tiers<T> {
+pub struct FatTreeValues<T> {
     /// Between hosts and edge switches.
     pub host: T,
     /// Between edge and aggregation switches.
@@ -42,10 +42,12 @@ pub struct Tiers<T> {
     pub core: T,
 }
 
-impl<T: Copy> OneOrEach<T, Tiers<T>> {
-    fn tiers(&self) -> Tiers<T> {
+impl<T: Copy> OneOrEach<T, FatTreeValues<T>> {
+    fn tiers(&self) -> FatTreeValues<T> {
         match self {
-            OneOrEach::One(value) => Tiers { host: *value, aggregation: *value, core: *value },
+            OneOrEach::One(value) => {
+                FatTreeValues { host: *value, aggregation: *value, core: *value }
+            }
             OneOrEach::Each(tiers) => *tiers,
         }
     }
@@ -131,7 +133,7 @@ impl FatTree {
 }
 
 impl Topology for FatTree {
-    fn graph(&self, _: &dyn ReadFiles) -> Result<Graph, TopologyError> {
+    fn graph(&self, _: &dyn FileReader) -> Result<Graph, TopologyError> {
         self.build()
     }
 }

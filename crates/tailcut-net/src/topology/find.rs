@@ -24,7 +24,7 @@ pub fn find_link(graph: &Graph, text: &str) -> Result<PortId, UnknownLink> {
         .iter()
         .enumerate()
         .find_map(|(index, link)| {
-            let [of_a, of_b] = PortId::of(index);
+            let [of_a, of_b] = PortId::both_directions(index);
             (link.a == from && link.b == to)
                 .then_some(of_a)
                 .or((link.b == from && link.a == to).then_some(of_b))
@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn links_are_called_what_they_are_found_by() {
+    fn find_link_finds_every_link_name() {
         let mut graph = star();
         let named =
             |graph: &Graph| (0..6).map(|link| link_name(graph, PortId(link))).collect::<Vec<_>>();

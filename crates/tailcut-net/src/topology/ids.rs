@@ -89,7 +89,7 @@ impl SwitchId {
 impl PortId {
     /// The ports of the link at this place, that of `a` first.
     #[inline]
-    pub const fn of(link: usize) -> [PortId; 2] {
+    pub const fn both_directions(link: usize) -> [PortId; 2] {
         [PortId::at(2 * link), PortId::at(2 * link + 1)]
     }
     /// Its link's place.
@@ -121,7 +121,7 @@ mod tests {
 
     #[test]
     fn a_link_has_a_port_at_either_end() {
-        let [of_a, of_b] = PortId::of(3);
+        let [of_a, of_b] = PortId::both_directions(3);
         assert_eq!((of_a.index(), of_b.index(), of_b.link()), (6, 7, 3));
         assert_eq!((of_a.reversed(), of_b.reversed()), (of_b, of_a));
     }

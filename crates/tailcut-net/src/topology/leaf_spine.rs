@@ -9,7 +9,7 @@ use tailcut_engine::{Rate, Time};
 use super::build::{Builder, at_least, links, paths, positive, size};
 use super::{Graph, Topology, TopologyError};
 use crate::component::OneOrEach;
-use crate::files::ReadFiles;
+use crate::files::FileReader;
 
 /// Parameters of a leaf-spine fabric.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -26,25 +26,25 @@ pub struct LeafSpine {
     #[schemars(range(min = 1, max = 1023))]
     pub spines: u32,
     /// Rate of every link, or of each tier: `{ host = "10Gbps", spine = "40Gbps" }`.
-    pub rate: OneOrEach<Rate, Tiers<Rate>>,
+    pub rate: OneOrEach<Rate, LeafSpineValues<Rate>>,
     /// One-way propagation delay of every link, or of each tier.
-    pub propagation: OneOrEach<Time, Tiers<Time>>,
+    pub propagation: OneOrEach<Time, LeafSpineValues<Time>>,
 }
 
 /// A value for each tier of links.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Tiers<T> {
+pub struct LeafSpineValues<T> {
     /// Between hosts and leaf switches.
     pub host: T,
     /// Between leaf and spine switches.
     pub spine: T,
 }
 
-impl<T: Copy> OneOrEach<T, Tiers<T>> {
-    fn tiers(&self) -> Tiers<T> {
+impl<T: Copy> OneOrEach<T, LeafSpineValues<T>> {
+    fn tiers(&self) -> LeafSpineValues<T> {
         match self {
-            OneOrEach::One(value) => Tiers { host: *value, spine: *value },
+            OneOrEach::One(value) => LeafSpineValues { host: *value, spine: *value },
             OneOrEach::Each(tiers) => *tiers,
         }
     }
@@ -117,7 +117,7 @@ impl LeafSpine {
 }
 
 impl Topology for LeafSpine {
-    fn graph(&self, _: &dyn ReadFiles) -> Result<Graph, TopologyError> {
+    fn graph(&self, _: &dyn FileReader) -> Result<Graph, TopologyError> {
         self.build()
     }
 }

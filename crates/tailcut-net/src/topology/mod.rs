@@ -4,11 +4,11 @@
 
 mod build;
 pub mod chain;
-pub mod cuts;
 pub mod dumbbell;
 pub mod fat_tree;
 pub mod find;
 pub mod graph;
+pub mod host_groups;
 pub mod ids;
 pub mod leaf_spine;
 pub mod node_link;
@@ -20,7 +20,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::component::SpecError;
-use crate::files::ReadFiles;
+use crate::files::FileReader;
 
 pub use graph::{Graph, Link};
 pub use ids::{HostId, NodeId, PortId, SwitchId};
@@ -35,7 +35,7 @@ trait Topology {
     ///
     /// # Errors
     /// When a parameter is out of range, or a file does not describe a usable network.
-    fn graph(&self, read: &dyn ReadFiles) -> Result<Graph, TopologyError>;
+    fn graph(&self, read: &dyn FileReader) -> Result<Graph, TopologyError>;
     /// The files that decide the graph.
     fn files(&self) -> Vec<&str> {
         vec![]
@@ -88,7 +88,7 @@ impl TopologySpec {
     ///
     /// # Errors
     /// When a parameter is out of range, or the node-link file does not describe a usable network.
-    pub fn build(&self, read: &dyn ReadFiles) -> Result<Graph, TopologyError> {
+    pub fn build(&self, read: &dyn FileReader) -> Result<Graph, TopologyError> {
         self.topology().graph(read)
     }
 

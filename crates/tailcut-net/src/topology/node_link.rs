@@ -16,7 +16,7 @@ use super::build::size;
 use super::{Graph, Link, NodeId, Topology, TopologyError};
 use crate::amount::{Amount, Limit};
 use crate::component::{did_you_mean, read_text};
-use crate::files::ReadFiles;
+use crate::files::FileReader;
 
 /// Parameters of a graph from a file.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -33,7 +33,7 @@ impl NodeLink {
     ///
     /// # Errors
     /// When the file cannot be read or does not describe a usable network; the message names the node or edge.
-    pub fn build(&self, read: &dyn ReadFiles) -> Result<Graph, TopologyError> {
+    pub fn build(&self, read: &dyn FileReader) -> Result<Graph, TopologyError> {
         let text = read_text(read, "node-link-file", "file", &self.file)?;
         parse(&text).map_err(|mut error| {
             error.message = format!("{}: {}", self.file, error.message);
@@ -43,7 +43,7 @@ impl NodeLink {
 }
 
 impl Topology for NodeLink {
-    fn graph(&self, read: &dyn ReadFiles) -> Result<Graph, TopologyError> {
+    fn graph(&self, read: &dyn FileReader) -> Result<Graph, TopologyError> {
         self.build(read)
     }
     fn files(&self) -> Vec<&str> {

@@ -11,7 +11,7 @@ use tailcut_engine::{Rate, Time};
 use super::build::{Builder, at_least, paths, positive, size};
 use super::{Graph, Topology, TopologyError};
 use crate::component::OneOrEach;
-use crate::files::ReadFiles;
+use crate::files::FileReader;
 
 /// Parameters of parallel paths. Hosts `0..hosts_per_side` are on the left, the others on the right.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -28,13 +28,13 @@ pub struct ParallelPaths {
     /// Rate of each path in turn; empty when all have `rate`.
     pub path_rates: Vec<Rate>,
     /// One-way propagation delay of every link, or of each part: `{ host = "2us", path = "1ms" }`.
-    pub propagation: OneOrEach<Time, Parts<Time>>,
+    pub propagation: OneOrEach<Time, ParallelPathsValues<Time>>,
 }
 
 /// A value for each part of the fabric.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Parts<T> {
+pub struct ParallelPathsValues<T> {
     /// Between hosts and edge switches.
     pub host: T,
     /// Each of the two links of a path.
@@ -83,7 +83,7 @@ impl ParallelPaths {
             .hint("leave path_rates out to give every path the same rate"));
         }
         let propagation = match &self.propagation {
-            OneOrEach::One(value) => Parts { host: *value, path: *value },
+            OneOrEach::One(value) => ParallelPathsValues { host: *value, path: *value },
             OneOrEach::Each(parts) => *parts,
         };
 
@@ -104,7 +104,7 @@ impl ParallelPaths {
 }
 
 impl Topology for ParallelPaths {
-    fn graph(&self, _: &dyn ReadFiles) -> Result<Graph, TopologyError> {
+    fn graph(&self, _: &dyn FileReader) -> Result<Graph, TopologyError> {
         self.build()
     }
 }

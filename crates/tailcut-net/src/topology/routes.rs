@@ -230,7 +230,7 @@ impl Routes {
     }
 
     /// The switch, numbered over switches, that a host hangs on.
-    pub fn edge(&self, host: HostId) -> SwitchId {
+    pub fn edge_switch(&self, host: HostId) -> SwitchId {
         self.targets[self.group(host)]
     }
 
@@ -302,7 +302,7 @@ impl Routes {
     #[inline]
     pub(crate) fn fetch(&self, switch: SwitchId, host: HostId) {
         let group = self.group.get(host.index()).map_or(0, |group| usize::from(*group));
-        tailcut_engine::fetch_early(&self.table[switch.index() * self.groups + group]);
+        tailcut_engine::prefetch(&self.table[switch.index() * self.groups + group]);
     }
 
     /// The equal-cost ports from `switch` (numbered over switches) towards `host`, in port order.
@@ -354,7 +354,7 @@ impl PathCounts {
             counts[target.index()] = 1;
             counts
         });
-        let edge = routes.edge(src);
+        let edge = routes.edge_switch(src);
         let mut open = vec![edge];
         while let Some(&switch) = open.last() {
             let ports = routes.towards(switch, group);
@@ -379,7 +379,7 @@ impl PathCounts {
 fn ports(graph: &Graph, alive: impl Fn(usize) -> bool) -> Vec<Vec<(PortId, NodeId)>> {
     let mut ports = vec![vec![]; graph.nodes()];
     for (index, link) in graph.links.iter().enumerate().filter(|(index, _)| alive(*index)) {
-        let [of_a, of_b] = PortId::of(index);
+        let [of_a, of_b] = PortId::both_directions(index);
         ports[link.a.index()].push((of_a, link.b));
         ports[link.b.index()].push((of_b, link.a));
     }

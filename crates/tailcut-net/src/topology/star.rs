@@ -6,7 +6,7 @@ use tailcut_engine::{Rate, Time};
 
 use super::build::{Builder, at_least, positive, size};
 use super::{Graph, Topology, TopologyError};
-use crate::files::ReadFiles;
+use crate::files::FileReader;
 
 /// Parameters of a star.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -45,7 +45,7 @@ impl Star {
 }
 
 impl Topology for Star {
-    fn graph(&self, _: &dyn ReadFiles) -> Result<Graph, TopologyError> {
+    fn graph(&self, _: &dyn FileReader) -> Result<Graph, TopologyError> {
         self.build()
     }
 }

@@ -4,9 +4,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tailcut_engine::{Bytes, Time};
 
-use super::demand::{Demand, NONE, Pool, Rule, Signal, Waiting};
+use super::demand::{Demand, Dependent, FlowPool, NONE, Signal, StartRule};
 use super::{
-    Flow, FlowIndex, MOST_BYTES, Pattern, Setting, TrafficError, bounded, check_hosts, jitter,
+    Flow, FlowIndex, MOST_BYTES, Pattern, TrafficContext, TrafficError, check_flow_count,
+    check_hosts, jitter,
 };
 use crate::topology::HostId;
 
@@ -55,12 +56,12 @@ impl Default for BucketSort {
 }
 
 impl BucketSort {
-    fn draw(&self, setting: &Setting) -> Result<Demand, TrafficError> {
+    fn draw(&self, setting: &TrafficContext) -> Result<Demand, TrafficError> {
         let hosts = check_hosts("bucket-sort-hosts", "hosts", &self.hosts, setting.graph.hosts)?;
         self.check(setting)?;
         let batches = self.numbers.div_ceil(self.batch);
         let jobs = hosts.len() as f64 * f64::from(self.rounds);
-        bounded(jobs * (f64::from(batches) + hosts.len() as f64), "numbers")?;
+        check_flow_count(jobs * (f64::from(batches) + hosts.len() as f64), "numbers")?;
         let mut starts = setting.stream("jitter");
         let mut demand = Demand::default();
         for (at, &master) in hosts.iter().enumerate() {
@@ -72,9 +73,9 @@ impl BucketSort {
             for _ in 0..self.rounds {
                 let job = demand.job("sort");
                 let on = Signal::Acknowledged;
-                let pool = demand.pool(Pool { opens, at_once: self.batches_at_once, on });
+                let pool = demand.pool(FlowPool { opens, at_once: self.batches_at_once, on });
                 for answer in answers.drain(..) {
-                    demand.wait(Waiting::Pool(pool), answer, Signal::Received);
+                    demand.wait(Dependent::Pool(pool), answer, Signal::Received);
                 }
                 let mut dealt: Vec<(u32, Vec<FlowIndex>)> = vec![(0, vec![]); slaves.len()];
                 let mut left = self.numbers;
@@ -84,7 +85,7 @@ impl BucketSort {
                     let slave = buckets.below(slaves.len() as u64) as usize;
                     let (dst, bytes) = (slaves[slave], self.batch_bytes.0);
                     let flow = Flow { src: master, dst, bytes, start: opens, id: 0 };
-                    let flow = demand.flow(Rule { job, pool, delay: Time::ZERO }, flow);
+                    let flow = demand.flow(StartRule { job, pool, delay: Time::ZERO }, flow);
                     dealt[slave].0 += count;
                     dealt[slave].1.push(flow);
                 }
@@ -94,9 +95,10 @@ impl BucketSort {
                     }
                     let bytes = u64::from(*count) * self.bytes_per_number.0;
                     let flow = Flow { src: slave, dst: master, bytes, start: opens, id: 0 };
-                    let answer = demand.flow(Rule { job, pool: NONE, delay: self.sort_time }, flow);
+                    let answer =
+                        demand.flow(StartRule { job, pool: NONE, delay: self.sort_time }, flow);
                     for &batch in batches {
-                        demand.wait(Waiting::Flow(answer), batch, Signal::Received);
+                        demand.wait(Dependent::Flow(answer), batch, Signal::Received);
                     }
                     answers.push(answer);
                 }
@@ -105,7 +107,7 @@ impl BucketSort {
         Ok(demand)
     }
 
-    fn check(&self, setting: &Setting) -> Result<(), TrafficError> {
+    fn check(&self, setting: &TrafficContext) -> Result<(), TrafficError> {
         for (field, count) in [
             ("numbers", u64::from(self.numbers)),
             ("batch", u64::from(self.batch)),
@@ -128,7 +130,7 @@ impl BucketSort {
 }
 
 impl Pattern for BucketSort {
-    fn demand(&self, setting: &Setting) -> Result<Demand, TrafficError> {
+    fn demand(&self, setting: &TrafficContext) -> Result<Demand, TrafficError> {
         self.draw(setting).map(Demand::numbered)
     }
     fn sized_by(&self) -> &'static str {

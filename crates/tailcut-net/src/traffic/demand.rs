@@ -27,7 +27,7 @@ pub type JobKind = &'static str;
 
 /// How a flow depends on others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Rule {
+pub struct StartRule {
     /// The job that it is part of, or [`NONE`].
     pub job: u32,
     /// The pool that it starts from, or [`NONE`].
@@ -36,11 +36,11 @@ pub struct Rule {
     pub delay: Time,
 }
 
-const FREE: Rule = Rule { job: NONE, pool: NONE, delay: Time::ZERO };
+const FREE: StartRule = StartRule { job: NONE, pool: NONE, delay: Time::ZERO };
 
 /// Flows of which only so many run at once: they start in order, each when one before it is over.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Pool {
+pub struct FlowPool {
     /// When its first flows start, unless it waits for other flows itself.
     pub opens: Time,
     /// How many run at once.
@@ -51,7 +51,7 @@ pub struct Pool {
 
 /// What waits for a flow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Waiting {
+pub enum Dependent {
     /// The start of another flow.
     Flow(FlowIndex),
     /// The opening of a pool.
@@ -60,13 +60,13 @@ pub enum Waiting {
 
 /// One wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Edge {
+pub struct Dependency {
     /// The flow that is waited for.
     pub from: FlowIndex,
     /// When it counts as over.
     pub on: Signal,
     /// What waits.
-    pub to: Waiting,
+    pub to: Dependent,
 }
 
 /// The graph over the flows of closed-loop traffic; empty for open-loop traffic.
@@ -75,13 +75,13 @@ pub struct Jobs {
     /// What each job is called.
     pub kinds: Vec<JobKind>,
     /// One per flow; none at all when no flow waits or belongs to a job.
-    pub rules: Vec<Rule>,
+    pub rules: Vec<StartRule>,
     /// The waits.
-    pub edges: Vec<Edge>,
+    pub edges: Vec<Dependency>,
     /// The pools.
-    pub pools: Vec<Pool>,
+    pub pools: Vec<FlowPool>,
     /// Flows that wait for nothing: they come first, in order of start.
-    pub listed: usize,
+    pub independent: usize,
 }
 
 impl Jobs {
@@ -115,21 +115,21 @@ impl Demand {
         self.jobs.kinds.len() as u32 - 1
     }
 
-    pub(super) fn pool(&mut self, pool: Pool) -> u32 {
+    pub(super) fn pool(&mut self, pool: FlowPool) -> u32 {
         self.jobs.pools.push(pool);
         self.jobs.pools.len() as u32 - 1
     }
 
     /// Adds a flow of a job and returns its index.
-    pub(super) fn flow(&mut self, rule: Rule, flow: Flow) -> FlowIndex {
+    pub(super) fn flow(&mut self, rule: StartRule, flow: Flow) -> FlowIndex {
         self.jobs.rules.resize(self.flows.len(), FREE);
         self.jobs.rules.push(rule);
         self.flows.push(flow);
         FlowIndex::at(self.flows.len() - 1)
     }
 
-    pub(super) fn wait(&mut self, to: Waiting, from: FlowIndex, on: Signal) {
-        self.jobs.edges.push(Edge { from, on, to });
+    pub(super) fn wait(&mut self, to: Dependent, from: FlowIndex, on: Signal) {
+        self.jobs.edges.push(Dependency { from, on, to });
     }
 
     /// Adds the flows of another pattern.
@@ -140,7 +140,7 @@ impl Demand {
         if !(self.jobs.is_empty() && other.jobs.is_empty()) {
             self.jobs.rules.resize(self.flows.len(), FREE);
             let of_other = other.jobs.rules.iter().copied();
-            self.jobs.rules.extend(of_other.map(|rule| Rule {
+            self.jobs.rules.extend(of_other.map(|rule| StartRule {
                 job: shift(rule.job, jobs),
                 pool: shift(rule.pool, pools),
                 ..rule
@@ -155,11 +155,11 @@ impl Demand {
         self.flows.extend(other.flows);
         self.jobs.kinds.extend(other.jobs.kinds);
         self.jobs.pools.extend(other.jobs.pools);
-        self.jobs.edges.extend(other.jobs.edges.into_iter().map(|edge| Edge {
+        self.jobs.edges.extend(other.jobs.edges.into_iter().map(|edge| Dependency {
             from: FlowIndex(edge.from.0 + flows),
             to: match edge.to {
-                Waiting::Flow(to) => Waiting::Flow(FlowIndex(to.0 + flows)),
-                Waiting::Pool(to) => Waiting::Pool(to + pools),
+                Dependent::Flow(to) => Dependent::Flow(FlowIndex(to.0 + flows)),
+                Dependent::Pool(to) => Dependent::Pool(to + pools),
             },
             ..edge
         }));
@@ -173,7 +173,7 @@ impl Demand {
             self.jobs.rules.resize(self.flows.len(), FREE);
             waits = self.jobs.rules.iter().map(|r| r.pool != NONE).collect();
             for edge in &self.jobs.edges {
-                if let Waiting::Flow(to) = edge.to {
+                if let Dependent::Flow(to) = edge.to {
                     waits[to.index()] = true;
                 }
             }
@@ -191,11 +191,11 @@ impl Demand {
             self.jobs.rules = order.iter().map(|&at| self.jobs.rules[at]).collect();
             for edge in &mut self.jobs.edges {
                 edge.from = place[edge.from.index()];
-                if let Waiting::Flow(to) = &mut edge.to {
+                if let Dependent::Flow(to) = &mut edge.to {
                     *to = place[to.index()];
                 }
             }
-            self.jobs.listed = waits.iter().filter(|waits| !**waits).count();
+            self.jobs.independent = waits.iter().filter(|waits| !**waits).count();
         }
         self.flows = order.iter().map(|&at| self.flows[at]).collect();
         self.named.resize(order.len(), false);

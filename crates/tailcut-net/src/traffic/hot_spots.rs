@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::demand::Demand;
 use super::sizes::SizesSpec;
-use super::{Flow, Pattern, Setting, TrafficError, bounded, numbered, whole_ns};
+use super::{Flow, Pattern, TrafficContext, TrafficError, check_flow_count, numbered, whole_ns};
 use crate::topology::HostId;
 
 /// Parameters of hot spots.
@@ -32,7 +32,7 @@ impl Default for HotSpots {
 }
 
 impl HotSpots {
-    fn flows(&self, setting: &Setting) -> Result<Vec<Flow>, TrafficError> {
+    fn flows(&self, setting: &TrafficContext) -> Result<Vec<Flow>, TrafficError> {
         let hosts = setting.graph.hosts;
         if hosts < 2 || self.hot == 0 || self.hot >= hosts {
             let most = hosts.saturating_sub(1);
@@ -56,7 +56,7 @@ impl HotSpots {
         let capacity: f64 = setting.graph.host_rates().iter().map(|rate| rate.0 as f64).sum();
         let mean_gap_ns = sizes.mean() * 8e9 / (self.load * capacity);
         let end = setting.horizon.arrivals.as_ns() as f64;
-        bounded(end / mean_gap_ns, "sizes")?;
+        check_flow_count(end / mean_gap_ns, "sizes")?;
         let mut order: Vec<u32> = (0..hosts).collect();
         setting.stream("spots").shuffle(&mut order);
         let hot = &order[..self.hot as usize];
@@ -82,7 +82,7 @@ impl HotSpots {
 }
 
 impl Pattern for HotSpots {
-    fn demand(&self, setting: &Setting) -> Result<Demand, TrafficError> {
+    fn demand(&self, setting: &TrafficContext) -> Result<Demand, TrafficError> {
         self.flows(setting).map(numbered)
     }
     fn files(&self) -> Vec<&str> {

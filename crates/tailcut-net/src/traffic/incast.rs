@@ -8,7 +8,7 @@ use super::demand::Demand;
 use super::partners::Partners;
 use super::rounds::Rounds;
 use super::sizes::SizesSpec;
-use super::{Flow, Pattern, Setting, TrafficError, check_host, jitter, numbered};
+use super::{Flow, Pattern, TrafficContext, TrafficError, check_host, jitter, numbered};
 use crate::topology::HostId;
 
 /// Parameters of incast traffic.
@@ -44,7 +44,7 @@ impl Default for Incast {
 }
 
 impl Incast {
-    fn flows(&self, setting: &Setting) -> Result<Vec<Flow>, TrafficError> {
+    fn flows(&self, setting: &TrafficContext) -> Result<Vec<Flow>, TrafficError> {
         let hosts = setting.graph.hosts;
         let hint = "the receiver does not answer itself";
         let mut others = Partners::new(hosts, self.fan_in, "incast-fan-in", "fan_in", hint)?;
@@ -64,7 +64,7 @@ impl Incast {
         for start in starts {
             let dst = self.receiver.unwrap_or_else(|| ends.below(u64::from(hosts)) as u32);
             let dst = HostId(dst);
-            flows.extend(others.of(dst, &mut ends).iter().map(|&src| Flow {
+            flows.extend(others.draw(dst, &mut ends).iter().map(|&src| Flow {
                 src,
                 dst,
                 bytes: sizes.sample(&mut lengths, endless),
@@ -77,7 +77,7 @@ impl Incast {
 }
 
 impl Pattern for Incast {
-    fn demand(&self, setting: &Setting) -> Result<Demand, TrafficError> {
+    fn demand(&self, setting: &TrafficContext) -> Result<Demand, TrafficError> {
         self.flows(setting).map(numbered)
     }
     fn files(&self) -> Vec<&str> {

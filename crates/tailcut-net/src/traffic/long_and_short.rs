@@ -7,7 +7,10 @@ use tailcut_engine::{Bytes, Time};
 use super::demand::Demand;
 use super::pairs::derangement;
 use super::sizes::SizesSpec;
-use super::{Flow, Pattern, Setting, TrafficError, bounded, jitter, numbered, positive, whole_ns};
+use super::{
+    Flow, Pattern, TrafficContext, TrafficError, check_flow_count, jitter, numbered, positive,
+    whole_ns,
+};
 use crate::topology::HostId;
 
 /// Parameters of long and short flows.
@@ -40,7 +43,7 @@ impl Default for LongAndShort {
 }
 
 impl LongAndShort {
-    fn flows(&self, setting: &Setting) -> Result<Vec<Flow>, TrafficError> {
+    fn flows(&self, setting: &TrafficContext) -> Result<Vec<Flow>, TrafficError> {
         let hosts = setting.graph.hosts;
         let long_hosts = libm::round(self.long_share * f64::from(hosts));
         if !(self.long_share >= 0.0 && self.long_share < 1.0) || long_hosts >= f64::from(hosts) {
@@ -62,7 +65,7 @@ impl LongAndShort {
         positive("short_flows_per_second", self.short_flows_per_second)?;
         let end = setting.horizon.arrivals.as_ns() as f64;
         let mean_gap_ns = 1e9 / self.short_flows_per_second;
-        bounded(end / mean_gap_ns, "short_flows_per_second")?;
+        check_flow_count(end / mean_gap_ns, "short_flows_per_second")?;
         let long = self.long.resolve(setting.read, "long")?;
         let short = self.short.resolve(setting.read, "short")?;
         let endless = setting.endless();
@@ -93,7 +96,7 @@ impl LongAndShort {
 }
 
 impl Pattern for LongAndShort {
-    fn demand(&self, setting: &Setting) -> Result<Demand, TrafficError> {
+    fn demand(&self, setting: &TrafficContext) -> Result<Demand, TrafficError> {
         self.flows(setting).map(numbered)
     }
     fn sized_by(&self) -> &'static str {

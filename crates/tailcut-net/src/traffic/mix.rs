@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::demand::Demand;
-use super::{Pattern, Setting, TrafficError, TrafficSpec};
+use super::{Pattern, TrafficContext, TrafficError, TrafficSpec};
 
 /// Parameters of mixed traffic.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -16,7 +16,7 @@ pub struct Mix {
 }
 
 impl Mix {
-    fn draw(&self, setting: &Setting) -> Result<Demand, TrafficError> {
+    fn draw(&self, setting: &TrafficContext) -> Result<Demand, TrafficError> {
         if self.parts.is_empty() {
             return Err(TrafficError::new("mix-parts", "parts", "a mix needs at least one part"));
         }
@@ -31,11 +31,12 @@ impl Mix {
                 )
                 .hint("list its parts directly"));
             }
-            let of_part =
-                part.demand(&Setting { part: index as u64, ..*setting }).map_err(|mut error| {
+            let of_part = part.demand(&TrafficContext { part: index as u64, ..*setting }).map_err(
+                |mut error| {
                     error.field = format!("{place}.{}", error.field);
                     error
-                })?;
+                },
+            )?;
             demand.append(of_part);
         }
         let demand = demand.numbered();
@@ -52,7 +53,7 @@ impl Mix {
 }
 
 impl Pattern for Mix {
-    fn demand(&self, setting: &Setting) -> Result<Demand, TrafficError> {
+    fn demand(&self, setting: &TrafficContext) -> Result<Demand, TrafficError> {
         self.draw(setting)
     }
     fn sized_by(&self) -> &'static str {

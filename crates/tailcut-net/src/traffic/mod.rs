@@ -4,8 +4,8 @@
 //! gives the same flows whatever scheme carries them.
 
 pub mod bucket_sort;
+pub mod closed_loop;
 pub mod demand;
-pub mod driver;
 pub mod hot_spots;
 pub mod incast;
 pub mod long_and_short;
@@ -25,10 +25,10 @@ pub mod transfers;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use tailcut_engine::{Bytes, Rate, Stream, Time};
+use tailcut_engine::{Bytes, RandomStream, Rate, Time};
 
 use crate::component::SpecError;
-use crate::files::ReadFiles;
+use crate::files::FileReader;
 use crate::horizon::Horizon;
 use crate::topology::{Graph, HostId};
 use demand::Demand;
@@ -75,7 +75,7 @@ pub(crate) trait Pattern {
     ///
     /// # Errors
     /// When a parameter is out of range for this network or horizon, or a file is not what it should be.
-    fn demand(&self, setting: &Setting) -> Result<Demand, TrafficError>;
+    fn demand(&self, setting: &TrafficContext) -> Result<Demand, TrafficError>;
     /// The parameter that decides how large flows are.
     fn sized_by(&self) -> &'static str {
         "sizes"
@@ -144,7 +144,7 @@ const MAX_FLOWS: f64 = 2e7;
 pub const MOST_BYTES: u64 = 3_000_000_000_000;
 
 /// Refuses flows whose segments could not be counted.
-fn largest(demand: Demand, field: &str) -> Result<Demand, TrafficError> {
+fn check_flow_sizes(demand: Demand, field: &str) -> Result<Demand, TrafficError> {
     match demand.flows.iter().find(|flow| flow.bytes > MOST_BYTES) {
         None => Ok(demand),
         Some(flow) => {
@@ -157,7 +157,7 @@ fn largest(demand: Demand, field: &str) -> Result<Demand, TrafficError> {
 }
 
 /// Refuses patterns of far too many flows before they fill the memory.
-fn bounded(expected: f64, field: &str) -> Result<(), TrafficError> {
+fn check_flow_count(expected: f64, field: &str) -> Result<(), TrafficError> {
     if expected <= MAX_FLOWS {
         return Ok(());
     }
@@ -168,24 +168,24 @@ fn bounded(expected: f64, field: &str) -> Result<(), TrafficError> {
 }
 
 /// What a generator knows: the network, when to stop, and where its randomness comes from.
-pub(crate) struct Setting<'a> {
+pub(crate) struct TrafficContext<'a> {
     pub graph: &'a Graph,
     pub horizon: &'a Horizon,
     pub seed: u64,
     /// Tells the parts of a mix apart.
     pub part: u64,
-    pub read: &'a dyn ReadFiles,
+    pub read: &'a dyn FileReader,
 }
 
-impl Setting<'_> {
+impl TrafficContext<'_> {
     /// The stream for one purpose.
-    fn stream(&self, purpose: &str) -> Stream {
-        Stream::new(self.seed, self.part, purpose)
+    fn stream(&self, purpose: &str) -> RandomStream {
+        RandomStream::new(self.seed, self.part, purpose)
     }
 
     /// The stream for one purpose of one entity: a client, a master.
-    fn stream_of(&self, purpose: &str, entity: u64) -> Stream {
-        Stream::new(self.seed, self.part, &format!("{purpose} {entity}"))
+    fn stream_of(&self, purpose: &str, entity: u64) -> RandomStream {
+        RandomStream::new(self.seed, self.part, &format!("{purpose} {entity}"))
     }
 
     /// More bytes than the fastest host can send before the run ends.
@@ -207,14 +207,14 @@ impl TrafficSpec {
         graph: &Graph,
         horizon: &Horizon,
         seed: u64,
-        read: &dyn ReadFiles,
+        read: &dyn FileReader,
     ) -> Result<Demand, TrafficError> {
-        self.demand(&Setting { graph, horizon, seed, part: 0, read })
+        self.demand(&TrafficContext { graph, horizon, seed, part: 0, read })
     }
 
-    fn demand(&self, setting: &Setting) -> Result<Demand, TrafficError> {
+    fn demand(&self, setting: &TrafficContext) -> Result<Demand, TrafficError> {
         let pattern = self.pattern();
-        largest(pattern.demand(setting)?, pattern.sized_by())
+        check_flow_sizes(pattern.demand(setting)?, pattern.sized_by())
     }
 
     /// The files that decide the flows.
@@ -289,7 +289,7 @@ fn whole_ns(nanoseconds: f64) -> Time {
 }
 
 /// Uniform in `[0, width)`, in whole nanoseconds; zero when `width` is.
-fn jitter(stream: &mut Stream, width: Time) -> Time {
+fn jitter(stream: &mut RandomStream, width: Time) -> Time {
     match width.as_ns() {
         0 => Time::ZERO,
         ns => Time::from_ns(stream.below(ns)),

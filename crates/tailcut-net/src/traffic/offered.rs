@@ -7,7 +7,7 @@ use crate::topology::HostId;
 
 /// Totals of a list of flows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Offered {
+pub struct OfferedLoad {
     /// Flows.
     pub flows: u64,
     /// Application bytes of all flows.
@@ -20,10 +20,10 @@ pub struct Offered {
 
 /// The totals of `flows` with `carriable_bytes` counted up to `end`; `host_rates` as in
 /// [`crate::topology::Graph::host_rates`]. Flows must be in order of start time.
-pub fn offered(flows: &[Flow], host_rates: &[Rate], end: Time) -> Offered {
+pub fn offered(flows: &[Flow], host_rates: &[Rate], end: Time) -> OfferedLoad {
     let sent = carriable(flows.iter().map(|flow| (flow.src, flow)), host_rates, end);
     let received = carriable(flows.iter().map(|flow| (flow.dst, flow)), host_rates, end);
-    Offered {
+    OfferedLoad {
         flows: flows.len() as u64,
         bytes: flows.iter().fold(0, |sum, flow| sum.saturating_add(flow.bytes)),
         carriable_bytes: sent.min(received),

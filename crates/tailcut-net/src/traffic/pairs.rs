@@ -2,10 +2,10 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use tailcut_engine::Stream;
+use tailcut_engine::RandomStream;
 
 use super::TrafficError;
-use crate::topology::cuts::Groups;
+use crate::topology::host_groups::HostGroups;
 use crate::topology::{Graph, HostId};
 
 /// How the source and destination of a flow are drawn.
@@ -38,7 +38,7 @@ impl Pairs {
         self,
         graph: &Graph,
         field: &str,
-        permutation: &mut Stream,
+        permutation: &mut RandomStream,
     ) -> Result<PairSource, TrafficError> {
         let hosts = graph.hosts;
         if hosts < 2 {
@@ -48,8 +48,10 @@ impl Pairs {
                 "traffic needs at least two hosts",
             ));
         }
-        let between =
-            |groups: Groups| PairSource::Between { members: groups.sizes(), group: groups.of_host };
+        let between = |groups: HostGroups| PairSource::Between {
+            members: groups.sizes(),
+            group: groups.of_host,
+        };
         let source = match self {
             Pairs::Random => PairSource::Between {
                 group: (0..hosts).collect(),
@@ -76,7 +78,7 @@ impl Pairs {
 
 impl PairSource {
     /// Draws a source and a destination, uniformly over the admissible pairs.
-    pub fn draw(&self, stream: &mut Stream) -> (HostId, HostId) {
+    pub fn draw(&self, stream: &mut RandomStream) -> (HostId, HostId) {
         match self {
             PairSource::Partners(partner) => {
                 let src = stream.below(partner.len() as u64) as usize;
@@ -93,7 +95,7 @@ impl PairSource {
     }
 
     /// For each of `groups`, the fraction of flows that leave it.
-    pub fn leaving(&self, groups: &Groups) -> Vec<f64> {
+    pub fn leaving(&self, groups: &HostGroups) -> Vec<f64> {
         let hosts = groups.of_host.len();
         let mut leaving = vec![0.0; groups.uplink.len()];
         match self {
@@ -126,7 +128,7 @@ impl PairSource {
 }
 
 /// A permutation of n hosts without fixed points, uniform over all of them (n of at least 2).
-pub(crate) fn derangement(n: u32, stream: &mut Stream) -> Vec<HostId> {
+pub(crate) fn derangement(n: u32, stream: &mut RandomStream) -> Vec<HostId> {
     let mut permutation: Vec<HostId> = (0..n).map(HostId).collect();
     // About one permutation in e has no fixed point, so that a few tries suffice.
     loop {

@@ -4,12 +4,12 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tailcut_engine::{Bytes, Time};
 
-use super::demand::{Demand, NONE, Rule, Signal, Waiting};
+use super::demand::{Demand, Dependent, NONE, Signal, StartRule};
 use super::partners::Partners;
 use super::sizes::SizesSpec;
 use super::{
-    Flow, MOST_BYTES, Pattern, Setting, TrafficError, bounded, check_host, jitter, positive,
-    whole_ns,
+    Flow, MOST_BYTES, Pattern, TrafficContext, TrafficError, check_flow_count, check_host, jitter,
+    positive, whole_ns,
 };
 use crate::topology::HostId;
 
@@ -49,7 +49,7 @@ impl Default for PartitionAggregate {
 }
 
 impl PartitionAggregate {
-    fn draw(&self, setting: &Setting) -> Result<Demand, TrafficError> {
+    fn draw(&self, setting: &TrafficContext) -> Result<Demand, TrafficError> {
         let hosts = setting.graph.hosts;
         let (code, hint) = ("partition-aggregate-workers", "the aggregator does not ask itself");
         let mut others = Partners::new(hosts, self.workers, code, "workers", hint)?;
@@ -61,7 +61,7 @@ impl PartitionAggregate {
         positive("queries_per_second", self.queries_per_second)?;
         let end = setting.horizon.arrivals.as_ns() as f64;
         let mean_gap_ns = 1e9 / self.queries_per_second;
-        bounded(2.0 * end / mean_gap_ns * f64::from(self.workers), "queries_per_second")?;
+        check_flow_count(2.0 * end / mean_gap_ns * f64::from(self.workers), "queries_per_second")?;
         let responses = self.response.resolve(setting.read, "response")?;
         let endless = setting.endless();
         let (mut gaps, mut ends) = (setting.stream("gaps"), setting.stream("ends"));
@@ -77,21 +77,22 @@ impl PartitionAggregate {
             let job = demand.job("query");
             let asks = self.aggregator.unwrap_or_else(|| ends.below(u64::from(hosts)) as u32);
             let asks = HostId(asks);
-            for &worker in others.of(asks, &mut ends) {
+            for &worker in others.draw(asks, &mut ends) {
                 let request = Flow { src: asks, dst: worker, bytes: self.request.0, start, id: 0 };
-                let request = demand.flow(Rule { job, pool: NONE, delay: Time::ZERO }, request);
+                let request =
+                    demand.flow(StartRule { job, pool: NONE, delay: Time::ZERO }, request);
                 let bytes = responses.sample(&mut lengths, endless);
                 let delay = self.compute + jitter(&mut delays, self.jitter);
                 let response = Flow { src: worker, dst: asks, bytes, start, id: 0 };
-                let response = demand.flow(Rule { job, pool: NONE, delay }, response);
-                demand.wait(Waiting::Flow(response), request, Signal::Received);
+                let response = demand.flow(StartRule { job, pool: NONE, delay }, response);
+                demand.wait(Dependent::Flow(response), request, Signal::Received);
             }
         }
     }
 }
 
 impl Pattern for PartitionAggregate {
-    fn demand(&self, setting: &Setting) -> Result<Demand, TrafficError> {
+    fn demand(&self, setting: &TrafficContext) -> Result<Demand, TrafficError> {
         self.draw(setting).map(Demand::numbered)
     }
     fn sized_by(&self) -> &'static str {

@@ -1,6 +1,6 @@
 //! Drawing the hosts that answer one host: all different, and never itself.
 
-use tailcut_engine::Stream;
+use tailcut_engine::RandomStream;
 
 use super::TrafficError;
 use crate::topology::HostId;
@@ -32,7 +32,7 @@ impl Partners {
     }
 
     /// Partners of `host`.
-    pub fn of(&mut self, host: HostId, stream: &mut Stream) -> &[HostId] {
+    pub fn draw(&mut self, host: HostId, stream: &mut RandomStream) -> &[HostId] {
         // The host itself goes last; the partners are drawn to the front (partial Fisher-Yates).
         let last = self.hosts.len() - 1;
         let place = self.hosts.iter().position(|&h| h == host).expect("every host is listed");

@@ -8,7 +8,7 @@ use super::demand::Demand;
 use super::pairs::derangement;
 use super::rounds::Rounds;
 use super::sizes::SizesSpec;
-use super::{Flow, Pattern, Setting, TrafficError, jitter, numbered};
+use super::{Flow, Pattern, TrafficContext, TrafficError, jitter, numbered};
 use crate::topology::HostId;
 
 /// Parameters of permutation traffic.
@@ -38,7 +38,7 @@ impl Default for Permutation {
 }
 
 impl Permutation {
-    fn flows(&self, setting: &Setting) -> Result<Vec<Flow>, TrafficError> {
+    fn flows(&self, setting: &TrafficContext) -> Result<Vec<Flow>, TrafficError> {
         let hosts = setting.graph.hosts;
         if hosts < 2 {
             return Err(TrafficError::new(
@@ -75,7 +75,7 @@ impl Permutation {
 }
 
 impl Pattern for Permutation {
-    fn demand(&self, setting: &Setting) -> Result<Demand, TrafficError> {
+    fn demand(&self, setting: &TrafficContext) -> Result<Demand, TrafficError> {
         self.flows(setting).map(numbered)
     }
     fn files(&self) -> Vec<&str> {

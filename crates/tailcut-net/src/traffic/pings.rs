@@ -4,9 +4,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tailcut_engine::{Bytes, Time};
 
-use super::demand::{Demand, Pool, Rule, Signal};
+use super::demand::{Demand, FlowPool, Signal, StartRule};
 use super::pairs::derangement;
-use super::{Flow, Pattern, Setting, TrafficError, bounded, check_host};
+use super::{Flow, Pattern, TrafficContext, TrafficError, check_flow_count, check_host};
 use crate::topology::HostId;
 
 /// Parameters of pings. A ping is a connection with ports, and so an ECMP path, of its own; its time to connect is the round-trip
@@ -43,7 +43,7 @@ impl Default for Pings {
 }
 
 impl Pings {
-    fn draw(&self, setting: &Setting) -> Result<Demand, TrafficError> {
+    fn draw(&self, setting: &TrafficContext) -> Result<Demand, TrafficError> {
         let hosts = setting.graph.hosts;
         check_host("pings-host", "from", self.from, hosts)?;
         check_host("pings-host", "to", self.to, hosts)?;
@@ -67,15 +67,15 @@ impl Pings {
             let error = format!("start = \"{}\" is not before horizon.arrivals", self.start);
             return Err(TrafficError::new("pings-start", "start", error));
         }
-        bounded(f64::from(self.count) * pairs.len() as f64, "count")?;
+        check_flow_count(f64::from(self.count) * pairs.len() as f64, "count")?;
         let (start, bytes) = (self.start, self.bytes.0);
         let mut demand = Demand::default();
         for (src, dst) in pairs {
             let job = demand.job("pings");
-            let pool = demand.pool(Pool { opens: start, at_once: 1, on: Signal::Acknowledged });
+            let pool = demand.pool(FlowPool { opens: start, at_once: 1, on: Signal::Acknowledged });
             for ping in 0..self.count {
                 let delay = if ping == 0 { Time::ZERO } else { self.gap };
-                demand.flow(Rule { job, pool, delay }, Flow { src, dst, bytes, start, id: 0 });
+                demand.flow(StartRule { job, pool, delay }, Flow { src, dst, bytes, start, id: 0 });
             }
         }
         Ok(demand)
@@ -83,7 +83,7 @@ impl Pings {
 }
 
 impl Pattern for Pings {
-    fn demand(&self, setting: &Setting) -> Result<Demand, TrafficError> {
+    fn demand(&self, setting: &TrafficContext) -> Result<Demand, TrafficError> {
         self.draw(setting).map(Demand::numbered)
     }
     fn sized_by(&self) -> &'static str {

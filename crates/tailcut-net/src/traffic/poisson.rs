@@ -2,12 +2,14 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use tailcut_engine::{Bytes, Stream};
+use tailcut_engine::{Bytes, RandomStream};
 
 use super::demand::Demand;
 use super::pairs::{PairSource, Pairs};
 use super::sizes::SizesSpec;
-use super::{Flow, Pattern, Setting, TrafficError, bounded, check_host, numbered, whole_ns};
+use super::{
+    Flow, Pattern, TrafficContext, TrafficError, check_flow_count, check_host, numbered, whole_ns,
+};
 use crate::topology::{Graph, HostId};
 
 /// Parameters of Poisson traffic.
@@ -75,7 +77,7 @@ impl Default for Poisson {
 }
 
 impl Poisson {
-    fn flows(&self, setting: &Setting) -> Result<Vec<Flow>, TrafficError> {
+    fn flows(&self, setting: &TrafficContext) -> Result<Vec<Flow>, TrafficError> {
         if !(self.load > 0.0 && self.load <= 1.0) {
             let error = format!("load = {}: a load lies above 0 and is at most 1", self.load);
             let hint = "load is a fraction: write 0.5 for 50 %";
@@ -97,7 +99,7 @@ impl Poisson {
         let mean_gap_ns = mean * 8e9 / (self.load * capacity);
 
         let end = setting.horizon.arrivals.as_ns() as f64;
-        bounded(f64::from(self.fan_in) * end / mean_gap_ns, "sizes")?;
+        check_flow_count(f64::from(self.fan_in) * end / mean_gap_ns, "sizes")?;
         let mut companions = setting.stream("companions");
         let (mut gaps, mut ends, mut lengths) =
             (setting.stream("gaps"), setting.stream("ends"), setting.stream("sizes"));
@@ -160,7 +162,7 @@ impl Poisson {
 }
 
 impl Pattern for Poisson {
-    fn demand(&self, setting: &Setting) -> Result<Demand, TrafficError> {
+    fn demand(&self, setting: &TrafficContext) -> Result<Demand, TrafficError> {
         self.flows(setting).map(numbered)
     }
     fn files(&self) -> Vec<&str> {
@@ -169,7 +171,7 @@ impl Pattern for Poisson {
 }
 
 impl Gaps {
-    fn draw(self, mean: f64, stream: &mut Stream) -> f64 {
+    fn draw(self, mean: f64, stream: &mut RandomStream) -> f64 {
         match self {
             Gaps::Exponential => stream.exponential(mean),
             Gaps::Uniform => 2.0 * mean * stream.unit(),

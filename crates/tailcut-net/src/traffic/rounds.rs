@@ -2,7 +2,7 @@
 
 use tailcut_engine::Time;
 
-use super::{TrafficError, bounded};
+use super::{TrafficError, check_flow_count};
 
 /// Rounds as an experiment gives them.
 pub(super) struct Rounds {
@@ -37,7 +37,7 @@ impl Rounds {
             return Err(TrafficError::new("traffic-horizon", "rounds", error)
                 .hint("lengthen horizon.arrivals, or shorten period, jitter or rounds"));
         }
-        bounded(wanted as f64 * f64::from(flows), "rounds")?;
+        check_flow_count(wanted as f64 * f64::from(flows), "rounds")?;
         Ok((0..wanted).map(|round| Time::from_ns(round * period_ns)).collect())
     }
 }

@@ -4,8 +4,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tailcut_engine::{Bytes, Time};
 
-use super::demand::{Demand, Pool, Rule, Signal};
-use super::{Flow, Pattern, Setting, TrafficError, bounded, check_hosts};
+use super::demand::{Demand, FlowPool, Signal, StartRule};
+use super::{Flow, Pattern, TrafficContext, TrafficError, check_flow_count, check_hosts};
 
 /// Parameters of a shuffle. Put it into a mix with other traffic to give it a background.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -43,7 +43,7 @@ impl Default for Shuffle {
 }
 
 impl Shuffle {
-    fn draw(&self, setting: &Setting) -> Result<Demand, TrafficError> {
+    fn draw(&self, setting: &TrafficContext) -> Result<Demand, TrafficError> {
         let all = setting.graph.hosts;
         let hosts = check_hosts("shuffle-hosts", "hosts", &self.hosts, all)?;
         for (field, count) in [
@@ -66,7 +66,7 @@ impl Shuffle {
             let error = format!("start = \"{}\" is not before horizon.arrivals", self.start);
             return Err(TrafficError::new("shuffle-start", "start", error));
         }
-        bounded(pairs as f64, "mappers")?;
+        check_flow_count(pairs as f64, "mappers")?;
         let (mut places, shift) = (hosts.clone(), self.mappers as usize);
         let drawn = self.hosts.is_empty();
         if drawn {
@@ -80,7 +80,7 @@ impl Shuffle {
         let (part, more) = (self.bytes.0 / pairs, self.bytes.0 % pairs);
         for reducer in 0..self.reducers {
             let dst = reducer_host(reducer);
-            let pool = demand.pool(Pool {
+            let pool = demand.pool(FlowPool {
                 opens: self.start,
                 at_once: self.fetches_at_once,
                 on: Signal::Received,
@@ -93,7 +93,7 @@ impl Shuffle {
                 let bytes = part + u64::from(number < more);
                 if src != dst {
                     let flow = Flow { src, dst, bytes, start: self.start, id: 0 };
-                    demand.flow(Rule { job, pool, delay: Time::ZERO }, flow);
+                    demand.flow(StartRule { job, pool, delay: Time::ZERO }, flow);
                 }
             }
         }
@@ -107,7 +107,7 @@ impl Shuffle {
 }
 
 impl Pattern for Shuffle {
-    fn demand(&self, setting: &Setting) -> Result<Demand, TrafficError> {
+    fn demand(&self, setting: &TrafficContext) -> Result<Demand, TrafficError> {
         self.draw(setting).map(Demand::numbered)
     }
     fn sized_by(&self) -> &'static str {

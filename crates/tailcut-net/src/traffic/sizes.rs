@@ -6,10 +6,10 @@ use std::fmt;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::de::value::MapAccessDeserializer;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
-use tailcut_engine::{Bytes, Stream};
+use tailcut_engine::{Bytes, RandomStream};
 
 use crate::component::{SpecError, read_text};
-use crate::files::ReadFiles;
+use crate::files::FileReader;
 use crate::workload::{SizeTable, SizeUnit};
 
 use super::MOST_BYTES;
@@ -102,7 +102,7 @@ impl SizesSpec {
     ///
     /// # Errors
     /// When a workload is unknown, a file is not a distribution or a parameter is out of range.
-    pub fn resolve(&self, read: &dyn ReadFiles, field: &str) -> Result<FlowSizes, SpecError> {
+    pub fn resolve(&self, read: &dyn FileReader, field: &str) -> Result<FlowSizes, SpecError> {
         let bad = |key: &str, message: String| {
             Err(SpecError::new("sizes-parameter", format!("{field}.{key}"), message))
         };
@@ -212,7 +212,7 @@ pub enum FlowSizes {
 impl FlowSizes {
     /// Draws a size: a whole number of bytes, at least 1, by inversion (one number drawn).
     /// `endless` is what a flow that outlasts the run amounts to.
-    pub fn sample(&self, stream: &mut Stream, endless: u64) -> u64 {
+    pub fn sample(&self, stream: &mut RandomStream, endless: u64) -> u64 {
         let u = stream.unit();
         let bytes = match self {
             FlowSizes::Fixed(bytes) => return *bytes,

@@ -10,7 +10,7 @@ use tailcut_engine::{Bytes, Time};
 
 use self::columns::Column;
 use super::demand::Demand;
-use super::{Flow, Pattern, Setting, TrafficError, numbered};
+use super::{Flow, Pattern, TrafficContext, TrafficError, numbered};
 use crate::topology::HostId;
 
 /// Parameters of a trace: either `file` or `flows`.
@@ -47,7 +47,7 @@ pub struct TraceFlow {
 }
 
 impl Trace {
-    fn flows(&self, setting: &Setting) -> Result<Demand, TrafficError> {
+    fn flows(&self, setting: &TrafficContext) -> Result<Demand, TrafficError> {
         let rows = match (&self.file, self.flows.is_empty()) {
             (Some(_), false) => {
                 let error = "both file and flows are given: one of them decides";
@@ -93,7 +93,7 @@ impl Trace {
 }
 
 impl Pattern for Trace {
-    fn demand(&self, setting: &Setting) -> Result<Demand, TrafficError> {
+    fn demand(&self, setting: &TrafficContext) -> Result<Demand, TrafficError> {
         self.flows(setting)
     }
     fn sized_by(&self) -> &'static str {
@@ -134,7 +134,7 @@ impl Rows {
         })
     }
 
-    fn check(&self, setting: &Setting) -> Result<(), TrafficError> {
+    fn check(&self, setting: &TrafficContext) -> Result<(), TrafficError> {
         let (hosts, arrivals) = (setting.graph.hosts, setting.horizon.arrivals);
         let mut ids: Vec<(u64, usize)> = Vec::with_capacity(self.flows.len());
         for (index, flow) in self.flows.iter().enumerate() {

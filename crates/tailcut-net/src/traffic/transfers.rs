@@ -4,9 +4,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tailcut_engine::{Bytes, Time};
 
-use super::demand::{Demand, Pool, Rule, Signal};
+use super::demand::{Demand, FlowPool, Signal, StartRule};
 use super::sizes::SizesSpec;
-use super::{Flow, Pattern, Setting, TrafficError, bounded, check_hosts, jitter};
+use super::{Flow, Pattern, TrafficContext, TrafficError, check_flow_count, check_hosts, jitter};
 
 /// Parameters of closed-loop transfers.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -52,7 +52,7 @@ impl Default for Transfers {
 }
 
 impl Transfers {
-    fn draw(&self, setting: &Setting) -> Result<Demand, TrafficError> {
+    fn draw(&self, setting: &TrafficContext) -> Result<Demand, TrafficError> {
         let hosts = check_hosts("transfers-hosts", "hosts", &self.hosts, setting.graph.hosts)?;
         if self.clients_per_host == 0 {
             let error = "clients_per_host = 0: nothing would be transferred";
@@ -68,7 +68,7 @@ impl Transfers {
         }
         let sizes = self.sizes.resolve(setting.read, "sizes")?;
         let clients = hosts.len() as f64 * f64::from(self.clients_per_host);
-        bounded(clients * (1.0 + self.bytes.0 as f64 / sizes.mean()), "bytes")?;
+        check_flow_count(clients * (1.0 + self.bytes.0 as f64 / sizes.mean()), "bytes")?;
         let mut starts = setting.stream("jitter");
         let mut demand = Demand::default();
         for (at, &src) in hosts.iter().enumerate() {
@@ -79,7 +79,7 @@ impl Transfers {
                 let opens = jitter(&mut starts, self.jitter);
                 let job = demand.job("transfer");
                 // The client starts its next flow when it knows that the last has arrived.
-                let pool = demand.pool(Pool { opens, at_once: 1, on: Signal::Acknowledged });
+                let pool = demand.pool(FlowPool { opens, at_once: 1, on: Signal::Acknowledged });
                 let mut other = || {
                     let step = 1 + ends.below(hosts.len() as u64 - 1) as usize;
                     hosts[(at + step) % hosts.len()]
@@ -90,7 +90,7 @@ impl Transfers {
                     let bytes = sizes.sample(&mut lengths, left).min(left);
                     left -= bytes;
                     let flow = Flow { src, dst, bytes, start: opens, id: 0 };
-                    demand.flow(Rule { job, pool, delay: Time::ZERO }, flow);
+                    demand.flow(StartRule { job, pool, delay: Time::ZERO }, flow);
                     if self.destinations == Destinations::PerFlow {
                         dst = other();
                     }
@@ -102,7 +102,7 @@ impl Transfers {
 }
 
 impl Pattern for Transfers {
-    fn demand(&self, setting: &Setting) -> Result<Demand, TrafficError> {
+    fn demand(&self, setting: &TrafficContext) -> Result<Demand, TrafficError> {
         self.draw(setting).map(Demand::numbered)
     }
     fn files(&self) -> Vec<&str> {

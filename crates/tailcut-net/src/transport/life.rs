@@ -5,7 +5,7 @@ use tailcut_engine::{Bytes, Time};
 
 /// Where a connection is in its life.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Phase {
+pub enum ConnectionState {
     /// Not opened yet.
     Closed,
     /// A SYN is on its way.
@@ -69,8 +69,8 @@ pub(crate) enum SynAck {
 
 /// Phase, timer and debts of a connection's sending half.
 #[derive(Debug, Clone)]
-pub(crate) struct Life {
-    phase: Phase,
+pub(crate) struct Lifecycle {
+    phase: ConnectionState,
     owes: u8,
     /// SYNs sent.
     pub syn_tries: u32,
@@ -78,73 +78,73 @@ pub(crate) struct Life {
     pub deadline: Time,
 }
 
-impl Life {
+impl Lifecycle {
     /// A connection that opens at `open_at`.
-    pub fn opening_at(open_at: Time) -> Life {
-        Life { phase: Phase::Closed, owes: 0, syn_tries: 0, deadline: open_at }
+    pub fn opening_at(open_at: Time) -> Lifecycle {
+        Lifecycle { phase: ConnectionState::Closed, owes: 0, syn_tries: 0, deadline: open_at }
     }
 
     #[inline]
-    pub fn phase(&self) -> Phase {
+    pub fn phase(&self) -> ConnectionState {
         self.phase
     }
 
     #[inline]
-    pub fn established(&self) -> bool {
-        self.phase == Phase::Established
+    pub fn is_established(&self) -> bool {
+        self.phase == ConnectionState::Established
     }
 
     /// True once nothing more can happen on this half.
     #[inline]
-    pub fn finished(&self) -> bool {
-        matches!(self.phase, Phase::Done | Phase::Aborted)
+    pub fn is_finished(&self) -> bool {
+        matches!(self.phase, ConnectionState::Done | ConnectionState::Aborted)
     }
 
     /// The time to open has come.
     pub fn open(&mut self) {
-        self.phase = Phase::SynSent;
+        self.phase = ConnectionState::SynSent;
         self.owes |= owed::SYN;
     }
 
     /// The SYN-ACK has arrived.
     pub fn on_syn_ack(&mut self) -> SynAck {
         match self.phase {
-            Phase::SynSent => {
-                self.phase = Phase::Established;
+            ConnectionState::SynSent => {
+                self.phase = ConnectionState::Established;
                 self.deadline = Time::NEVER;
                 self.owes = owed::ACK;
                 SynAck::Opens
             }
-            Phase::Established | Phase::Done => {
+            ConnectionState::Established | ConnectionState::Done => {
                 self.owes |= owed::ACK;
                 SynAck::Repeated
             }
-            Phase::Aborted => {
+            ConnectionState::Aborted => {
                 self.owes |= owed::RESET;
                 SynAck::Unwanted
             }
-            Phase::Closed => SynAck::Unwanted,
+            ConnectionState::Closed => SynAck::Unwanted,
         }
     }
 
     /// Whether an acknowledgement means anything; one of a connection given up is answered by a reset.
     #[inline]
     pub fn hears_acks(&mut self) -> bool {
-        if self.phase == Phase::Aborted {
+        if self.phase == ConnectionState::Aborted {
             self.owes |= owed::RESET;
         }
-        self.established()
+        self.is_established()
     }
 
     /// Every byte is acknowledged.
     pub fn complete(&mut self) {
-        self.phase = Phase::Done;
+        self.phase = ConnectionState::Done;
         self.deadline = Time::NEVER;
     }
 
     /// Nothing has answered for too long.
     pub fn give_up(&mut self) {
-        self.phase = Phase::Aborted;
+        self.phase = ConnectionState::Aborted;
         self.deadline = Time::NEVER;
     }
 
@@ -156,12 +156,12 @@ impl Life {
     /// The application gives the connection up. A connection that is not yet established falls silent and answers
     /// a late SYN-ACK by a reset (RFC 9293 3.10.7.1).
     pub fn abort(&mut self) {
-        self.end(if self.established() { owed::RESET } else { 0 });
+        self.end(if self.is_established() { owed::RESET } else { 0 });
     }
 
     fn end(&mut self, owes: u8) {
-        if !self.finished() {
-            self.phase = Phase::Aborted;
+        if !self.is_finished() {
+            self.phase = ConnectionState::Aborted;
         }
         self.owes = owes;
         self.deadline = Time::NEVER;
@@ -173,21 +173,21 @@ impl Life {
     }
 
     #[inline]
-    pub fn owes_anything(&self) -> bool {
+    pub fn has_output(&self) -> bool {
         self.owes != 0
     }
 
-    pub fn owe(&mut self, what: u8) {
+    pub fn set_pending(&mut self, what: u8) {
         self.owes |= what;
     }
 
-    pub fn forgive(&mut self, what: u8) {
+    pub fn clear_pending(&mut self, what: u8) {
         self.owes &= !what;
     }
 
     /// Takes `what` off the debts; true if it was among them.
     #[inline]
-    pub fn settle(&mut self, what: u8) -> bool {
+    pub fn take_pending(&mut self, what: u8) -> bool {
         let owed = self.owes & what != 0;
         self.owes &= !what;
         owed
@@ -195,13 +195,13 @@ impl Life {
 
     /// Pays the most urgent of the debts that every transport has.
     #[cold]
-    pub fn pay(&mut self) -> Option<Transmit> {
-        if self.settle(owed::SYN) {
+    pub fn poll_control(&mut self) -> Option<Transmit> {
+        if self.take_pending(owed::SYN) {
             self.syn_tries += 1;
             Some(Transmit::Syn { retry: self.syn_tries > 1 })
-        } else if self.settle(owed::ACK) {
+        } else if self.take_pending(owed::ACK) {
             Some(Transmit::Ack)
-        } else if self.settle(owed::RESET) {
+        } else if self.take_pending(owed::RESET) {
             Some(Transmit::Reset)
         } else {
             None

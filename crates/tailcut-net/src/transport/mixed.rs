@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use tailcut_engine::{Bytes, Stream};
+use tailcut_engine::{Bytes, RandomStream};
 
-use super::spread::Spread;
+use super::spread::MultipathSpec;
 use super::tcp::TcpSpec;
 use super::{Transport, TransportSpec};
 use crate::component::SpecError;
@@ -75,7 +75,7 @@ impl MixedTransport {
             );
         }
         for (at, part) in self.parts.iter().enumerate() {
-            if let Some((message, hint)) = part.transport.refuses_mixtures() {
+            if let Some((message, hint)) = part.transport.mixture_conflict() {
                 return bad(message, hint);
             }
             part.transport.check().map_err(|error| SpecError {
@@ -111,7 +111,7 @@ impl MixedTransport {
             Lot::Hosts => u64::from(flow.src.0),
         };
         let weights: u64 = self.candidates(flow.bytes).map(|(_, p)| u64::from(p.weight)).sum();
-        let mut lot = Stream::new(seed, drawer, "transport").below(weights.max(1));
+        let mut lot = RandomStream::new(seed, drawer, "transport").below(weights.max(1));
         for (at, part) in self.candidates(flow.bytes) {
             if lot < u64::from(part.weight) {
                 return at;
@@ -129,8 +129,8 @@ impl Transport for MixedTransport {
     }
 
     /// Returns the part with the largest segments, by which room is checked. A flow's own segments are those of its part.
-    fn segments(&self) -> TcpSpec {
-        let parts = self.parts.iter().map(|part| part.transport.segments());
+    fn segment_spec(&self) -> TcpSpec {
+        let parts = self.parts.iter().map(|part| part.transport.segment_spec());
         parts.max_by_key(|tcp| tcp.mss).unwrap_or_default()
     }
 
@@ -150,8 +150,8 @@ impl Transport for MixedTransport {
         })
     }
 
-    fn waits_for_marks(&self) -> Option<(&'static str, &'static str)> {
-        let waits = self.parts.iter().any(|part| part.transport.waits_for_marks().is_some());
+    fn marks_requirement(&self) -> Option<(&'static str, &'static str)> {
+        let waits = self.parts.iter().any(|part| part.transport.marks_requirement().is_some());
         waits.then_some(("parts", "a transport of the mixture"))
     }
 
@@ -159,25 +159,25 @@ impl Transport for MixedTransport {
         self.parts.iter().all(|part| part.transport.stamps_priorities())
     }
 
-    fn hears_headers(&self) -> bool {
-        self.parts.iter().all(|part| part.transport.hears_headers())
+    fn accepts_trimmed(&self) -> bool {
+        self.parts.iter().all(|part| part.transport.accepts_trimmed())
     }
 
     fn ties_as_scheduled(&self) -> bool {
         self.parts.iter().any(|part| part.transport.ties_as_scheduled())
     }
 
-    fn refuses_copies(&self) -> Option<String> {
-        let reason = self.parts.iter().find_map(|part| part.transport.refuses_copies());
+    fn replication_conflict(&self) -> Option<String> {
+        let reason = self.parts.iter().find_map(|part| part.transport.replication_conflict());
         reason.map(|reason| format!("in this mixture, {reason}"))
     }
 
-    fn refuses_mixtures(&self) -> Option<(&'static str, &'static str)> {
+    fn mixture_conflict(&self) -> Option<(&'static str, &'static str)> {
         Some(("a mixture within a mixture", "list its parts in this one"))
     }
 
     /// Each part spreads its own flows.
-    fn spread(&self) -> Option<Arc<dyn Spread>> {
+    fn multipath(&self) -> Option<Arc<dyn MultipathSpec>> {
         None
     }
 }

@@ -4,7 +4,7 @@
 //! A new transport is one file (or folder) here and one line in the list below; where its ends are not TCP's, one in the
 //! list after it as well.
 
-pub(crate) mod ends;
+pub(crate) mod custom_endpoints;
 mod life;
 pub mod mixed;
 pub mod mmptcp;
@@ -15,12 +15,12 @@ pub mod segment;
 pub mod spread;
 pub mod subflows;
 pub mod tcp;
-mod waits;
+mod timers;
 
 pub(crate) use life::segments_of;
-pub use life::{Phase, Transmit};
+pub use life::{ConnectionState, Transmit};
 pub use segment::{DataAck, Mapping, Segment};
-pub use waits::{Stop, Timer};
+pub use timers::{SendLimit, Timer};
 
 use std::sync::Arc;
 
@@ -31,7 +31,7 @@ use tailcut_engine::Bytes;
 use crate::component::SpecError;
 use crate::packet::MAX_NUMBER;
 use crate::traffic::Flow;
-use spread::Spread;
+use spread::MultipathSpec;
 
 /// What a transport's parameters can say before a run.
 pub trait Transport {
@@ -43,7 +43,7 @@ pub trait Transport {
 
     /// The parameters that decide the size and number of its packets: of the transport whose segments are the largest,
     /// where there are several.
-    fn segments(&self) -> tcp::TcpSpec;
+    fn segment_spec(&self) -> tcp::TcpSpec;
 
     /// Where the size of a segment is among its parameters.
     fn mss_field(&self) -> &'static str {
@@ -57,7 +57,7 @@ pub trait Transport {
     /// When a flow has more than packets can number.
     fn check_flows(&self, largest: &dyn Fn(u64, u64) -> Option<u64>) -> Result<(), SpecError> {
         let Some(bytes) = largest(0, u64::MAX) else { return Ok(()) };
-        let mss = self.segments().mss;
+        let mss = self.segment_spec().mss;
         let segments = bytes.div_ceil(mss.0);
         if segments <= u64::from(MAX_NUMBER) {
             return Ok(());
@@ -71,7 +71,7 @@ pub trait Transport {
     }
 
     /// The parameter by which it waits for marks, and who does, if it does.
-    fn waits_for_marks(&self) -> Option<(&'static str, &'static str)> {
+    fn marks_requirement(&self) -> Option<(&'static str, &'static str)> {
         None
     }
 
@@ -81,28 +81,28 @@ pub trait Transport {
     }
 
     /// Its receivers make sense of packets that a queue has trimmed to their headers.
-    fn hears_headers(&self) -> bool {
+    fn accepts_trimmed(&self) -> bool {
         false
     }
 
     /// Whether it imitates ns-3's order of events of one instant.
     fn ties_as_scheduled(&self) -> bool {
-        self.segments().imitate.ties_as_scheduled
+        self.segment_spec().imitate.ties_as_scheduled
     }
 
     /// Why its flows are not copied, if they are not.
-    fn refuses_copies(&self) -> Option<String> {
+    fn replication_conflict(&self) -> Option<String> {
         let why = "a multipath flow already uses several paths, and its subflows carry parts of it";
-        self.spread().map(|_| why.into())
+        self.multipath().map(|_| why.into())
     }
 
     /// Why it is no part of a mixture, and what to do, if it is none.
-    fn refuses_mixtures(&self) -> Option<(&'static str, &'static str)> {
+    fn mixture_conflict(&self) -> Option<(&'static str, &'static str)> {
         None
     }
 
     /// How it spreads a flow over subflows, if it does.
-    fn spread(&self) -> Option<Arc<dyn Spread>> {
+    fn multipath(&self) -> Option<Arc<dyn MultipathSpec>> {
         None
     }
 }
@@ -180,10 +180,10 @@ impl Transport for tcp::TcpSpec {
     fn check(&self) -> Result<(), SpecError> {
         tcp::TcpSpec::check(self)
     }
-    fn segments(&self) -> tcp::TcpSpec {
+    fn segment_spec(&self) -> tcp::TcpSpec {
         self.clone()
     }
-    fn waits_for_marks(&self) -> Option<(&'static str, &'static str)> {
+    fn marks_requirement(&self) -> Option<(&'static str, &'static str)> {
         let field = if self.ecn { "ecn" } else { "congestion" };
         self.uses_ecn().then_some((field, "the transport"))
     }

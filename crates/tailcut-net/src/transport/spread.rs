@@ -9,12 +9,12 @@ use tailcut_engine::Bytes;
 #[cfg(test)]
 use crate::topology::HostId;
 use crate::traffic::Flow;
-use crate::transport::subflows::Collected;
+use crate::transport::subflows::DataReassembly;
 use crate::transport::tcp::{self, CongestionState};
 
 /// What has happened to a subflow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Event {
+pub enum SubflowEvent {
     /// Its handshake is complete at its sender.
     Established,
     /// An acknowledgement has come on it, and says this of the data if it says anything.
@@ -28,9 +28,9 @@ pub enum Event {
 
 /// What the hosts are to do, in this order. Subflows are numbered from 0, the first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Action {
+pub enum SubflowAction {
     /// Open a subflow.
-    Open(Open),
+    Open(OpenSubflow),
     /// The other subflows may have data to send, now.
     PumpOthers,
     /// The sender knows that all data has arrived: the subflow of this event closes, all others are reset.
@@ -39,10 +39,10 @@ pub enum Action {
 
 /// A subflow to open.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Open {
+pub struct OpenSubflow {
     /// Which one.
-    pub copy: u8,
-    /// Its window grows as [`Manage::growth`] says.
+    pub subflow: u8,
+    /// Its window grows as [`SubflowManager::window_increase`] says.
     pub coupled: bool,
     /// So many duplicate acknowledgements mean a loss to it; as TCP's parameters say, where none are given.
     pub dupack_threshold: Option<u32>,
@@ -50,7 +50,7 @@ pub struct Open {
 
 /// A subflow, as its manager sees it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Seen {
+pub struct SubflowView {
     /// The first of its own segments that is not acknowledged.
     pub una: u32,
     /// Its segments that are not.
@@ -67,12 +67,12 @@ pub struct Seen {
     pub rtt: u64,
 }
 
-impl Seen {
+impl SubflowView {
     /// What is seen of a sender.
     #[inline]
-    pub fn of(sender: &tcp::Sender) -> Seen {
+    pub fn of(sender: &tcp::Sender) -> SubflowView {
         let recovers = sender.state() == CongestionState::Recovery;
-        Seen {
+        SubflowView {
             una: sender.una(),
             outstanding: sender.outstanding(),
             duplicates: sender.duplicates(),
@@ -95,16 +95,16 @@ impl Seen {
 #[derive(Clone, Copy)]
 pub struct View<'a> {
     /// The subflow of the event.
-    pub copy: u8,
+    pub subflow: u8,
     /// What is seen of it.
-    pub seen: Seen,
+    pub seen: SubflowView,
     /// What is seen of another, if it is there.
-    pub look: &'a dyn Fn(u8) -> Option<Seen>,
+    pub look: &'a dyn Fn(u8) -> Option<SubflowView>,
 }
 
 /// What a segment of a subflow carries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Carries {
+pub struct DataMapping {
     /// The data segment.
     pub number: u32,
     /// Its bytes.
@@ -116,23 +116,23 @@ pub struct Carries {
 }
 
 /// A manager at work on one flow, at the host that sends it.
-pub trait Manage: Debug + Send {
+pub trait SubflowManager: Debug + Send {
     /// The subflow that opens the flow. `paths` tells how many shortest paths there are between its hosts, if that is asked.
-    fn first(&self, paths: &mut dyn FnMut() -> u32) -> Open;
+    fn initial_subflow(&self, paths: &mut dyn FnMut() -> u32) -> OpenSubflow;
     /// Something has happened; what follows from it is appended to `actions`.
-    fn on(&mut self, event: Event, view: View<'_>, actions: &mut Vec<Action>);
+    fn on_event(&mut self, event: SubflowEvent, view: View<'_>, actions: &mut Vec<SubflowAction>);
     /// How much each window may grow in congestion avoidance: bytes per byte acknowledged.
-    fn growth(&self) -> f64;
+    fn window_increase(&self) -> f64;
     /// Bytes of the data segment that a subflow with room would probably be given.
-    fn likely(&self) -> u64;
+    fn likely_segment_bytes(&self) -> u64;
     /// Gives a subflow a data segment to carry, if there is one for it, and says how many bytes that has.
-    fn assign(&mut self, copy: u8, actions: &mut Vec<Action>) -> Option<u64>;
+    fn assign(&mut self, copy: u8, actions: &mut Vec<SubflowAction>) -> Option<u64>;
     /// What a segment of a subflow carries, each time that it is sent.
-    fn carries(&mut self, copy: u8, seq: u32) -> Carries;
+    fn carries(&mut self, copy: u8, seq: u32) -> DataMapping;
 }
 
 /// The parameters of a transport that spreads flows.
-pub trait Spread: Debug + Send + Sync {
+pub trait MultipathSpec: Debug + Send + Sync {
     /// Subflows of every flow, at most.
     fn subflows(&self) -> u32;
     /// The receive window that all subflows share.
@@ -144,26 +144,26 @@ pub trait Spread: Debug + Send + Sync {
     /// Packets of the first subflow may take any of the shortest paths.
     fn scatters(&self) -> bool;
     /// How many segments are sent at least before the other subflows are opened.
-    fn alone(&self) -> u64;
+    fn segments_before_join(&self) -> u64;
     /// The manager of a flow, in a run of this seed.
-    fn manager(&self, flow: &Flow, seed: u64) -> Box<dyn Manage>;
+    fn manager(&self, flow: &Flow, seed: u64) -> Box<dyn SubflowManager>;
     /// What its receiver collects the data of a flow in.
-    fn collected(&self, flow: &Flow) -> Collected;
+    fn collected(&self, flow: &Flow) -> DataReassembly;
 }
 
 /// A manager, event by event: what tests write.
 #[cfg(test)]
 pub(super) struct Script {
     pub flow: Flow,
-    pub manager: Box<dyn Manage>,
+    pub manager: Box<dyn SubflowManager>,
     /// What is seen of each subflow.
-    pub seen: Vec<Seen>,
+    pub seen: Vec<SubflowView>,
 }
 
 #[cfg(test)]
 impl Script {
     /// A flow of so many bytes.
-    pub fn new(spec: &impl Spread, bytes: u64) -> Script {
+    pub fn new(spec: &impl MultipathSpec, bytes: u64) -> Script {
         let flow = Flow {
             src: HostId(0),
             dst: HostId(1),
@@ -171,24 +171,27 @@ impl Script {
             start: tailcut_engine::Time::ZERO,
             id: 7,
         };
-        let seen = vec![Seen { dupack_threshold: 3, ..Seen::default() }; spec.subflows() as usize];
+        let seen = vec![
+            SubflowView { dupack_threshold: 3, ..SubflowView::default() };
+            spec.subflows() as usize
+        ];
         Script { manager: spec.manager(&flow, 1), flow, seen }
     }
 
     /// What follows from an event of a subflow.
-    pub fn on(&mut self, copy: u8, event: Event) -> Vec<Action> {
+    pub fn on(&mut self, copy: u8, event: SubflowEvent) -> Vec<SubflowAction> {
         let Script { manager, seen, .. } = self;
         let look = |copy: u8| seen.get(usize::from(copy)).copied();
         let mut actions = vec![];
-        let view = View { copy, seen: seen[usize::from(copy)], look: &look };
-        manager.on(event, view, &mut actions);
+        let view = View { subflow: copy, seen: seen[usize::from(copy)], look: &look };
+        manager.on_event(event, view, &mut actions);
         actions
     }
 
     /// An acknowledgement of a subflow, up to one of its segments, that says this of the data.
-    pub fn acknowledged(&mut self, copy: u8, una: u32, data_ack: u32) -> Vec<Action> {
+    pub fn acknowledged(&mut self, copy: u8, una: u32, data_ack: u32) -> Vec<SubflowAction> {
         self.seen[usize::from(copy)].una = una;
-        self.on(copy, Event::Acknowledged { data_ack: Some(data_ack) })
+        self.on(copy, SubflowEvent::Acknowledged { data_ack: Some(data_ack) })
     }
 
     /// The numbers of the data segments that a subflow is given, `count` times.

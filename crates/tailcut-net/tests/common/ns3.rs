@@ -21,7 +21,7 @@ use tailcut_net::switch::SwitchSpec;
 use tailcut_net::topology::{Graph, HostId, Link, NodeId};
 use tailcut_net::traffic::Flow;
 use tailcut_net::traffic::demand::Jobs;
-use tailcut_net::transport::Phase;
+use tailcut_net::transport::ConnectionState;
 use tailcut_net::transport::TransportSpec;
 use tailcut_net::transport::tcp::{Close, CongestionState, Imitation, Recovery, Sender, TcpSpec};
 
@@ -94,7 +94,7 @@ impl Setting {
             seed: 1,
             jobs: Jobs::default(),
             series: SeriesSpec::default(),
-            instants: 0,
+            max_port_samples: 0,
         }
     }
 }
@@ -225,8 +225,8 @@ impl Observer for EventLog {
         }
     }
 
-    fn sender_acted(&mut self, now: Time, flow: u64, _: u8, sender: &Sender) {
-        if matches!(sender.phase(), Phase::Closed | Phase::SynSent) {
+    fn tcp_sender_acted(&mut self, now: Time, flow: u64, _: u8, sender: &Sender) {
+        if matches!(sender.phase(), ConnectionState::Closed | ConnectionState::SynSent) {
             return;
         }
         let at = now.as_ns();

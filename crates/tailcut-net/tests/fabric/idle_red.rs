@@ -2,12 +2,12 @@
 
 use tailcut_engine::{Rate, Time};
 use tailcut_net::amount::{Amount, Limit};
-use tailcut_net::fabric::{Fabric, Offered, Parts};
+use tailcut_net::fabric::{Fabric, FabricSpec, OfferOutcome};
 use tailcut_net::faults::Incident;
 use tailcut_net::packet::{ConnectionId, Flags, FlowKey, NO_OPTIONS, Packet};
 use tailcut_net::queue::QueueSpec;
 use tailcut_net::queue::red::Red;
-use tailcut_net::queue::selective_red::{Form, SelectiveRed};
+use tailcut_net::queue::selective_red::{BufferForm, SelectiveRed};
 use tailcut_net::topology::HostId;
 use tailcut_net::topology::star::Star;
 
@@ -20,8 +20,8 @@ fn queues() -> [QueueSpec; 3] {
         |form| SelectiveRed { weight: WEIGHT, limit: LIMIT, form, ..Default::default() };
     [
         QueueSpec::Red(Red { weight: WEIGHT, limit: LIMIT, ..Red::default() }),
-        QueueSpec::SelectiveRed(selective(Form::OneQueue)),
-        QueueSpec::SelectiveRed(selective(Form::TwoQueues)),
+        QueueSpec::SelectiveRed(selective(BufferForm::OneQueue)),
+        QueueSpec::SelectiveRed(selective(BufferForm::TwoQueues)),
     ]
 }
 
@@ -36,18 +36,18 @@ fn marked(seq: u32) -> Packet {
 /// How many of 20 marked packets are accepted at `again`, after 120 at once, an incident and what it moves.
 fn accepted(queue: QueueSpec, rate: Rate, incident: Incident, again: Time) -> u32 {
     let graph = Star { hosts: 3, rate, ..Star::default() }.build().expect("hosts are enough");
-    let mut parts = Parts { queue, ..Parts::of(&graph) };
+    let mut parts = FabricSpec { queue, ..FabricSpec::with_defaults(&graph) };
     parts.faults.incidents = vec![incident];
     let mut fabric = Fabric::new(&parts).expect("it is connected");
     let port = fabric.host_port(HostId(2)).reversed();
     let offer = |fabric: &mut Fabric, now: Time, seq: u32| {
-        u32::from(fabric.offer(now, port, None, marked(seq)) != Offered::Dropped)
+        u32::from(fabric.offer(now, port, None, marked(seq)) != OfferOutcome::Dropped)
     };
     for seq in 0..120 {
         offer(&mut fabric, Time(1), seq);
     }
     while let Some(at) = fabric.next_incident() {
-        fabric.incident(at, &graph).expect("routes stay small");
+        fabric.apply_incidents(at, &graph).expect("routes stay small");
     }
     (0..20).map(|seq| offer(&mut fabric, again, 1_000 + seq)).sum()
 }

@@ -1,7 +1,7 @@
 //! The jitter of hosts' interfaces: how late packets begin, and in which order they come.
 
 use tailcut_engine::{Rate, Time};
-use tailcut_net::fabric::{Fabric, Offered, Parts};
+use tailcut_net::fabric::{Fabric, FabricSpec, OfferOutcome};
 use tailcut_net::packet::{ConnectionId, Flags, FlowKey, NO_OPTIONS, Packet};
 use tailcut_net::topology::HostId;
 use tailcut_net::topology::star::Star;
@@ -13,26 +13,27 @@ const PROPAGATION: Time = Time::from_us(1);
 fn arrivals(jitter: Time, seed: u64, handed: &[Time]) -> Vec<Time> {
     let star = Star { hosts: 3, rate: Rate(1_000_000_000), propagation: PROPAGATION };
     let graph = star.build().expect("hosts are enough");
-    let mut fabric = Fabric::new(&Parts { jitter, seed, ..Parts::of(&graph) }).expect("connected");
+    let mut fabric = Fabric::new(&FabricSpec { jitter, seed, ..FabricSpec::with_defaults(&graph) })
+        .expect("connected");
     let port = fabric.host_port(HostId(1));
     let key = FlowKey::new(HostId(1), HostId(2), 1_024, 5_000);
     let (mut arrived, mut due) = (vec![], None);
     for (seq, &now) in (0..).zip(handed) {
         while let Some(at) = due.filter(|at| *at <= now) {
             arrived.push(at);
-            due = fabric.take(port).1;
+            due = fabric.take_arrived(port).1;
         }
         let (connection, options, flags) = (ConnectionId(0), NO_OPTIONS, Flags::DATA);
         let packet = Packet { key, connection, seq, options, wire_bytes: 1_538, flags };
         match fabric.offer(now, port, None, packet) {
-            Offered::First(at) => due = Some(at),
-            Offered::Behind => {}
+            OfferOutcome::AcceptedFirst(at) => due = Some(at),
+            OfferOutcome::AcceptedBehind => {}
             other => panic!("nothing is in its way: {other:?}"),
         }
     }
     while let Some(at) = due {
         arrived.push(at);
-        due = fabric.take(port).1;
+        due = fabric.take_arrived(port).1;
     }
     arrived
 }

@@ -89,9 +89,9 @@ fn waiting_flows_come_after_those_that_start_by_themselves() {
         {"kind": "poisson", "sizes": "100KB", "load": 0.1},
     ]});
     let Demand { flows, jobs, .. } = demand(spec).unwrap();
-    assert_eq!(jobs.listed, flows.len() - 16 * 2 * 10);
-    assert!(flows[..jobs.listed].windows(2).all(|two| two[0].start <= two[1].start));
-    assert!(jobs.rules[..jobs.listed].iter().all(|rule| rule.pool == u32::MAX));
+    assert_eq!(jobs.independent, flows.len() - 16 * 2 * 10);
+    assert!(flows[..jobs.independent].windows(2).all(|two| two[0].start <= two[1].start));
+    assert!(jobs.rules[..jobs.independent].iter().all(|rule| rule.pool == u32::MAX));
     assert!(flows.iter().enumerate().all(|(index, flow)| flow.id == index as u64));
 }
 
@@ -108,7 +108,7 @@ fn another_seed_draws_other_jobs_and_the_same_seed_the_same() {
 }
 
 #[test]
-fn what_cannot_be_is_refused_with_its_field() {
+fn refuses_impossible_jobs_and_names_the_field() {
     let cases = [
         (json!({"kind": "partition-aggregate", "workers": 16}), "workers"),
         (json!({"kind": "partition-aggregate", "aggregator": 16}), "aggregator"),

@@ -161,7 +161,7 @@ fn parallel_links_need_a_multigraph() {
 }
 
 #[test]
-fn what_is_no_network_is_refused_by_node_and_edge() {
+fn refuses_invalid_graphs_and_names_node_or_edge() {
     type Change = fn(&mut Value);
     let cases: &[(Change, &str, &str)] = &[
         (

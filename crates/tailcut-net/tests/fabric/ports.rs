@@ -4,10 +4,10 @@
 use std::collections::VecDeque;
 
 use proptest::prelude::*;
-use tailcut_engine::{Rate, Stream, Time};
+use tailcut_engine::{RandomStream, Rate, Time};
 use tailcut_net::amount::{Amount, Limit};
 use tailcut_net::packet::{ConnectionId, Flags, FlowKey, NO_OPTIONS, Packet};
-use tailcut_net::port::{Offer, Port};
+use tailcut_net::port::{Port, PortOutcome};
 use tailcut_net::topology::HostId;
 
 /// A packet that can be told from others by `seq`.
@@ -95,11 +95,11 @@ fn one_event(
             due = next;
         }
         let offer = port.offer(Time(now), packet(seq as u32, bytes));
-        if let Offer::First(time) = offer {
+        if let PortOutcome::First(time) = offer {
             assert!(due.is_none(), "a port has one pending event");
             due = Some(time);
         }
-        history.fates.push((offer != Offer::Dropped, port.queue(Time(now)) as usize));
+        history.fates.push((offer != PortOutcome::Dropped, port.queue(Time(now)) as usize));
     }
     while let Some(time) = due {
         let (taken, next) = port.take();
@@ -189,7 +189,7 @@ proptest! {
 fn a_limit_does_not_count_the_packet_in_service() {
     let mut port = Port::new(Rate(1_000_000_000), Time::ZERO, Limit::AtMost(Amount::Packets(100)));
     let accepted = (0..200)
-        .filter(|&seq| port.offer(Time::ZERO, packet(seq, 1_502)) != Offer::Dropped)
+        .filter(|&seq| port.offer(Time::ZERO, packet(seq, 1_502)) != PortOutcome::Dropped)
         .count();
     assert_eq!((accepted, port.counters().drops, port.counters().max_queue), (101, 99, 100));
 }
@@ -334,7 +334,7 @@ fn by_the_textbook(script: &[(u64, Event)], rate: u64, limit: Limit) -> Troubled
 
 fn by_the_port(script: &[(u64, Event)], rate: u64, limit: Limit) -> Troubled {
     let mut port = Port::new(Rate(rate), Time(1_000), limit);
-    port.expect_faults(Stream::new(1, 0, "loss"));
+    port.expect_faults(RandomStream::new(1, 0, "loss"));
     let mut history = Troubled::default();
     let mut due: Option<Time> = None;
     let take = |port: &mut Port, due: &mut Option<Time>, until: u64, arrivals: &mut Vec<_>| {
@@ -349,13 +349,13 @@ fn by_the_port(script: &[(u64, Event)], rate: u64, limit: Limit) -> Troubled {
         match event {
             Event::Offer(bytes) => {
                 history.offers.push(match port.offer(Time(now), packet(seq as u32, bytes)) {
-                    Offer::First(time) => {
+                    PortOutcome::First(time) => {
                         due = Some(time);
                         Offered::Accepted
                     }
-                    Offer::Behind => Offered::Accepted,
-                    Offer::Dropped => Offered::Full,
-                    Offer::Lost => Offered::Dead,
+                    PortOutcome::Behind => Offered::Accepted,
+                    PortOutcome::Dropped => Offered::Full,
+                    PortOutcome::Lost => Offered::Dead,
                 });
             }
             Event::Down => {
@@ -424,7 +424,7 @@ proptest! {
 #[test]
 fn the_packet_in_service_keeps_what_has_left_when_the_rate_changes() {
     let mut port = Port::new(Rate(1_000_000_000), Time::ZERO, Limit::Unlimited);
-    port.expect_faults(Stream::new(1, 0, "loss"));
+    port.expect_faults(RandomStream::new(1, 0, "loss"));
     port.offer(Time::ZERO, packet(0, 1_500));
     port.offer(Time::ZERO, packet(1, 1_500));
     // 12 us at 1 Gbps; after a quarter of it, 9 us are left, which become 90 us at 100 Mbps.
@@ -438,7 +438,7 @@ fn the_packet_in_service_keeps_what_has_left_when_the_rate_changes() {
 fn a_packet_that_begins_as_the_rate_changes_takes_its_whole_transmission_at_the_new_rate() {
     // 1,502 B take 143,853.4999984 ps at this rate; what was rounded off would be 42 ps less at 1 Gbps.
     let mut port = Port::new(Rate(83_529_424_033), Time::ZERO, Limit::Unlimited);
-    port.expect_faults(Stream::new(1, 0, "loss"));
+    port.expect_faults(RandomStream::new(1, 0, "loss"));
     port.offer(Time::ZERO, packet(0, 1_502));
     port.offer(Time(143_852), packet(1, 1_502));
     assert_eq!(port.take().1, Some(Time(2 * 143_853)));
@@ -449,24 +449,24 @@ fn a_packet_that_begins_as_the_rate_changes_takes_its_whole_transmission_at_the_
 #[test]
 fn a_link_that_fails_loses_what_it_holds_and_what_it_is_offered() {
     let mut port = Port::new(Rate(1_000_000_000), Time::from_us(100), Limit::Unlimited);
-    port.expect_faults(Stream::new(1, 0, "loss"));
+    port.expect_faults(RandomStream::new(1, 0, "loss"));
     for seq in 0..5 {
         port.offer(Time::ZERO, packet(seq, 1_500));
     }
     let lost = port.go_down(Time::from_us(30));
     assert_eq!(lost.iter().map(|p| p.seq).collect::<Vec<_>>(), [0, 1, 2, 3, 4]);
-    assert_eq!(port.offer(Time::from_us(40), packet(5, 1_500)), Offer::Lost);
+    assert_eq!(port.offer(Time::from_us(40), packet(5, 1_500)), PortOutcome::Lost);
     assert_eq!(port.busy(Time::from_us(500)), Time::from_us(30));
     port.come_up();
     let offer = port.offer(Time::from_us(50), packet(6, 1_500));
-    assert_eq!(offer, Offer::First(Time::from_us(50 + 12 + 100)));
+    assert_eq!(offer, PortOutcome::First(Time::from_us(50 + 12 + 100)));
     assert_eq!(port.counters().lost, 6);
 }
 
 #[test]
 fn a_lossy_link_corrupts_its_share_of_the_packets_and_delivers_them_in_their_time() {
     let mut port = Port::new(Rate(1_000_000_000), Time::ZERO, Limit::Unlimited);
-    port.expect_faults(Stream::new(1, 0, "loss"));
+    port.expect_faults(RandomStream::new(1, 0, "loss"));
     port.set_loss(0.1);
     for seq in 0..100_000 {
         port.offer(Time::ZERO, packet(seq, 125));

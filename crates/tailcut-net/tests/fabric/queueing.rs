@@ -1,9 +1,9 @@
 //! Open-loop Poisson packets through one port wait as long as Pollaczek and Khintchine say:
 //! E[W] = lambda E[S^2] / (2 (1 - rho)).
 
-use tailcut_engine::{Rate, Stream, Time};
+use tailcut_engine::{RandomStream, Rate, Time};
 use tailcut_net::amount::Limit;
-use tailcut_net::port::{Offer, Port};
+use tailcut_net::port::{Port, PortOutcome};
 
 use crate::fabric::ports::packet;
 
@@ -30,8 +30,8 @@ fn moment(mixture: Mixture, power: i32) -> f64 {
 /// Sends batches of Poisson packets through one port, after as many again to forget the empty start.
 fn measure(mixture: Mixture, utilisation: f64, per_batch: usize) -> Batches {
     let mut port = Port::new(RATE, Time::from_us(2), Limit::Unlimited);
-    let mut gaps = Stream::new(1, 0, "gaps");
-    let mut sizes = Stream::new(1, 0, "sizes");
+    let mut gaps = RandomStream::new(1, 0, "gaps");
+    let mut sizes = RandomStream::new(1, 0, "sizes");
     let mean_gap_ps = moment(mixture, 1) / utilisation * 1e12;
     let mut batches = Batches { waits: vec![], idle: vec![] };
     let (mut now, mut due) = (0.0, None::<Time>);
@@ -49,7 +49,7 @@ fn measure(mixture: Mixture, utilisation: f64, per_batch: usize) -> Batches {
                 u < 0.0
             });
             let bytes = drawn.unwrap_or(&mixture[0]).0;
-            if let Offer::First(time) = port.offer(at, packet(0, bytes)) {
+            if let PortOutcome::First(time) = port.offer(at, packet(0, bytes)) {
                 due = Some(time);
             }
             let begins = port.busy_until() - RATE.transmission_time(u64::from(bytes));

@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 use serde_json::json;
-use tailcut_engine::Stream;
+use tailcut_engine::RandomStream;
 use tailcut_net::component::SpecError;
 use tailcut_net::traffic::sizes::{FlowSizes, SizesSpec};
 use tailcut_net::workload::{BUILTIN, SizeTable, SizeUnit};
@@ -38,14 +38,14 @@ fn built_in_workloads_have_the_published_means_and_shares() {
         let table = table(name);
         assert!((table.mean() - mean).abs() < 0.5, "{name}: mean {}", table.mean());
         assert!(
-            (table.flows_up_to(1e5) - flows).abs() < 5e-4,
+            (table.flow_fraction_up_to(1e5) - flows).abs() < 5e-4,
             "{name}: {} of flows",
-            table.flows_up_to(1e5)
+            table.flow_fraction_up_to(1e5)
         );
         assert!(
-            (table.bytes_up_to(1e5) - bytes).abs() < precision,
+            (table.byte_fraction_up_to(1e5) - bytes).abs() < precision,
             "{name}: {} of bytes",
-            table.bytes_up_to(1e5)
+            table.byte_fraction_up_to(1e5)
         );
     }
 }
@@ -54,8 +54,8 @@ fn built_in_workloads_have_the_published_means_and_shares() {
 #[test]
 fn elephants_carry_the_published_share_of_data_mining() {
     let table = table("data-mining");
-    assert!((1.0 - table.flows_up_to(35e6) - 0.0365).abs() < 5e-5);
-    assert!((1.0 - table.bytes_up_to(35e6) - 0.951).abs() < 5e-4);
+    assert!((1.0 - table.flow_fraction_up_to(35e6) - 0.0365).abs() < 5e-5);
+    assert!((1.0 - table.byte_fraction_up_to(35e6) - 0.951).abs() < 5e-4);
 }
 
 #[test]
@@ -71,8 +71,8 @@ fn every_built_in_workload_is_a_distribution_with_its_source_named() {
         let table = table(builtin.name);
         let largest = *table.points().0.last().unwrap();
         assert!((table.quantile(1.0 - f64::EPSILON) - largest).abs() < 1.0);
-        assert_eq!(table.flows_up_to(f64::INFINITY), 1.0);
-        assert_eq!(table.bytes_up_to(f64::INFINITY), 1.0);
+        assert_eq!(table.flow_fraction_up_to(f64::INFINITY), 1.0);
+        assert_eq!(table.byte_fraction_up_to(f64::INFINITY), 1.0);
     }
 }
 
@@ -81,12 +81,12 @@ fn samples_follow_their_table() {
     for builtin in BUILTIN {
         let table = table(builtin.name);
         let sizes = FlowSizes::Table(table.clone());
-        let mut stream = Stream::new(3, 0, "test");
+        let mut stream = RandomStream::new(3, 0, "test");
         let n = 20_000;
         let samples: Vec<f64> = (0..n).map(|_| sizes.sample(&mut stream, 0) as f64).collect();
         // A drawn size is rounded to whole bytes, at least 1: x stands for all of [x - 1/2, x + 1/2).
-        let up_to = |x: f64| table.flows_up_to(x + 0.5);
-        let below = |x: f64| if x <= 1.0 { 0.0 } else { table.flows_up_to(x - 0.5) };
+        let up_to = |x: f64| table.flow_fraction_up_to(x + 0.5);
+        let below = |x: f64| if x <= 1.0 { 0.0 } else { table.flow_fraction_up_to(x - 0.5) };
         let distance = kolmogorov_smirnov(samples, below, up_to);
         assert!(distance < kolmogorov_smirnov_limit(n), "{}: distance {distance}", builtin.name);
     }
@@ -104,7 +104,7 @@ fn the_mean_of_samples_is_the_mean_of_every_distribution() {
         json!({"kind": "bounded-pareto", "min": "1KB", "max": "1MB", "shape": 1.0}),
     ] {
         let sizes = resolve(spec.clone(), &[]).unwrap();
-        let mut stream = Stream::new(1, 0, "test");
+        let mut stream = RandomStream::new(1, 0, "test");
         let n = 400_000.0;
         let samples: Vec<f64> =
             (0..n as usize).map(|_| sizes.sample(&mut stream, 0) as f64).collect();
@@ -125,15 +125,15 @@ fn the_first_point_is_an_atom_and_so_is_a_repeated_size() {
     assert_eq!(table.quantile(0.0), 100.0);
     assert_eq!(table.quantile(0.2499), 100.0);
     assert_eq!(table.quantile(0.6), 200.0);
-    assert_eq!((table.flows_up_to(99.9), table.flows_up_to(100.0)), (0.0, 0.25));
-    assert!(table.flows_up_to(199.999) < 0.5 && table.flows_up_to(200.0) == 0.75);
+    assert_eq!((table.flow_fraction_up_to(99.9), table.flow_fraction_up_to(100.0)), (0.0, 0.25));
+    assert!(table.flow_fraction_up_to(199.999) < 0.5 && table.flow_fraction_up_to(200.0) == 0.75);
     assert_eq!(table.mean(), 0.25 * 100.0 + 0.25 * 150.0 + 0.25 * 200.0 + 0.25 * 250.0);
 }
 
 #[test]
 fn flows_are_never_empty() {
     let sizes = FlowSizes::Table(parse("0 0.9\n1 1").unwrap());
-    let mut stream = Stream::new(1, 0, "test");
+    let mut stream = RandomStream::new(1, 0, "test");
     assert!((0..1_000).all(|_| sizes.sample(&mut stream, 0) == 1));
 }
 
@@ -177,7 +177,7 @@ fn text_that_is_no_distribution_is_refused_by_line() {
 }
 
 #[test]
-fn a_misspelt_workload_is_told_the_name_it_resembles() {
+fn a_misspelt_workload_suggests_a_similar_name() {
     let error = resolve(json!("web-serach"), &[]).unwrap_err();
     assert_eq!((error.code, error.field.as_str()), ("workload-name", "sizes"));
     assert_eq!(error.hint.as_deref(), Some("did you mean \"web-search\"?"));
@@ -224,8 +224,8 @@ proptest! {
         let text: String = points.iter().map(|(size, p)| format!("{size} {p}\n")).collect();
         let table = parse(&text).unwrap();
         let x = table.quantile(u);
-        prop_assert!(table.flows_up_to(x + 1e-6) >= u - 1e-9);
-        prop_assert!(table.flows_up_to(x - 1e-6) <= u + 1e-9);
+        prop_assert!(table.flow_fraction_up_to(x + 1e-6) >= u - 1e-9);
+        prop_assert!(table.flow_fraction_up_to(x - 1e-6) <= u + 1e-9);
     }
 
     #[test]

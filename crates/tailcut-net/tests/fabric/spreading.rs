@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
 
 use serde_json::json;
-use tailcut_engine::{Rate, Stream, Time};
+use tailcut_engine::{RandomStream, Rate, Time};
 use tailcut_net::balance::hash::{self, Salting, Salts};
 use tailcut_net::faults::FaultsSpec;
 use tailcut_net::host::HostSpec;
@@ -45,7 +45,7 @@ fn choices(graph: &Graph, routes: &Routes, key: FlowKey, salting: Salting) -> Ve
 
 /// Flows between pods with the port numbers that hosts use: consecutive ones.
 fn inter_pod_keys(graph: &Graph, count: u64) -> Vec<FlowKey> {
-    let mut stream = Stream::new(1, 0, "test");
+    let mut stream = RandomStream::new(1, 0, "test");
     let pod = graph.pods().of_host;
     let mut keys = vec![];
     while (keys.len() as u64) < count {
@@ -138,7 +138,7 @@ struct Paths {
 }
 
 impl Observer for Paths {
-    fn link_sends(&mut self, _now: Time, link: PortId, _departs: Time, packet: &PacketView) {
+    fn link_accepts(&mut self, _now: Time, link: PortId, _departs: Time, packet: &PacketView) {
         let back = packet.flags.has(Flags::TO_SENDER);
         *self
             .taken
@@ -185,7 +185,7 @@ fn scenario(graph: &Graph, traffic: serde_json::Value, scheme: serde_json::Value
         seed: 1,
         jobs: Jobs::default(),
         series: SeriesSpec::default(),
-        instants: 0,
+        max_port_samples: 0,
     }
 }
 
@@ -199,7 +199,7 @@ fn a_run_spreads_its_flows_evenly_at_every_tier() {
     for tier in [1, 2] {
         let uplinks: Vec<PortId> = (0..graph.links.len())
             .filter(|&link| graph.links[link].tier == tier)
-            .map(|link| PortId::of(link)[0])
+            .map(|link| PortId::both_directions(link)[0])
             .collect();
         let of_switch = uplinks.chunks(2).map(|ports| {
             assert_eq!(graph.links[ports[0].link()].a, graph.links[ports[1].link()].a);
@@ -391,7 +391,7 @@ fn is_first(packet: &PacketView) -> bool {
 }
 
 impl Observer for Overtaken<'_> {
-    fn link_sends(&mut self, now: Time, link: PortId, departs: Time, packet: &PacketView) {
+    fn link_accepts(&mut self, now: Time, link: PortId, departs: Time, packet: &PacketView) {
         let ends = [self.graph.far_end(link), self.graph.far_end(link.reversed())];
         let hop = ends.into_iter().position(|end| end >= self.first_spine);
         if let Some(hop) = hop.filter(|_| is_first(packet)) {

@@ -301,7 +301,7 @@ fn parameters_out_of_range_are_refused_by_code_and_field() {
 }
 
 #[test]
-fn an_odd_k_is_told_the_next_even_one() {
+fn an_odd_k_suggests_the_next_even_one() {
     let error = build(json!({"kind": "fat-tree", "k": 7})).unwrap_err();
     assert_eq!(error.to_string(), "k = 7: a fat-tree needs an even k from 2 to 64");
     assert_eq!(error.hint.as_deref(), Some("try k = 8"));

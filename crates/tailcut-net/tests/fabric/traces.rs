@@ -5,7 +5,7 @@ use std::io;
 use serde_json::{Value, json};
 use tailcut_engine::Time;
 use tailcut_net::component::SpecError;
-use tailcut_net::files::{Cells, ReadFiles, TableColumn};
+use tailcut_net::files::{Cells, FileReader, TableColumn};
 use tailcut_net::scenario::Horizon;
 use tailcut_net::topology::{HostId, TopologySpec};
 use tailcut_net::traffic::{Flow, TrafficSpec};
@@ -17,7 +17,7 @@ fn trace(spec: Value, file: &[u8]) -> Result<Vec<Flow>, SpecError> {
     })
 }
 
-fn generate(spec: Value, read: &dyn ReadFiles) -> Result<Vec<Flow>, SpecError> {
+fn generate(spec: Value, read: &dyn FileReader) -> Result<Vec<Flow>, SpecError> {
     let topology: TopologySpec =
         serde_json::from_value(json!({"kind": "star", "hosts": 16})).unwrap();
     let graph = topology.build(&|_: &str| unreachable!()).unwrap();
@@ -29,7 +29,7 @@ fn generate(spec: Value, read: &dyn ReadFiles) -> Result<Vec<Flow>, SpecError> {
 /// A table file whose columns somebody else has read.
 struct Table(Vec<(&'static str, Cells)>);
 
-impl ReadFiles for Table {
+impl FileReader for Table {
     fn file(&self, path: &str) -> io::Result<Vec<u8>> {
         Ok(path.as_bytes().to_vec())
     }

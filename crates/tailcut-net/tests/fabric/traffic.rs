@@ -6,7 +6,7 @@ use tailcut_engine::Time;
 use tailcut_net::component::SpecError;
 use tailcut_net::scenario::Horizon;
 use tailcut_net::topology::{Graph, HostId};
-use tailcut_net::traffic::offered::{Offered, offered};
+use tailcut_net::traffic::offered::{OfferedLoad, offered};
 use tailcut_net::traffic::{Flow, TrafficSpec};
 use tailcut_net::workload::SizeTable;
 
@@ -453,11 +453,11 @@ fn what_can_be_carried_is_bounded_by_the_busier_end() {
     // 1 byte per microsecond. Host 2 receives both flows: 100 bytes by 100 us, although each sender could send 150.
     let flows = [flow(HostId(0), HostId(2), 80, 0), flow(HostId(1), HostId(2), 90, 10)];
     let totals = offered(&flows, &star.host_rates(), Time::from_us(100));
-    assert_eq!(totals, Offered { flows: 2, bytes: 170, carriable_bytes: 100 });
+    assert_eq!(totals, OfferedLoad { flows: 2, bytes: 170, carriable_bytes: 100 });
     // A flow that starts at the end adds to what is offered alone.
     let totals =
         offered(&[flow(HostId(0), HostId(1), 10, 100)], &star.host_rates(), Time::from_us(100));
-    assert_eq!(totals, Offered { flows: 1, bytes: 10, carriable_bytes: 0 });
+    assert_eq!(totals, OfferedLoad { flows: 1, bytes: 10, carriable_bytes: 0 });
 }
 
 /// At line rate only about a fifth of what data mining offers fits into half a second:

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Fork, Layout, Pick, Strategy};
+use super::{Layout, Pick, PickContext, Strategy};
 use crate::packet::Packet;
 use crate::topology::SwitchId;
 
@@ -24,7 +24,7 @@ impl Strategy for LeastSent {
 pub(crate) struct Sent(Vec<Vec<u64>>);
 
 impl Pick for Sent {
-    fn pick(&mut self, fork: Fork<'_>, packet: &mut Packet) -> u32 {
+    fn pick(&mut self, fork: PickContext<'_>, packet: &mut Packet) -> u32 {
         self.least(fork.switch, packet.wire_bytes, fork.choices)
     }
 }

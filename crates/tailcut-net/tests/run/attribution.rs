@@ -24,7 +24,7 @@ use crate::run::support::{flow, row, run, run_observed, scenario, tcp};
 /// Every flow that has finished is split into parts that add up to its completion time, and no other is split.
 pub fn check(outcome: &Outcome, attribution: &Attribution) {
     for record in &outcome.flows {
-        let parts = attribution.of(record.flow.id);
+        let parts = attribution.parts_of(record.flow.id);
         assert_eq!(parts.map(|parts| parts.total()), record.fct, "flow {}", record.flow.id);
         if let (Some(parts), Some(fct)) = (parts, record.fct) {
             assert_eq!(parts.in_ns().iter().sum::<u64>(), fct.as_ns());
@@ -49,7 +49,7 @@ fn star(flows: Vec<Flow>) -> Scenario {
 fn split(scenario: &Scenario, flow: u64) -> BTreeMap<Part, Time> {
     let (outcome, attribution) = run_observed(scenario, Attribution::new(&scenario.graph));
     check(&outcome, &attribution);
-    let parts = attribution.of(flow).expect("it finishes");
+    let parts = attribution.parts_of(flow).expect("it finishes");
     Part::ALL.iter().map(|&part| (part, parts.of(part))).filter(|p| p.1 > Time::ZERO).collect()
 }
 
@@ -91,7 +91,7 @@ fn windows_are_waited_for_until_the_wire_is_full() {
 }
 
 #[test]
-fn what_held_the_sender_back_has_its_name() {
+fn names_the_window_that_limits_the_sender() {
     // A wire on which forty packets fit.
     let links = [(RATE, Time::from_us(120)), (RATE, Time::from_us(120))];
     let windows = [Part::SlowStart, Part::CongestionWindow, Part::ReceiveWindow];

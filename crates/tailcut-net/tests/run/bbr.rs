@@ -8,8 +8,8 @@ use tailcut_net::amount::Amount;
 use tailcut_net::component::OneOrEach;
 use tailcut_net::measure::Observer;
 use tailcut_net::queue::{QueueSpec, drop_tail::DropTail};
-use tailcut_net::topology::dumbbell::{Dumbbell, Parts};
-use tailcut_net::transport::tcp::congestion::bbr::{BbrSpec, Mode};
+use tailcut_net::topology::dumbbell::{Dumbbell, DumbbellValues};
+use tailcut_net::transport::tcp::congestion::bbr::{BbrMode, BbrSpec};
 use tailcut_net::transport::tcp::congestion::cubic::CubicSpec;
 use tailcut_net::transport::tcp::{Congestion, CongestionSpec, Recovery, Sender};
 
@@ -30,7 +30,7 @@ struct Seen {
     /// When each probe for the round trip began and ended, and the largest window of its second half.
     probes: Vec<(Time, Time, u64)>,
     min_rtts: Vec<Time>,
-    modes: Vec<Mode>,
+    modes: Vec<BbrMode>,
     /// The largest estimate of the bandwidth after the first second, in bytes per second.
     bandwidth: f64,
 }
@@ -39,19 +39,19 @@ struct Seen {
 struct Watch(BTreeMap<u64, Seen>);
 
 impl Observer for Watch {
-    fn sender_acted(&mut self, now: Time, flow: u64, _copy: u8, sender: &Sender) {
+    fn tcp_sender_acted(&mut self, now: Time, flow: u64, _copy: u8, sender: &Sender) {
         let seen = self.0.entry(flow).or_default();
         while now >= Time(SECOND.0 * (seen.una.len() as u64 + 1)) {
             seen.una.push(sender.una());
         }
         let Congestion::Bbr(bbr) = sender.congestion() else { return };
         if seen.modes.last() != Some(&bbr.mode()) {
-            if bbr.mode() == Mode::ProbeRtt {
+            if bbr.mode() == BbrMode::ProbeRtt {
                 seen.probes.push((now, now, 0));
             }
             seen.modes.push(bbr.mode());
         }
-        if bbr.mode() == Mode::ProbeRtt {
+        if bbr.mode() == BbrMode::ProbeRtt {
             let probe = seen.probes.last_mut().expect("one has begun");
             probe.1 = now;
             if now > probe.0 + Time::from_ms(100) {
@@ -86,7 +86,7 @@ fn steady(
 ) -> Steady {
     let graph = Dumbbell {
         pairs: flows,
-        rate: OneOrEach::Each(Parts { host: Rate(10 * RATE.0), bottleneck: RATE }),
+        rate: OneOrEach::Each(DumbbellValues { host: Rate(10 * RATE.0), bottleneck: RATE }),
         propagation: OneOrEach::One(Time::from_us(1_750)),
         bottleneck_queue: None,
     };
@@ -164,7 +164,7 @@ fn a_flow_alone_fills_the_link_without_its_buffer() {
     assert_eq!(alone.drops, 0);
     assert!((seen.bandwidth / goodput - 1.0).abs() < 0.001, "{}", seen.bandwidth / goodput);
     assert_eq!(seen.min_rtts.last(), Some(&ROUND_TRIP));
-    assert_eq!(seen.modes[..2], [Mode::Startup, Mode::Drain]);
+    assert_eq!(seen.modes[..2], [BbrMode::Startup, BbrMode::Drain]);
 }
 
 /// Section 4.3.5: four segments for 200 ms and a round, ten seconds after the shortest round trip was last seen.

@@ -16,10 +16,10 @@ use tailcut_net::balance::{BalanceSpec, flowlet::Flowlet};
 use tailcut_net::component::OneOrEach;
 use tailcut_net::faults::{FaultsSpec, Incident};
 use tailcut_net::measure::attribution::Attribution;
-use tailcut_net::measure::paths::Paths;
-use tailcut_net::measure::segments::Segments;
+use tailcut_net::measure::paths::FlowPaths;
+use tailcut_net::measure::segments::SegmentObserver;
 use tailcut_net::queue::drr::Drr;
-use tailcut_net::queue::selective_red::{Form, SelectiveRed};
+use tailcut_net::queue::selective_red::{BufferForm, SelectiveRed};
 use tailcut_net::queue::thresholds::Thresholds;
 use tailcut_net::queue::{
     QueueSpec, drop_tail::DropTail, ecn::Ecn, pfabric::PfabricQueue, red::Red, trimming::Trimming,
@@ -41,7 +41,7 @@ use tailcut_net::topology::{Graph, Link, PortId};
 use tailcut_net::traffic::Flow;
 use tailcut_net::transport::TransportSpec;
 use tailcut_net::transport::mixed::{Lot, MixedTransport, TransportPart};
-use tailcut_net::transport::mmptcp::{MmptcpSpec, ScatterThreshold, Switch};
+use tailcut_net::transport::mmptcp::{MmptcpSpec, ScatterThreshold, SwitchTrigger};
 use tailcut_net::transport::mptcp::MptcpSpec;
 use tailcut_net::transport::ndp::NdpSpec;
 use tailcut_net::transport::pfabric::PfabricSpec;
@@ -123,8 +123,8 @@ fn mptcps() -> impl Strategy<Value = TransportSpec> {
 
 fn mmptcps() -> impl Strategy<Value = TransportSpec> {
     let switch = prop_oneof![
-        Just(Switch::Congestion {}),
-        (0..200_000u64).prop_map(|bytes| Switch::Volume { bytes: Bytes(bytes) }),
+        Just(SwitchTrigger::Congestion {}),
+        (0..200_000u64).prop_map(|bytes| SwitchTrigger::Volume { bytes: Bytes(bytes) }),
     ];
     (2..9u32, windows(), tcps(), switch, any::<bool>()).prop_map(
         |(subflows, receive_window, tcp, switch, robust)| {
@@ -280,7 +280,7 @@ fn queues() -> impl Strategy<Value = QueueSpec> {
                 let min = f64::from(min);
                 QueueSpec::SelectiveRed(SelectiveRed {
                     limit,
-                    form: if two { Form::TwoQueues } else { Form::OneQueue },
+                    form: if two { BufferForm::TwoQueues } else { BufferForm::OneQueue },
                     min,
                     max: min + 5.0,
                     weight: 0.1,
@@ -306,7 +306,7 @@ fn shared_buffers() -> impl Strategy<Value = SwitchSpec> {
 
 /// Failures of random links at random times. Each link has one of each kind at most: they do not overlap.
 fn faults(graph: &Graph) -> impl Strategy<Value = FaultsSpec> + use<> {
-    let name = |link| link_name(graph, PortId::of(link)[0]);
+    let name = |link| link_name(graph, PortId::both_directions(link)[0]);
     let upper = |link: &Link| node_name(graph, link.a.max(link.b));
     let links: Vec<(String, String)> =
         graph.links.iter().enumerate().map(|(at, link)| (name(at), upper(link))).collect();
@@ -408,7 +408,7 @@ proptest! {
     #![proptest_config(crate::run::support::random_cases(400))]
 
     #[test]
-    fn the_books_of_every_link_balance(scenario in scenarios()) {
+    fn packets_are_conserved_on_every_link(scenario in scenarios()) {
         let (outcome, ledger) = run_observed(&scenario, Ledger::new(&scenario));
         ledger.check(&outcome);
     }
@@ -419,10 +419,10 @@ proptest! {
         watched.series.flows = watched.flows.iter().map(|flow| flow.id).collect();
         watched.series.links = vec![link_name(&watched.graph, PortId(0))];
         watched.series.differentials = vec!["h0>h1".into()];
-        watched.instants = 40;
+        watched.max_port_samples = 40;
         let attribution = Attribution::new(&watched.graph);
-        let ledger = (Ledger::new(&watched), Paths::default());
-        let observers = (ledger, (Segments::default(), attribution));
+        let ledger = (Ledger::new(&watched), FlowPaths::default());
+        let observers = (ledger, (SegmentObserver::default(), attribution));
         let (observed, (_, (_, attribution))) = run_observed(&watched, observers);
         let plain = run(&scenario);
         prop_assert_eq!(&plain.flows, &observed.flows);
@@ -445,8 +445,8 @@ proptest! {
 
     #[test]
     fn sampling_all_ports_changes_nothing(scenario in scenarios(), instants in 2..60u32) {
-        let mut watched = run(&Scenario { instants, ..scenario.clone() });
-        let samples = watched.instants.take().expect("they are asked for");
+        let mut watched = run(&Scenario { max_port_samples: instants, ..scenario.clone() });
+        let samples = watched.port_samples.take().expect("they are asked for");
         prop_assert!(samples.times.len() <= instants as usize);
         let plain = run(&scenario);
         watched.counters.events = plain.counters.events;

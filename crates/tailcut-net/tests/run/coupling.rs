@@ -2,14 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use tailcut_engine::{Bytes, Rate, Stream, Time};
+use tailcut_engine::{Bytes, RandomStream, Rate, Time};
 use tailcut_net::amount::{Amount, Limit};
 use tailcut_net::component::OneOrEach;
 use tailcut_net::measure::Observer;
 use tailcut_net::measure::records::FlowRecord;
 use tailcut_net::queue::{QueueSpec, red::Red};
 use tailcut_net::topology::Graph;
-use tailcut_net::topology::dumbbell::{Dumbbell, Parts};
+use tailcut_net::topology::dumbbell::{Dumbbell, DumbbellValues};
 use tailcut_net::transport::TransportSpec;
 use tailcut_net::transport::mixed::{Lot, MixedTransport, TransportPart};
 use tailcut_net::transport::mptcp::MptcpSpec;
@@ -51,7 +51,7 @@ fn two_subflows_at_one_bottleneck_take_no_more_than_a_tcp() {
         let dumbbell = Dumbbell {
             pairs: 2,
             propagation: OneOrEach::One(Time::from_us(2_000)),
-            rate: OneOrEach::Each(Parts { host: FAST, bottleneck: Rate(100_000_000) }),
+            rate: OneOrEach::Each(DumbbellValues { host: FAST, bottleneck: Rate(100_000_000) }),
             ..Dumbbell::default()
         };
         let graph = dumbbell.build().expect("the parameters are valid");
@@ -88,7 +88,7 @@ struct Watch {
 }
 
 impl Observer for Watch {
-    fn sender_acted(&mut self, _: Time, flow: u64, copy: u8, sender: &Sender) {
+    fn tcp_sender_acted(&mut self, _: Time, flow: u64, copy: u8, sender: &Sender) {
         let counters = sender.counters();
         let events = counters.fast_recoveries + counters.timeouts;
         self.events.insert((flow, copy), (counters.data_packets, events));
@@ -129,7 +129,7 @@ fn dumbbell() -> Graph {
     let dumbbell = Dumbbell {
         pairs: 2 * PAIRS + 1,
         propagation: OneOrEach::One(Time::from_us(2_000)),
-        rate: OneOrEach::Each(Parts { host: FAST, bottleneck: Rate(400_000_000) }),
+        rate: OneOrEach::Each(DumbbellValues { host: FAST, bottleneck: Rate(400_000_000) }),
         ..Dumbbell::default()
     };
     dumbbell.build().expect("the parameters are valid")
@@ -140,7 +140,7 @@ fn dumbbell() -> Graph {
 fn at_drop_tail(short_share: f64) -> Share {
     let mut mean = Share::default();
     for seed in 1..=SEEDS {
-        let mut draw = Stream::new(seed, 0, "coupling");
+        let mut draw = RandomStream::new(seed, 0, "coupling");
         let hosts = 2 * PAIRS + 1;
         let mut flows = vec![];
         for i in 0..PAIRS {

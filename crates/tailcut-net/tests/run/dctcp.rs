@@ -4,13 +4,13 @@
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
-use tailcut_engine::{Bytes, Rate, Stream, Time};
+use tailcut_engine::{Bytes, RandomStream, Rate, Time};
 use tailcut_net::amount::{Amount, Limit};
 use tailcut_net::component::OneOrEach;
 use tailcut_net::faults::Incident;
 use tailcut_net::measure::Observer;
 use tailcut_net::queue::{QueueSpec, ecn::Ecn};
-use tailcut_net::topology::dumbbell::{Dumbbell, Parts};
+use tailcut_net::topology::dumbbell::{Dumbbell, DumbbellValues};
 use tailcut_net::transport::tcp::congestion::dctcp::DctcpSpec;
 use tailcut_net::transport::tcp::{Congestion, CongestionSpec, Recovery, Sender};
 
@@ -53,7 +53,7 @@ struct Watch {
 }
 
 impl Observer for Watch {
-    fn sender_acted(&mut self, now: Time, flow: u64, _copy: u8, sender: &Sender) {
+    fn tcp_sender_acted(&mut self, now: Time, flow: u64, _copy: u8, sender: &Sender) {
         if now < self.warm_up {
             return;
         }
@@ -88,7 +88,7 @@ fn simulated(flows: u32, scale: Scale) -> Steady {
     // A round trip: 97.8 us of propagation and 2 us of transmission.
     let graph = Dumbbell {
         pairs: flows,
-        rate: OneOrEach::Each(Parts { host: fast, bottleneck: RATE }),
+        rate: OneOrEach::Each(DumbbellValues { host: fast, bottleneck: RATE }),
         propagation: OneOrEach::One(Time::from_ns(16_300 * scale.0)),
         bottleneck_queue: None,
     };
@@ -286,7 +286,7 @@ impl Pair {
             link.propagation += longer;
         }
         let flows = [0, 1].map(|id| flow(id, id as u32, 2 + id as u32, 1 << 40, Time::ZERO));
-        let mut draw = Stream::new(self.seed, 0, "phases");
+        let mut draw = RandomStream::new(self.seed, 0, "phases");
         let mut scenario = scenario(graph, flows.to_vec());
         scenario.scheme.queue = QueueSpec::Ecn(Ecn {
             limit: Limit::AtMost(Amount::Packets(100)),
@@ -331,7 +331,7 @@ struct Seen {
 struct Both([Seen; 2]);
 
 impl Observer for Both {
-    fn sender_acted(&mut self, now: Time, flow: u64, _copy: u8, sender: &Sender) {
+    fn tcp_sender_acted(&mut self, now: Time, flow: u64, _copy: u8, sender: &Sender) {
         let Some(seen) = self.0.get_mut(flow as usize).filter(|_| now > Time::from_ms(200)) else {
             return;
         };

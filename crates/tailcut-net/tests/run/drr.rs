@@ -4,7 +4,7 @@ use tailcut_engine::{Bytes, Rate, Time};
 use tailcut_net::amount::{Amount, Limit};
 use tailcut_net::component::OneOrEach;
 use tailcut_net::queue::{QueueSpec, drop_tail::DropTail, drr::Drr};
-use tailcut_net::topology::dumbbell::{Dumbbell, Parts};
+use tailcut_net::topology::dumbbell::{Dumbbell, DumbbellValues};
 use tailcut_net::traffic::Flow;
 
 use crate::run::support::*;
@@ -26,7 +26,7 @@ fn arrivals(queue: &QueueSpec, pairs: u32, flows: Vec<Flow>) -> Vec<Option<Time>
     let fast = Rate(4 * BOTTLENECK.0);
     let graph = Dumbbell {
         pairs,
-        rate: OneOrEach::Each(Parts { host: fast, bottleneck: BOTTLENECK }),
+        rate: OneOrEach::Each(DumbbellValues { host: fast, bottleneck: BOTTLENECK }),
         propagation: OneOrEach::One(Time::from_us(5)),
         bottleneck_queue: None,
     };

@@ -38,7 +38,7 @@ impl Observer for Seen {
             *self.marked.entry((packet.flow, packet.flags.has(Flags::TO_SENDER))).or_default() += 1;
         }
     }
-    fn link_sends(&mut self, now: Time, link: PortId, _: Time, packet: &PacketView) {
+    fn link_accepts(&mut self, now: Time, link: PortId, _: Time, packet: &PacketView) {
         if now >= self.from && packet.flags.has(Flags::DATA) {
             *self.over.entry(link).or_default() += 1;
         }
@@ -248,11 +248,12 @@ fn a_slow_link_slows_the_flow_for_as_long_as_it_is_slow() {
 
 /// F1 has lost two of its four paths, F2 none.
 fn two_flows(mark_acks: bool) -> Scenario {
-    let rate = tailcut_net::component::OneOrEach::Each(tailcut_net::topology::fat_tree::Tiers {
-        host: Rate(1_000_000_000),
-        aggregation: Rate(1_000_000_000),
-        core: Rate(230_000_000),
-    });
+    let rate =
+        tailcut_net::component::OneOrEach::Each(tailcut_net::topology::fat_tree::FatTreeValues {
+            host: Rate(1_000_000_000),
+            aggregation: Rate(1_000_000_000),
+            core: Rate(230_000_000),
+        });
     let graph = FatTree { k: 4, rate, ..FatTree::default() }.build().expect("k is even");
     let flows = vec![flow(1, 0, 9, 50_000_000, Time::ZERO), flow(2, 14, 8, 50_000_000, Time::ZERO)];
     let mut scenario = scenario(graph, flows);

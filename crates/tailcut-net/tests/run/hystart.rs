@@ -4,10 +4,10 @@ use tailcut_engine::{Rate, Time};
 use tailcut_net::amount::{Amount, Limit};
 use tailcut_net::component::OneOrEach;
 use tailcut_net::queue::{QueueSpec, drop_tail::DropTail};
-use tailcut_net::topology::dumbbell::{Dumbbell, Parts};
+use tailcut_net::topology::dumbbell::{Dumbbell, DumbbellValues};
 use tailcut_net::transport::tcp::congestion::cubic::CubicSpec;
 use tailcut_net::transport::tcp::congestion::hystart::HystartSpec;
-use tailcut_net::transport::tcp::{CongestionSpec, Hosts};
+use tailcut_net::transport::tcp::{CongestionSpec, HostDefaults};
 
 use crate::run::support::{flow, run, scenario, tcp};
 
@@ -16,7 +16,7 @@ fn lost(hystart: HystartSpec) -> (u64, Time) {
     let rate = Rate(1_000_000_000);
     let graph = Dumbbell {
         pairs: 1,
-        rate: OneOrEach::Each(Parts { host: Rate(4 * rate.0), bottleneck: rate }),
+        rate: OneOrEach::Each(DumbbellValues { host: Rate(4 * rate.0), bottleneck: rate }),
         propagation: OneOrEach::One(Time::from_us(1)),
         bottleneck_queue: None,
     };
@@ -27,7 +27,7 @@ fn lost(hystart: HystartSpec) -> (u64, Time) {
         ..DropTail::default()
     });
     let spec = tcp(&mut scenario);
-    *spec = Hosts::Linux.defaults();
+    *spec = HostDefaults::Linux.defaults();
     spec.congestion = CongestionSpec::Cubic(CubicSpec { hystart, ..CubicSpec::default() });
     let outcome = run(&scenario);
     (outcome.counters.dropped, outcome.flows[0].fct.expect("it ends"))

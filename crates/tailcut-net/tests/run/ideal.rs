@@ -20,7 +20,7 @@ use tailcut_net::topology::star::Star;
 use tailcut_net::transport::TransportSpec;
 use tailcut_net::transport::mptcp::MptcpSpec;
 use tailcut_net::transport::tcp::congestion::cubic::CubicSpec;
-use tailcut_net::transport::tcp::{CongestionSpec, Hosts, Recovery, TcpSpec};
+use tailcut_net::transport::tcp::{CongestionSpec, HostDefaults, Recovery, TcpSpec};
 
 use crate::run::support::{flow, row, run, scenario, tcp};
 
@@ -59,7 +59,7 @@ fn the_ack_of_a_short_last_segment_follows_another_only_where_each_segment_has_o
     let graph = row(&[(FAST, Time::from_us(1)); 3]);
     for segments in 20..24 {
         let mut scenario = alone(&graph, 0, 1, segments * 1_448 + 56);
-        *tcp(&mut scenario) = Hosts::Linux.defaults();
+        *tcp(&mut scenario) = HostDefaults::Linux.defaults();
         let record = record(&scenario);
         assert!(record.fct_ack.expect("it ends") >= record.ideal_fct_ack, "{segments} segments");
     }

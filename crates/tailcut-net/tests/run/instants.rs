@@ -4,7 +4,7 @@ use tailcut_engine::Time;
 use tailcut_net::amount::{Amount, Limit};
 use tailcut_net::balance::BalanceSpec;
 use tailcut_net::balance::spray::Spray;
-use tailcut_net::measure::paths::{Crossing, Paths};
+use tailcut_net::measure::paths::{FlowPaths, LinkUse};
 use tailcut_net::queue::pfabric::PfabricQueue;
 use tailcut_net::queue::{QueueSpec, Ties, drop_tail::DropTail};
 use tailcut_net::replicate::ReplicateSpec;
@@ -26,7 +26,7 @@ fn incast() -> Scenario {
     let (limit, ties) = (Limit::AtMost(Amount::Packets(20)), Ties::Departure);
     scenario.scheme.queue = QueueSpec::DropTail(DropTail { limit, ties });
     scenario.horizon.arrivals = Time::from_ms(20);
-    scenario.instants = 400;
+    scenario.max_port_samples = 400;
     scenario
 }
 
@@ -40,11 +40,11 @@ fn samples_are_those_of_the_series_and_add_up_to_the_totals() {
                 QueueSpec::Pfabric(PfabricQueue { limit, ..Default::default() });
             scenario.scheme.transport = TransportSpec::Pfabric(PfabricSpec::default());
         }
-        let interval = run(&scenario).instants.expect("they are asked for").times[0];
+        let interval = run(&scenario).port_samples.expect("they are asked for").times[0];
         scenario.series.links = vec!["s0>h4".into()];
         scenario.series.interval = interval;
         let outcome = run(&scenario);
-        let samples = outcome.instants.as_ref().expect("they are asked for");
+        let samples = outcome.port_samples.as_ref().expect("they are asked for");
         let ports = 2 * scenario.graph.links.len();
         let (down, instants) = (2 * 4 + 1, samples.times.len());
         assert!((299..=400).contains(&instants), "{instants}");
@@ -80,17 +80,17 @@ fn samples_are_those_of_the_series_and_add_up_to_the_totals() {
 #[test]
 fn samples_do_not_keep_a_run_going() {
     for instants in [2, 3, 5, 400] {
-        let scenario = Scenario { instants, ..incast() };
+        let scenario = Scenario { max_port_samples: instants, ..incast() };
         let watched = run(&scenario);
-        let plain = run(&Scenario { instants: 0, ..scenario });
+        let plain = run(&Scenario { max_port_samples: 0, ..scenario });
         assert_eq!(watched.counters.end, plain.counters.end, "{instants}");
-        let last = watched.instants.and_then(|samples| samples.times.last().copied());
+        let last = watched.port_samples.and_then(|samples| samples.times.last().copied());
         assert!(last.is_some_and(|last| last <= plain.counters.end));
     }
 }
 
-fn links_of(paths: &Paths, flow: u64, copy: u8) -> Vec<Crossing> {
-    paths.of(flow).iter().filter(|crossing| crossing.copy == copy).copied().collect()
+fn links_of(paths: &FlowPaths, flow: u64, copy: u8) -> Vec<LinkUse> {
+    paths.links_of(flow).iter().filter(|crossing| crossing.copy == copy).copied().collect()
 }
 
 #[test]
@@ -102,7 +102,7 @@ fn the_links_of_a_connection_lead_from_its_source_to_its_destination() {
     });
     let mut scenario = scenario(graph, flows.collect());
     scenario.scheme.replicate = ReplicateSpec::Repflow(RepFlow::default());
-    let (outcome, paths) = run_observed(&scenario, Paths::default());
+    let (outcome, paths) = run_observed(&scenario, FlowPaths::default());
     assert_eq!(outcome.counters.dropped, 0);
     let mut apart = 0;
     for record in &outcome.flows {
@@ -126,7 +126,7 @@ fn the_links_of_a_connection_lead_from_its_source_to_its_destination() {
         apart += u32::from(!of(0).eq(of(1)));
     }
     assert!(apart > 8, "most copies go another way: {apart}");
-    assert!(paths.of(99).is_empty());
+    assert!(paths.links_of(99).is_empty());
 }
 
 #[test]
@@ -134,9 +134,9 @@ fn a_sprayed_flow_has_all_its_links() {
     let graph = FatTree { k: 4, ..FatTree::default() }.build().expect("k is even");
     let mut scenario = scenario(graph, vec![flow(0, 0, 8, 600_000, Time::ZERO)]);
     scenario.scheme.balance = BalanceSpec::Spray(Spray {});
-    let (_, paths) = run_observed(&scenario, Paths::default());
+    let (_, paths) = run_observed(&scenario, FlowPaths::default());
     // Up: 1, 2 and 4 links; down: 4, 2 and 1.
-    assert_eq!(paths.of(0).len(), 14);
-    let through_core: u32 = paths.of(0).iter().map(|crossing| crossing.packets).sum();
+    assert_eq!(paths.links_of(0).len(), 14);
+    let through_core: u32 = paths.links_of(0).iter().map(|crossing| crossing.packets).sum();
     assert!(through_core >= 6 * 411);
 }

@@ -200,7 +200,7 @@ fn pings_follow_each_other() {
 }
 
 #[test]
-fn what_the_horizon_cuts_off_is_told() {
+fn reports_unfinished_jobs_at_the_horizon() {
     let spec = json!({"kind": "transfers", "bytes": "5MB", "sizes": "100KB"});
     let mut scenario = of(spec, star(3));
     scenario.horizon.drain = Time::from_ms(10);

@@ -8,7 +8,7 @@ use tailcut_net::measure::records::Outcome;
 use tailcut_net::measure::{Loss, Observer, PacketView};
 use tailcut_net::packet::Flags;
 use tailcut_net::queue::QueueSpec;
-use tailcut_net::queue::selective_red::Form;
+use tailcut_net::queue::selective_red::BufferForm;
 use tailcut_net::replicate::ReplicateSpec;
 use tailcut_net::scenario::Scenario;
 use tailcut_net::topology::{HostId, NodeId, PortId};
@@ -97,7 +97,7 @@ impl Ledger {
                 let switch_limit = link.queue_limit.unwrap_or(limit_of_queues);
                 let switch_limit = match (&scenario.scheme.queue, switch_limit) {
                     (QueueSpec::SelectiveRed(queue), Limit::AtMost(amount))
-                        if queue.form == Form::TwoQueues =>
+                        if queue.form == BufferForm::TwoQueues =>
                     {
                         Limit::AtMost(match amount {
                             Amount::Packets(n) => Amount::Packets(2 * n),
@@ -281,7 +281,7 @@ impl Observer for Ledger {
         waiting.push((identity(packet), u64::from(packet.wire_bytes)));
     }
 
-    fn link_sends(&mut self, now: Time, link: PortId, departs: Time, packet: &PacketView) {
+    fn link_accepts(&mut self, now: Time, link: PortId, departs: Time, packet: &PacketView) {
         if !self.unqueue(link, packet) {
             self.offered(now, link, packet);
         }

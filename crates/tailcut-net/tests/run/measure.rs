@@ -4,8 +4,8 @@ use tailcut_engine::{Rate, Time};
 use tailcut_net::amount::{Amount, Limit};
 use tailcut_net::balance::BalanceSpec;
 use tailcut_net::balance::spray::Spray;
-use tailcut_net::measure::paths::Paths;
-use tailcut_net::measure::segments::Segments;
+use tailcut_net::measure::paths::FlowPaths;
+use tailcut_net::measure::segments::SegmentObserver;
 use tailcut_net::scenario::Scenario;
 use tailcut_net::topology::fat_tree::FatTree;
 use tailcut_net::topology::parallel_paths::ParallelPaths;
@@ -25,7 +25,7 @@ fn across() -> Scenario {
 #[test]
 fn nothing_is_out_of_order_on_single_paths_without_loss() {
     let scenario = across();
-    let (outcome, segments) = run_observed(&scenario, Segments::default());
+    let (outcome, segments) = run_observed(&scenario, SegmentObserver::default());
     assert_eq!(outcome.counters.dropped, 0);
     let all = 16 * 400_000u64.div_ceil(1_460);
     assert_eq!(segments.duplicate_acks.into_iter().collect::<Vec<_>>(), [(0, all)]);
@@ -38,7 +38,7 @@ fn sprayed_segments_overtake_each_other_and_cause_needless_retransmissions() {
     let mut scenario = across();
     scenario.scheme.balance = BalanceSpec::Spray(Spray {});
     tcp(&mut scenario).dupack_threshold = 1;
-    let (outcome, segments) = run_observed(&scenario, Segments::default());
+    let (outcome, segments) = run_observed(&scenario, SegmentObserver::default());
     assert_eq!(outcome.counters.dropped, 0);
     let all: u64 = segments.reordering.values().sum();
     let late = all - segments.reordering[&0];
@@ -76,7 +76,7 @@ fn loss_on_a_single_path_gives_duplicate_acks_but_no_reordering() {
     let flows = (0..4).map(|id| flow(id, id as u32, 4, 300_000, Time::ZERO)).collect();
     let mut scenario = scenario(Star { hosts: 5, ..Star::default() }.build().unwrap(), flows);
     limit_queues(&mut scenario, Limit::AtMost(Amount::Packets(20)));
-    let (outcome, segments) = run_observed(&scenario, Segments::default());
+    let (outcome, segments) = run_observed(&scenario, SegmentObserver::default());
     assert!(outcome.counters.dropped > 0);
     assert_eq!(segments.reordering.keys().collect::<Vec<_>>(), [&0]);
     assert!(segments.duplicate_acks.keys().any(|run| *run >= 3));
@@ -126,7 +126,7 @@ fn the_links_of_a_flow_are_noted_whatever_its_identifier() {
     let link = (Rate(1_000_000_000), Time::from_us(5));
     let id = 100_000_000_000_000_000;
     let scenario = scenario(row(&[link; 3]), vec![flow(id, 0, 1, 30_000, Time::ZERO)]);
-    let (_, paths) = run_observed(&scenario, Paths::default());
-    assert_eq!(paths.of(id).len(), 3);
-    assert_eq!(paths.of(0), []);
+    let (_, paths) = run_observed(&scenario, FlowPaths::default());
+    assert_eq!(paths.links_of(id).len(), 3);
+    assert_eq!(paths.links_of(0), []);
 }

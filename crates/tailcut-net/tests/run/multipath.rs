@@ -16,7 +16,7 @@ use tailcut_net::topology::{Graph, HostId, Link, NodeId, PortId, Routes};
 use tailcut_net::traffic::Flow;
 use tailcut_net::transport::TransportSpec;
 use tailcut_net::transport::mixed::{Lot, MixedTransport, TransportPart};
-use tailcut_net::transport::mmptcp::{MmptcpSpec, ScatterThreshold, Switch};
+use tailcut_net::transport::mmptcp::{MmptcpSpec, ScatterThreshold, SwitchTrigger};
 use tailcut_net::transport::mptcp::MptcpSpec;
 use tailcut_net::transport::tcp::reordering::{ReorderingSpec, rr_tcp::RrTcpSpec};
 use tailcut_net::transport::tcp::{Recovery, Sender, TcpSpec};
@@ -59,7 +59,7 @@ impl Observer for Seen {
             self.ports.entry((packet.flow, packet.copy, false)).or_default().insert(packet.dport);
         }
     }
-    fn sender_acted(&mut self, _: Time, flow: u64, copy: u8, sender: &Sender) {
+    fn tcp_sender_acted(&mut self, _: Time, flow: u64, copy: u8, sender: &Sender) {
         if copy == 0 {
             self.thresholds.insert(flow, sender.dupack_threshold());
         }
@@ -205,13 +205,13 @@ fn what_a_dead_path_holds_is_carried_by_another() {
     assert!(record.fct_ack.expect("the sender knows") < Time::from_ms(1_000));
 }
 
-fn scattering(switch: Switch) -> MmptcpSpec {
+fn scattering(switch: SwitchTrigger) -> MmptcpSpec {
     MmptcpSpec { switch, ..MmptcpSpec::default() }
 }
 
 #[test]
 fn scattered_packets_have_random_source_ports_and_their_acks_one_port_pair() {
-    let spec = scattering(Switch::Congestion {});
+    let spec = scattering(SwitchTrigger::Congestion {});
     let flows = vec![flow(0, 0, 12, 70_000, Time::ZERO)];
     let scenario = with(fat_tree(4), flows, TransportSpec::Mmptcp(spec));
     let (outcome, seen) = run_observed(&scenario, Seen::default());
@@ -274,7 +274,7 @@ fn paths_are_counted_and_compared_however_many_there_are() {
 
 #[test]
 fn a_flow_switches_when_it_has_sent_the_volume_and_not_before() {
-    let spec = scattering(Switch::Volume { bytes: Bytes(100_000) });
+    let spec = scattering(SwitchTrigger::Volume { bytes: Bytes(100_000) });
     for (bytes, copies) in [(70_000, 1), (100_000, 1), (2_000_000, 8)] {
         let flows = vec![flow(0, 0, 12, bytes, Time::ZERO)];
         let scenario = with(fat_tree(4), flows, TransportSpec::Mmptcp(spec.clone()));
@@ -293,7 +293,7 @@ fn a_flow_switches_when_it_has_sent_the_volume_and_not_before() {
 fn both_thresholds_spare_scattered_flows_needless_retransmissions() {
     let of_run = |seed, dupack_threshold, reordering: ReorderingSpec| {
         let tcp = TcpSpec { recovery: Recovery::SackPrr, reordering, ..TcpSpec::default() };
-        let switch = Switch::Volume { bytes: Bytes(1 << 40) };
+        let switch = SwitchTrigger::Volume { bytes: Bytes(1 << 40) };
         let spec = MmptcpSpec { switch, dupack_threshold, tcp, ..MmptcpSpec::default() };
         let flows =
             (0..16).map(|id| flow(id, id as u32, (id as u32 + 5) % 16, 2_000_000, Time::ZERO));
@@ -346,7 +346,7 @@ fn flows_of_all_three_kinds_share_a_fabric_and_finish() {
 fn losses_that_wait_for_the_timer(transport: &TransportSpec) -> (usize, usize) {
     let (mut losses, mut waits) = (0, 0);
     let graph = fat_tree(4);
-    let edge = Routes::new(&graph).expect("it is connected").edge(HostId(12));
+    let edge = Routes::new(&graph).expect("it is connected").edge_switch(HostId(12));
     for step in 0..80u64 {
         let flows = vec![flow(0, 0, 12, 70_000, Time::ZERO)];
         let mut scenario = with(fat_tree(4), flows, transport.clone());
@@ -406,7 +406,7 @@ fn a_flow_outlives_a_link_that_dies_under_one_of_its_subflows() {
     // The uplinks of the first edge switch, in a k = 4 fabric of 16 hosts and 20 switches.
     let graph = fat_tree(4);
     let edge = graph.links.iter().find(|l| l.a == NodeId(0)).expect("host 0 has a link").b;
-    let ports = (0..graph.links.len()).map(|link| PortId::of(link)[0]);
+    let ports = (0..graph.links.len()).map(|link| PortId::both_directions(link)[0]);
     let uplinks: Vec<String> = ports
         .filter(|&port| graph.far_end(port.reversed()) == edge)
         .map(|port| link_name(&graph, port))

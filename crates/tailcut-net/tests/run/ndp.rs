@@ -7,7 +7,7 @@ use tailcut_net::balance::spray::Spray;
 use tailcut_net::component::OneOrEach;
 use tailcut_net::faults::Incident;
 use tailcut_net::measure::records::{FlowRecord, Outcome};
-use tailcut_net::measure::segments::Segments;
+use tailcut_net::measure::segments::SegmentObserver;
 use tailcut_net::queue::QueueSpec;
 use tailcut_net::queue::trimming::Trimming;
 use tailcut_net::scenario::Scenario;
@@ -46,7 +46,7 @@ fn departures_are_the_same_with_and_without_events_of_their_own() {
             let mut scenario = ndp(graph, flows.collect());
             (scenario.scheme.queue, scenario.scheme.transport) = (queue, transport);
             let deferred = run(&scenario);
-            let (mut told, _) = run_observed(&scenario, Segments::default());
+            let (mut told, _) = run_observed(&scenario, SegmentObserver::default());
             let fewer = deferred.counters.events < told.counters.events;
             assert_eq!(fewer, length > Time::ZERO, "{:?}", scenario.scheme);
             assert!(deferred.tiers.iter().any(|tier| tier.max_queue > 5), "{:?}", scenario.scheme);
@@ -150,10 +150,10 @@ fn headers_without_room_go_back_and_the_receivers_link_stays_busy() {
         let times = in_link_times(&outcome, rate);
         println!(
             "{name}: {times:.3} link times, {returned} returned, {:?}",
-            outcome.counters.further
+            outcome.counters.scheme_counters
         );
         assert!(returned > 0, "{name}: there is no room for some headers");
-        assert_eq!(timeouts(&outcome), 0, "{name}: {:?}", outcome.counters.further);
+        assert_eq!(timeouts(&outcome), 0, "{name}: {:?}", outcome.counters.scheme_counters);
         assert!(times < 1.2, "{name}: {times} link times");
     }
 }
@@ -218,7 +218,7 @@ fn losses_of_any_kind_are_made_up_for() {
 
 /// A queue that drops instead: the timeout repairs it.
 #[test]
-fn without_trimming_it_is_slow_but_not_stuck() {
+fn completes_by_timeouts_on_a_dropping_queue() {
     let mut scenario =
         ndp(star(9), (1..9).map(|src| flow(src.into(), src, 0, 90_000, Time::ZERO)).collect());
     limit_queues(&mut scenario, Limit::AtMost(Amount::Packets(8)));

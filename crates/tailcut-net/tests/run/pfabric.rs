@@ -1,6 +1,6 @@
 //! pFabric: its transport event by event, and how close a bottleneck comes to shortest remaining first.
 
-use tailcut_engine::{Bytes, Rate, Stream, Time};
+use tailcut_engine::{Bytes, RandomStream, Rate, Time};
 use tailcut_net::amount::{Amount, Limit};
 use tailcut_net::balance::BalanceSpec;
 use tailcut_net::balance::spray::Spray;
@@ -208,7 +208,7 @@ fn bottleneck(span: f64, load: f64, seed: u64) -> Scenario {
     let graph = Star { hosts: 9, propagation, ..Star::default() }
         .build()
         .expect("the parameters are valid");
-    let mut draw = Stream::new(seed, 0, "test");
+    let mut draw = RandomStream::new(seed, 0, "test");
     let mean = 3_000.0 * (span - 1.0) / span.ln();
     let (mut at, mut flows) = (0.0, vec![]);
     for id in 0..600 {
@@ -262,7 +262,7 @@ fn the_mean_completion_time_at_one_bottleneck_comes_close_to_shortest_remaining_
 }
 
 #[test]
-fn so_it_does_for_small_flows_alone_at_moderate_load() {
+fn small_flows_at_moderate_load_come_close_to_the_bound() {
     let ratio = over_the_bound(100.0, 0.5, PfabricSpec::default().rto, u64::MAX);
     assert_close_to_the_bound(ratio, "3 KB to 300 KB, load 0.5");
     let ratio = over_the_bound(100.0, 0.3, THREE_ROUND_TRIPS, u64::MAX);
@@ -271,7 +271,7 @@ fn so_it_does_for_small_flows_alone_at_moderate_load() {
 
 /// Where it misses: the largest of small flows are resent for nothing while others pass them.
 #[test]
-fn small_flows_alone_at_high_load_miss_it_by_as_much_as_is_documented() {
+fn small_flows_at_high_load_miss_the_bound_as_documented() {
     for (rto, expected) in [(PfabricSpec::default().rto, 1.12), (THREE_ROUND_TRIPS, 1.37)] {
         let ratio = over_the_bound(100.0, 0.7, rto, u64::MAX);
         assert!((ratio - expected).abs() < 0.02, "timeout {rto}: {ratio}, not {expected}");
@@ -280,7 +280,7 @@ fn small_flows_alone_at_high_load_miss_it_by_as_much_as_is_documented() {
 
 /// What is late is the largest flows of a mixture, which all others pass.
 #[test]
-fn short_flows_come_close_to_it_in_every_mixture() {
+fn short_flows_come_close_to_the_bound_in_every_mixture() {
     for span in [100.0, 1_000.0] {
         for rto in TIMEOUTS {
             let ratio = over_the_bound(span, 0.7, rto, 100_000);

@@ -8,7 +8,7 @@ use tailcut_net::queue::QueueSpec;
 use tailcut_net::queue::ecn::Ecn;
 use tailcut_net::scenario::Scenario;
 use tailcut_net::switch::pfc::Pfc;
-use tailcut_net::topology::dumbbell::{Dumbbell, Parts};
+use tailcut_net::topology::dumbbell::{Dumbbell, DumbbellValues};
 use tailcut_net::topology::star::Star;
 use tailcut_net::topology::{Graph, Link, NodeId};
 use tailcut_net::transport::tcp::CongestionSpec;
@@ -85,8 +85,10 @@ fn senders_that_react_to_marks_are_paused_less() {
 /// Four hosts overload a fifth behind a link that could carry them all; a flow beside them goes elsewhere.
 #[test]
 fn a_flow_that_is_not_congested_waits_for_those_that_are() {
-    let rate =
-        OneOrEach::Each(Parts { host: Rate(1_000_000_000), bottleneck: Rate(10_000_000_000) });
+    let rate = OneOrEach::Each(DumbbellValues {
+        host: Rate(1_000_000_000),
+        bottleneck: Rate(10_000_000_000),
+    });
     let graph = Dumbbell { pairs: 5, rate, ..Dumbbell::default() }.build().expect("it is one");
     let mut flows: Vec<_> =
         (0..4).map(|src| flow(src.into(), src, 5, 2_000_000, Time::ZERO)).collect();
@@ -129,7 +131,7 @@ fn ring(switches: u32) -> Scenario {
 }
 
 #[test]
-fn links_that_wait_for_each_other_in_a_circle_are_told_of() {
+fn counts_deadlocked_links() {
     let mut scenario = ring(5);
     assert!(run(&scenario).flows.iter().all(|flow| flow.fct.is_some()));
     pause(&mut scenario);

@@ -92,7 +92,7 @@ fn windows_that_return_from_false_recoveries_make_flows_faster() {
 
 /// With losses among the reordering, every flow is still repaired (`sprayed` asserts it).
 #[test]
-fn losses_are_repaired_all_the_same() {
+fn repairs_losses_under_reordering() {
     let methods = methods().into_iter().map(|(_, method)| method);
     for method in methods.chain([rr_tcp(true)]) {
         sprayed(method, Limit::AtMost(Amount::Packets(6)), 1);

@@ -14,7 +14,7 @@ use tailcut_net::measure::records::Outcome;
 use tailcut_net::scenario::Progress;
 use tailcut_net::simulate_watched;
 use tailcut_net::topology::PortId;
-use tailcut_net::watch::{Sight, Watch};
+use tailcut_net::watch::{RunView, RunWatcher};
 
 use crate::run::support::run;
 use asked::Asked;
@@ -114,7 +114,7 @@ fn a_row_that_is_taken_away_is_missed() {
         ("DRR", "QueueSpec drr.hosts false"),
         ("PFC", "SwitchSpec.pfc given"),
         ("shared memory", "SwitchSpec.shared_buffer given"),
-        ("hosts as Linux", "Hosts linux"),
+        ("hosts as Linux", "HostDefaults linux"),
         ("classic ECN", "TransportSpec tcp.ecn true"),
         ("TinyFlow by exact samples", "Detect exact-port"),
         ("bucket sort", "TrafficSpec bucket-sort"),
@@ -133,12 +133,12 @@ struct Close {
     finished: u64,
 }
 
-impl Watch for Close {
-    fn every(&self) -> u64 {
+impl RunWatcher for Close {
+    fn interval_events(&self) -> u64 {
         50
     }
 
-    fn look(&mut self, progress: &Progress, run: &mut dyn Sight) -> ControlFlow<()> {
+    fn on_interval(&mut self, progress: &Progress, run: &mut dyn RunView) -> ControlFlow<()> {
         self.looks += 1;
         assert_eq!(progress.events, 50 * self.looks);
         self.longest = (0..PORTS).map(|port| run.queue(PortId(port))).fold(self.longest, u32::max);

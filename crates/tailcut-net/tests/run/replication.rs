@@ -201,7 +201,7 @@ fn what_all_copies_did_is_added_up() {
 
 /// Copies of a flow compete like any connections, and each algorithm carries them.
 #[test]
-fn both_replicate_any_congestion_control() {
+fn repflow_and_repsyn_replicate_any_congestion_control() {
     let congestions = [
         CongestionSpec::default(),
         CongestionSpec::Cubic(Default::default()),

@@ -6,7 +6,7 @@ use tailcut_engine::{Rate, Time};
 use tailcut_net::amount::{Amount, Limit};
 use tailcut_net::faults::Incident;
 use tailcut_net::measure::records::FlowRecord;
-use tailcut_net::measure::story::{How, Kind, Stories, Story, What};
+use tailcut_net::measure::story::{ActKind, JourneyOutcome, PacketKind, Story, StoryRecorder};
 use tailcut_net::queue::QueueSpec;
 use tailcut_net::queue::drr::Drr;
 use tailcut_net::scenario::Scenario;
@@ -22,10 +22,10 @@ const NANOSECOND: u64 = 1_000;
 /// The stories of all flows of a scenario.
 fn told(scenario: &Scenario) -> Vec<(FlowRecord, Story)> {
     let flows: Vec<u64> = scenario.flows.iter().map(|flow| flow.id).collect();
-    let stories = Stories::new(&scenario.graph, &flows, usize::MAX);
+    let stories = StoryRecorder::new(&scenario.graph, &flows, usize::MAX);
     let (outcome, stories) = run_observed(scenario, stories);
     assert_eq!(outcome.flows, run(scenario).flows, "who looks changes nothing");
-    outcome.flows.into_iter().zip(stories.told()).collect()
+    outcome.flows.into_iter().zip(stories.into_stories()).collect()
 }
 
 /// A gigabit per second takes 8 ns a byte; wires take a microsecond.
@@ -36,7 +36,7 @@ fn gigabit(hosts: u32) -> Graph {
 
 /// The one packet of a flow that carries data.
 fn data(story: &Story) -> &tailcut_net::measure::story::Journey {
-    story.packets.iter().find(|packet| packet.kind == Kind::Data).expect("it sends data")
+    story.packets.iter().find(|packet| packet.kind == PacketKind::Data).expect("it sends data")
 }
 
 #[test]
@@ -48,7 +48,10 @@ fn a_lone_flow_is_on_its_way_or_at_its_hosts() {
     let (record, story) = told(&scenario).remove(0);
     assert_eq!((story.flow, story.left_out), (7, 0));
     let kinds: Vec<_> = story.packets.iter().map(|packet| packet.kind).collect();
-    assert_eq!(kinds[..4], [Kind::Syn, Kind::SynAck, Kind::Ack, Kind::Data]);
+    assert_eq!(
+        kinds[..4],
+        [PacketKind::Syn, PacketKind::SynAck, PacketKind::Ack, PacketKind::Data]
+    );
     // Handshakes have 90 bytes on the wire, data 1,078, acknowledgements 78: in ns, with two wires.
     let one_way = |bytes: u64| 2 * (8 * bytes + 1_000);
     let sent: Vec<u64> = story.packets.iter().map(|packet| packet.sent_ps / NANOSECOND).collect();
@@ -63,7 +66,10 @@ fn a_lone_flow_is_on_its_way_or_at_its_hosts() {
     let second = data(&story).hops[1];
     assert_eq!((second.ahead, second.begins_ps), (0, second.at_ps));
     let end = data(&story).end.expect("it arrives");
-    assert_eq!((end.how, Some(Time(end.at_ps - 5_000 * NANOSECOND))), (How::Received, record.fct));
+    assert_eq!(
+        (end.how, Some(Time(end.at_ps - 5_000 * NANOSECOND))),
+        (JourneyOutcome::Received, record.fct)
+    );
     assert_eq!(end.at_ps, second.departs_ps + 1_000 * NANOSECOND);
 }
 
@@ -108,14 +114,14 @@ fn a_lost_syn_costs_the_timer_that_it_was_sent_with() {
     let [first, again] = [0, 1].map(|n| &story.packets[n]);
     assert_eq!(
         (first.kind, first.again, again.kind, again.again),
-        (Kind::Syn, false, Kind::Syn, true)
+        (PacketKind::Syn, false, PacketKind::Syn, true)
     );
     let end = first.end.expect("it is lost");
     assert_eq!(
         (end.how, end.link, end.at_ps / NANOSECOND),
-        (How::DeadLink, port, 2_000 + 8 * 90 + 1_000)
+        (JourneyOutcome::DeadLink, port, 2_000 + 8 * 90 + 1_000)
     );
-    let acts: Vec<_> = story.acts.iter().filter(|act| act.what == What::TimedOut).collect();
+    let acts: Vec<_> = story.acts.iter().filter(|act| act.what == ActKind::TimedOut).collect();
     let timer = Time::from_ms(3).0;
     assert_eq!(acts.len(), 1);
     assert_eq!((acts[0].at_ps, acts[0].timer_ps), (first.sent_ps + timer, Some(timer)));
@@ -135,17 +141,19 @@ fn a_full_queue_drops_and_the_loss_is_recovered() {
             .packets
             .iter()
             .filter_map(|p| p.end)
-            .filter(|end| end.how == How::Dropped)
+            .filter(|end| end.how == JourneyOutcome::Dropped)
             .collect();
         assert!(lost.iter().all(|end| end.link == port), "{lost:?}");
         let acts = |what| story.acts.iter().filter(|act| act.what == what).count();
-        assert_eq!(acts(What::TimedOut), record.timeouts as usize);
-        assert_eq!(acts(What::Recovers), record.fast_recoveries as usize);
-        let again = story.packets.iter().filter(|p| p.again && p.kind == Kind::Data).count();
+        assert_eq!(acts(ActKind::TimedOut), record.timeouts as usize);
+        assert_eq!(acts(ActKind::Recovers), record.fast_recoveries as usize);
+        let again = story.packets.iter().filter(|p| p.again && p.kind == PacketKind::Data).count();
         assert_eq!(again as u64, record.retransmissions);
         assert!(lost.is_empty() || again > 0);
     }
-    assert!(told.iter().any(|(_, story)| story.acts.iter().any(|act| act.what == What::Recovers)));
+    assert!(
+        told.iter().any(|(_, story)| story.acts.iter().any(|act| act.what == ActKind::Recovers))
+    );
 }
 
 #[test]
@@ -156,7 +164,7 @@ fn a_link_that_changes_its_rate_changes_when_what_waits_departs() {
     scenario.faults.incidents =
         vec![Incident::Rate { link, one_way: true, rate: Rate(100_000_000), at, until: None }];
     let (record, story) = told(&scenario).remove(0);
-    let data: Vec<_> = story.packets.iter().filter(|p| p.kind == Kind::Data).collect();
+    let data: Vec<_> = story.packets.iter().filter(|p| p.kind == PacketKind::Data).collect();
     let ends: Vec<u64> = data.iter().map(|p| p.end.expect("it arrives").at_ps).collect();
     for pair in data.windows(2) {
         assert_eq!(pair[1].hops[0].begins_ps, pair[0].hops[0].departs_ps);
@@ -173,8 +181,8 @@ fn a_link_that_changes_its_rate_changes_when_what_waits_departs() {
 fn a_story_has_no_more_packets_than_it_may() {
     let scenario = scenario(gigabit(3), vec![flow(0, 0, 2, 100_000, Time::ZERO)]);
     let whole = told(&scenario).remove(0).1;
-    let (_, cut) = run_observed(&scenario, Stories::new(&scenario.graph, &[0], 10));
-    let cut = cut.told().remove(0);
+    let (_, cut) = run_observed(&scenario, StoryRecorder::new(&scenario.graph, &[0], 10));
+    let cut = cut.into_stories().remove(0);
     assert_eq!(cut.packets[..], whole.packets[..10]);
     assert_eq!(cut.left_out as usize, whole.packets.len() - 10);
 }
@@ -182,7 +190,7 @@ fn a_story_has_no_more_packets_than_it_may() {
 #[test]
 fn a_run_that_is_broken_off_leaves_what_was_seen() {
     let scenario = scenario(gigabit(3), vec![flow(0, 0, 2, 100_000, Time::ZERO)]);
-    let mut stories = Stories::new(&scenario.graph, &[0], usize::MAX);
+    let mut stories = StoryRecorder::new(&scenario.graph, &[0], usize::MAX);
     let _ = simulate_observed(&scenario, &mut stories, &mut |_| ControlFlow::Break(()));
-    assert!(!stories.told()[0].packets.is_empty());
+    assert!(!stories.into_stories()[0].packets.is_empty());
 }

@@ -39,7 +39,7 @@ pub fn scenario(graph: Graph, flows: Vec<Flow>) -> Scenario {
         seed: 1,
         jobs: Jobs::default(),
         series: SeriesSpec::default(),
-        instants: 0,
+        max_port_samples: 0,
     }
 }
 

@@ -7,7 +7,7 @@ use tailcut_engine::{Bytes, Rate, Time};
 use tailcut_net::amount::Limit;
 use tailcut_net::component::OneOrEach;
 use tailcut_net::measure::Observer;
-use tailcut_net::topology::dumbbell::{Dumbbell, Parts};
+use tailcut_net::topology::dumbbell::{Dumbbell, DumbbellValues};
 use tailcut_net::transport::tcp::congestion::Congestion;
 use tailcut_net::transport::tcp::congestion::swift::SwiftSpec;
 use tailcut_net::transport::tcp::{CongestionSpec, Sender};
@@ -43,7 +43,7 @@ struct Seen {
 struct Watch(BTreeMap<u64, Seen>);
 
 impl Observer for Watch {
-    fn sender_acted(&mut self, now: Time, flow: u64, _copy: u8, sender: &Sender) {
+    fn tcp_sender_acted(&mut self, now: Time, flow: u64, _copy: u8, sender: &Sender) {
         let Congestion::Swift(swift) = sender.congestion() else { panic!("not Swift") };
         let Some(window) = swift.window().filter(|_| now >= WARM_UP) else { return };
         let una = sender.una();
@@ -83,7 +83,7 @@ impl Steady {
 fn steady(flows: u32, swift: &SwiftSpec) -> Steady {
     let graph = Dumbbell {
         pairs: flows,
-        rate: OneOrEach::Each(Parts { host: Rate(4 * RATE.0), bottleneck: RATE }),
+        rate: OneOrEach::Each(DumbbellValues { host: Rate(4 * RATE.0), bottleneck: RATE }),
         propagation: OneOrEach::One(Time::from_us(1)),
         bottleneck_queue: None,
     };
@@ -175,7 +175,7 @@ fn the_round_trip_lies_above_its_target_by_1_to_25_percent_for_1_to_100_flows() 
 /// Whole segments leave what a window between two has of the next: with ten flows, whose windows are of one and almost two, that
 /// is nearly half, and the queue stays below.
 #[test]
-fn with_a_tenth_of_the_increase_it_is_at_its_target() {
+fn a_tenth_of_the_increase_keeps_the_round_trip_at_its_target() {
     let swift = SwiftSpec { additive_increase: 0.1, ..SwiftSpec::default() };
     let wanted = [
         (1, 0.94, 0.98, 0.999),
@@ -191,7 +191,7 @@ fn with_a_tenth_of_the_increase_it_is_at_its_target() {
 
 /// With a target that does not depend on the window, 100 us. A tenth of the increase leaves less than an eighth of the excess.
 #[test]
-fn what_is_added_at_a_time_is_what_lies_above_the_target() {
+fn the_additive_increase_sets_the_excess_above_the_target() {
     let mut before = 0.0;
     for flows in [1, 2, 5, 10] {
         let [tenth, whole] = [0.1, 1.0].map(|additive_increase| {
@@ -211,7 +211,7 @@ fn what_is_added_at_a_time_is_what_lies_above_the_target() {
 /// Windows of twenty flows and more are below a segment, and follow each ACK at once: a third and a tenth of the increase leave less
 /// and less of the excess, and no part of the link.
 #[test]
-fn below_a_segment_it_is_the_same() {
+fn windows_below_a_segment_shrink_the_excess_with_the_increase() {
     for flows in [20, 50, 100] {
         let runs = [1.0, 0.3, 0.1].map(|additive_increase| {
             steady(flows, &SwiftSpec { additive_increase, ..SwiftSpec::default() })
@@ -235,7 +235,7 @@ fn windows_below_a_segment_keep_the_queue_short() {
 
 /// Section 3.2: every switch adds its share to the target, and so to the round trip.
 #[test]
-fn the_target_follows_the_base() {
+fn the_round_trip_follows_base_target() {
     let swift = SwiftSpec { base_target: Time::from_us(150), ..SwiftSpec::default() };
     let [near, far] = [SwiftSpec::default(), swift].map(|swift| steady(2, &swift).round_trip);
     assert!((far - near - 100.0).abs() < 20.0, "{near}, {far}");
@@ -274,7 +274,7 @@ fn the_excess_is_what_all_flows_add_in_a_round_trip_over_beta() {
 /// Where the target rises as a window shrinks, a tenth to a third of that is missing. What a tenth of the increase leaves is as small
 /// as segments are: windows above one are rounded down, by a half in the mean, and below one the balance is met to the time of one.
 #[test]
-fn so_it_is_with_flow_based_scaling_to_a_third() {
+fn flow_scaling_keeps_the_excess_within_a_third_of_the_balance() {
     let swift = SwiftSpec::default();
     for flows in [2, 5, 10, 20, 50, 100] {
         let (measured, balance) = both(flows, &swift);

@@ -11,9 +11,9 @@ use tailcut_net::packet::Flags;
 use tailcut_net::scenario::Scenario;
 use tailcut_net::topology::{HostId, PortId, Routes, SwitchId};
 use tailcut_net::traffic::Flow;
-use tailcut_net::transport::mmptcp::{MmptcpSpec, Switch};
+use tailcut_net::transport::mmptcp::{MmptcpSpec, SwitchTrigger};
 use tailcut_net::transport::tcp::{Sender, TcpSpec};
-use tailcut_net::transport::{Phase, TransportSpec};
+use tailcut_net::transport::{ConnectionState, TransportSpec};
 
 use crate::run::multipath::{fat_tree, with};
 use crate::run::support::{flow, run_observed};
@@ -44,12 +44,12 @@ impl Observer for Seen {
     fn lost(&mut self, _: Time, _: PortId, _: Loss, packet: &PacketView) {
         self.lost.extend(packet.data.map(|data| (data, packet.copy)));
     }
-    fn sender_acted(&mut self, now: Time, flow: u64, copy: u8, sender: &Sender) {
+    fn tcp_sender_acted(&mut self, now: Time, flow: u64, copy: u8, sender: &Sender) {
         if copy != 0 {
             return;
         }
         let done = sender.counters();
-        if sender.phase() == Phase::SynSent {
+        if sender.phase() == ConnectionState::SynSent {
             self.syn_timeouts.insert(flow, done.timeouts);
         }
         let of_syn = self.syn_timeouts.get(&flow).copied().unwrap_or(0);
@@ -59,7 +59,7 @@ impl Observer for Seen {
     }
 }
 
-fn scattered(switch: Switch, flows: Vec<Flow>) -> Scenario {
+fn scattered(switch: SwitchTrigger, flows: Vec<Flow>) -> Scenario {
     let transport = MmptcpSpec { switch, ..MmptcpSpec::default() };
     with(fat_tree(4), flows, TransportSpec::Mmptcp(transport))
 }
@@ -77,7 +77,7 @@ fn a_flow_switches_at_the_first_sign_of_congestion_and_no_other_does() {
     let mut flows: Vec<Flow> =
         (0..8).map(|id| flow(id, 4 + id as u32, 0, 600_000, Time::ZERO)).collect();
     flows.push(flow(8, 12, 14, 600_000, Time::ZERO));
-    let (outcome, seen) = observed(&scattered(Switch::Congestion {}, flows));
+    let (outcome, seen) = observed(&scattered(SwitchTrigger::Congestion {}, flows));
     assert!(outcome.counters.dropped > 0);
     for record in &outcome.flows {
         let id = record.flow.id;
@@ -89,7 +89,7 @@ fn a_flow_switches_at_the_first_sign_of_congestion_and_no_other_does() {
     assert!(seen.switched.len() >= 4, "most of them lose packets: {:?}", seen.switched);
     assert!(!seen.switched.contains_key(&8), "nothing is lost elsewhere");
     let alone = flow(0, 4, 0, 600_000, Time::ZERO);
-    let (alone, _) = observed(&scattered(Switch::Congestion {}, vec![alone]));
+    let (alone, _) = observed(&scattered(SwitchTrigger::Congestion {}, vec![alone]));
     assert_eq!((alone.counters.dropped, alone.flows[0].copies), (0, 1));
 }
 
@@ -99,13 +99,13 @@ fn loss(link: String, at: Time, lasts: Time) -> Incident {
 
 /// The switch that a host hangs on.
 fn edge(host: u32) -> SwitchId {
-    Routes::new(&fat_tree(4)).expect("it is connected").edge(HostId(host))
+    Routes::new(&fat_tree(4)).expect("it is connected").edge_switch(HostId(host))
 }
 
 #[test]
 fn a_lost_syn_is_no_sign_of_congestion() {
     let flows = vec![flow(0, 0, 12, 400_000, Time::from_us(10))];
-    let mut scenario = scattered(Switch::Congestion {}, flows);
+    let mut scenario = scattered(SwitchTrigger::Congestion {}, flows);
     let uplink = format!("h0>s{}", edge(0));
     scenario.faults.incidents.push(loss(uplink, Time::from_us(5), Time::from_us(20)));
     let (outcome, seen) = observed(&scenario);
@@ -116,9 +116,9 @@ fn a_lost_syn_is_no_sign_of_congestion() {
 }
 
 #[test]
-fn a_timeout_is_one() {
+fn a_timeout_switches_to_subflows() {
     let flows = vec![flow(0, 0, 12, 400_000, Time::ZERO)];
-    let mut scenario = scattered(Switch::Congestion {}, flows);
+    let mut scenario = scattered(SwitchTrigger::Congestion {}, flows);
     // All that arrives in the first milliseconds is lost, so that no duplicate ACK tells of it.
     scenario.faults.incidents.push(loss(
         format!("s{}>h12", edge(12)),
@@ -140,7 +140,7 @@ fn a_hole_on_the_draining_subflow_is_carried_by_another() {
         initial_rto: Time::from_ms(200),
         ..TcpSpec::default()
     };
-    let switch = Switch::Volume { bytes: Bytes(100_000) };
+    let switch = SwitchTrigger::Volume { bytes: Bytes(100_000) };
     let spec = MmptcpSpec { switch, tcp, ..MmptcpSpec::default() };
     let flows = vec![flow(0, 0, 12, 1_000_000, Time::ZERO)];
     let plain = with(fat_tree(4), flows, TransportSpec::Mmptcp(spec));

@@ -207,7 +207,7 @@ fn sent_again_over_two_paths(mut spec: TcpSpec, segments: u64, late: Time) -> u6
     let mut on_the_way = BTreeMap::new();
     let (mut recent, mut free) = (0, Time::ZERO);
     let mut sent = script.syn_ack();
-    while !receiver.complete() {
+    while !receiver.is_complete() {
         for transmit in sent.drain(..) {
             let Transmit::Segment { seq, .. } = transmit else { continue };
             free = free.max(script.now) + Time::from_us(80);
@@ -221,10 +221,10 @@ fn sent_again_over_two_paths(mut spec: TcpSpec, segments: u64, late: Time) -> u6
             recent = (left.as_ns() / 1_000_000) as u32;
         }
         receiver.on_segment(&script.spec, now, seq);
-        receiver.acknowledged();
+        receiver.on_ack_sent();
         let blocks = receiver.take_blocks().first(3);
         script.sender.note_timestamp(&script.spec, script.now, recent);
-        script.sender.on_ack(&script.spec, now, receiver.next(), &blocks, false);
+        script.sender.on_ack(&script.spec, now, receiver.next_expected(), &blocks, false);
         sent = script.sent();
     }
     script.sender.counters().retransmissions

@@ -4,7 +4,7 @@ use crate::tcp::pair::{Pair, What};
 use crate::tcp::script::{MSS, sack};
 use What::Data;
 use tailcut_engine::Time;
-use tailcut_net::transport::tcp::congestion::bbr::{Bbr, BbrSpec, Mode};
+use tailcut_net::transport::tcp::congestion::bbr::{Bbr, BbrMode, BbrSpec};
 use tailcut_net::transport::tcp::{Congestion, CongestionSpec, Receiver, Sender, TcpSpec};
 
 fn bbr(bbr: BbrSpec) -> TcpSpec {
@@ -28,7 +28,7 @@ fn ten_segments_leave_at_once_as_from_linux() {
 
 /// The initial window 2.885 times in a round trip of 1 ms, less 1 %: a segment each 35 us.
 #[test]
-fn or_they_are_paced_from_the_first_on_as_the_draft_has_it() {
+fn unpaced_zero_paces_from_the_first_segment() {
     let pair = Pair::new(bbr(BbrSpec { unpaced: 0, ..BbrSpec::default() }), 20).run();
     let left: Vec<u64> = (0..4).flat_map(|seq| pair.times(Data(seq))).collect();
     assert_eq!(left, [1_000, 1_035, 1_070, 1_105]);
@@ -43,14 +43,14 @@ fn a_lack_of_data_shrinks_no_estimate() {
     pair.sender = Sender::open_ended(&spec, Time::ZERO);
     pair.receiver = Receiver::new(1_000);
     let give = |mut pair: Pair, segments: u32, until: u64| {
-        (0..segments).for_each(|_| pair.sender.extend(&spec, MSS));
+        (0..segments).for_each(|_| pair.sender.assign_segment(&spec, MSS));
         pair.poll();
         pair.run_until(Time::from_ms(until))
     };
     pair = give(pair, 400, 100);
     let known = state(&pair).bandwidth();
     assert!((known / 1e7 - 1.0).abs() < 0.01, "{known}");
-    assert!(matches!(state(&pair).mode(), Mode::ProbeBandwidth(_)));
+    assert!(matches!(state(&pair).mode(), BbrMode::ProbeBandwidth(_)));
     for piece in 1..=100 {
         pair = give(pair, 2, 100 + 5 * piece);
         assert_eq!(pair.sender.una(), 400 + 2 * piece as u32);

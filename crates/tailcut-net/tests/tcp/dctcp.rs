@@ -4,7 +4,7 @@ use crate::tcp::script::{ENDLESS, MSS, Script, newreno};
 use tailcut_engine::Time;
 use tailcut_net::amount::{Amount, Limit};
 use tailcut_net::transport::tcp::congestion::dctcp::DctcpSpec;
-use tailcut_net::transport::tcp::{Acknowledge, Congestion, CongestionSpec, Receiver, TcpSpec};
+use tailcut_net::transport::tcp::{AckTiming, Congestion, CongestionSpec, Receiver, TcpSpec};
 
 /// In congestion avoidance, so that the window grows by little.
 fn dctcp(window: u32, spec: DctcpSpec) -> TcpSpec {
@@ -122,13 +122,13 @@ fn acknowledgements(marks: &[bool]) -> Vec<String> {
     let (spec, mut receiver, mut said) = (delayed(), Receiver::new(100), vec![]);
     for (seq, &marked) in (0..).zip(marks) {
         if receiver.owes_ack_before(&spec, marked) {
-            said.push(format!("{} {}", receiver.next(), receiver.echoes()));
-            receiver.acknowledged();
+            said.push(format!("{} {}", receiver.next_expected(), receiver.echoes()));
+            receiver.on_ack_sent();
         }
         receiver.note_congestion(&spec, marked, false);
-        if receiver.on_segment(&spec, Time::ZERO, seq) == Acknowledge::Now {
-            said.push(format!("{} {}", receiver.next(), receiver.echoes()));
-            receiver.acknowledged();
+        if receiver.on_segment(&spec, Time::ZERO, seq) == AckTiming::Now {
+            said.push(format!("{} {}", receiver.next_expected(), receiver.echoes()));
+            receiver.on_ack_sent();
         }
     }
     said

@@ -82,7 +82,7 @@ fn the_next_new_segment_says_once_that_the_window_was_reduced() {
 
 /// Section 6.1.2: "for any reason (because of a retransmit timeout, a Fast Retransmit, or in response to an ECN Notification)".
 #[test]
-fn after_a_fast_retransmit_and_a_timeout_too_the_next_new_segment_says_so() {
+fn sets_cwr_after_a_fast_retransmit_or_a_timeout() {
     let mut lost = Script::established(ecn(8), ENDLESS);
     (0..3).for_each(|_| drop(lost.ack(0)));
     assert!(lost.sender.take_cwr());
@@ -123,6 +123,6 @@ fn the_receiver_echoes_a_mark_until_the_sender_says_that_it_has_reduced() {
 }
 
 #[test]
-fn a_segment_that_says_so_and_is_marked_itself_is_echoed() {
+fn echoes_a_marked_segment_that_carries_cwr() {
     assert!(receiver_after(&[(true, false), (true, true)]).echoes());
 }

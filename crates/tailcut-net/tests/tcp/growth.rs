@@ -33,7 +33,7 @@ fn an_ack_of_many_segments_opens_slow_start_by_all_of_them() {
 
 /// Two of the ten were reported before.
 #[test]
-fn what_was_reported_before_opens_nothing_again() {
+fn does_not_grow_again_for_segments_already_sacked() {
     let mut script = start(spec(Delivered));
     script.sack(0, &[(1, 3)]);
     assert_eq!(script.window(), 10);

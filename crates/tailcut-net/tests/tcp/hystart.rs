@@ -5,7 +5,7 @@ use tailcut_engine::{Bytes, Time};
 use tailcut_net::amount::Amount;
 use tailcut_net::transport::tcp::congestion::cubic::CubicSpec;
 use tailcut_net::transport::tcp::congestion::hystart::HystartSpec;
-use tailcut_net::transport::tcp::{CongestionSpec, Hosts, TcpSpec};
+use tailcut_net::transport::tcp::{CongestionSpec, HostDefaults, TcpSpec};
 
 const NOT_YET: u64 = u64::MAX / MSS;
 
@@ -15,7 +15,7 @@ fn linux() -> TcpSpec {
         mss: Bytes(MSS),
         initial_window: Amount::Packets(20),
         receive_window: Bytes(ENDLESS * MSS),
-        ..Hosts::Linux.defaults()
+        ..HostDefaults::Linux.defaults()
     }
 }
 
@@ -40,7 +40,7 @@ fn linux_leaves_slow_start_by_a_train_of_acks() {
 }
 
 #[test]
-fn others_do_not() {
+fn cubic_without_linux_hystart_keeps_slow_start() {
     for hystart in [HystartSpec::Rfc9406, HystartSpec::None] {
         let cubic = CubicSpec { hystart, ..CubicSpec::default() };
         let spec = TcpSpec { congestion: CongestionSpec::Cubic(cubic), ..linux() };

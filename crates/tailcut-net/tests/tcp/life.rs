@@ -3,14 +3,14 @@
 use crate::tcp::script::{ENDLESS, RTT, Script, new, newreno, news, sack};
 use tailcut_engine::Time;
 use tailcut_net::transport::tcp::{Sender, TcpSpec};
-use tailcut_net::transport::{Phase, Transmit};
+use tailcut_net::transport::{ConnectionState, Transmit};
 
 #[test]
 fn nothing_is_sent_before_the_opening_time() {
     let spec = newreno(4);
     let mut sender = Sender::new(&spec, 1, Time::from_us(7));
     assert_eq!(sender.poll_transmit(&spec, Time::ZERO), None);
-    assert_eq!((sender.phase(), sender.deadline()), (Phase::Closed, Time::from_us(7)));
+    assert_eq!((sender.phase(), sender.deadline()), (ConnectionState::Closed, Time::from_us(7)));
 }
 
 #[test]
@@ -20,7 +20,7 @@ fn the_handshake_ends_with_an_ack_and_the_initial_window() {
     let sent = script.syn_ack();
     assert_eq!(sent[0], Transmit::Ack);
     assert_eq!(sent[1..], news(0..4));
-    assert_eq!(script.sender.phase(), Phase::Established);
+    assert_eq!(script.sender.phase(), ConnectionState::Established);
 }
 
 #[test]
@@ -45,7 +45,10 @@ fn the_last_retry_of_the_syn_is_the_last() {
     assert_eq!(script.expire(), [Transmit::Syn { retry: true }]);
     assert_eq!(script.expire(), [Transmit::Syn { retry: true }]);
     assert_eq!(script.expire(), []);
-    assert_eq!((script.sender.phase(), script.sender.deadline()), (Phase::Aborted, Time::NEVER));
+    assert_eq!(
+        (script.sender.phase(), script.sender.deadline()),
+        (ConnectionState::Aborted, Time::NEVER)
+    );
 }
 
 /// RFC 6298 5.7, with Karn's algorithm: which SYN was answered is not known.
@@ -96,9 +99,12 @@ fn a_repeated_syn_ack_is_acknowledged_and_changes_nothing() {
 fn a_connection_is_done_when_all_is_acknowledged() {
     let mut script = Script::established(newreno(4), 3);
     script.ack(2);
-    assert_eq!(script.sender.phase(), Phase::Established);
+    assert_eq!(script.sender.phase(), ConnectionState::Established);
     script.ack(3);
-    assert_eq!((script.sender.phase(), script.sender.deadline()), (Phase::Done, Time::NEVER));
+    assert_eq!(
+        (script.sender.phase(), script.sender.deadline()),
+        (ConnectionState::Done, Time::NEVER)
+    );
 }
 
 #[test]
@@ -133,7 +139,10 @@ fn a_reset_ends_the_connection_in_silence() {
     let mut script = Script::established(newreno(4), ENDLESS);
     script.sender.on_reset();
     assert_eq!(script.sent(), []);
-    assert_eq!((script.sender.phase(), script.sender.deadline()), (Phase::Aborted, Time::NEVER));
+    assert_eq!(
+        (script.sender.phase(), script.sender.deadline()),
+        (ConnectionState::Aborted, Time::NEVER)
+    );
 }
 
 #[test]
@@ -141,7 +150,10 @@ fn aborting_an_established_connection_sends_a_reset_and_nothing_after_it() {
     let mut script = Script::established(newreno(4), ENDLESS);
     script.sender.abort();
     assert_eq!(script.sent(), [Transmit::Reset]);
-    assert_eq!((script.sender.phase(), script.sender.deadline()), (Phase::Aborted, Time::NEVER));
+    assert_eq!(
+        (script.sender.phase(), script.sender.deadline()),
+        (ConnectionState::Aborted, Time::NEVER)
+    );
 }
 
 /// RFC 9293 3.10.7.1: a segment for a connection that does not exist is answered by a reset.
@@ -166,7 +178,7 @@ fn a_reset_after_the_last_ack_leaves_the_connection_done() {
     let mut script = Script::established(newreno(4), 1);
     script.ack(1);
     script.sender.on_reset();
-    assert_eq!(script.sender.phase(), Phase::Done);
+    assert_eq!(script.sender.phase(), ConnectionState::Done);
 }
 
 /// RFC 7323 2.2: the window of a SYN-ACK is not scaled.

@@ -5,12 +5,12 @@ use crate::tcp::script::{ENDLESS, MSS, Script, sack};
 use What::{Data, Syn};
 use tailcut_engine::{Bytes, Time};
 use tailcut_net::transport::tcp::reordering::rack::RackSpec;
-use tailcut_net::transport::tcp::{Hosts, ReductionBase, ReorderingSpec, TcpSpec};
+use tailcut_net::transport::tcp::{HostDefaults, ReductionBase, ReorderingSpec, TcpSpec};
 
 const MS: Time = Time::from_ms(1);
 
 fn linux() -> TcpSpec {
-    Hosts::Linux.defaults()
+    HostDefaults::Linux.defaults()
 }
 
 #[test]

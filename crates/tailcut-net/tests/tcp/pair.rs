@@ -4,7 +4,7 @@
 use tailcut_engine::{Bytes, Time};
 use tailcut_net::packet::{Flags, OptionStore, SackBlocks, Timestamps};
 use tailcut_net::transport::tcp::{Receiver, Sender, SenderCounters, TcpSpec, WireSizes};
-use tailcut_net::transport::{Phase, Segment};
+use tailcut_net::transport::{ConnectionState, Segment};
 
 /// One way.
 pub const DELAY: Time = Time::from_us(500);
@@ -269,7 +269,7 @@ impl Pair {
 
     /// All data has arrived and the sender knows.
     pub fn done(&self) -> bool {
-        self.received.is_some() && self.sender.phase() == Phase::Done
+        self.received.is_some() && self.sender.phase() == ConnectionState::Done
     }
 
     /// When the last byte arrived, in microseconds.

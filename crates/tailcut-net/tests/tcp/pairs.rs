@@ -7,7 +7,7 @@ use What::{Ack, Data, Last, Reset, Syn, SynAck};
 use tailcut_engine::Time;
 use tailcut_net::amount::Amount;
 use tailcut_net::packet::Flags;
-use tailcut_net::transport::Phase;
+use tailcut_net::transport::ConnectionState;
 use tailcut_net::transport::tcp::{Close, Imitation, TcpSpec};
 
 const MS: Time = Time::from_ms(1);
@@ -69,7 +69,7 @@ mod handshake {
     fn without_an_answer_the_connection_is_given_up() {
         let mut pair = Pair::new(TcpSpec { syn_retries: 2, ..sack(4) }, 1);
         pair = pair.lose(Syn).lose(Syn).lose(Syn).run();
-        assert_eq!((pair.sender.phase(), pair.times(Syn).len()), (Phase::Aborted, 3));
+        assert_eq!((pair.sender.phase(), pair.times(Syn).len()), (ConnectionState::Aborted, 3));
     }
 
     #[test]
@@ -148,7 +148,7 @@ mod loss {
     }
 
     #[test]
-    fn each_of_the_last_three_takes_the_timer() {
+    fn a_loss_in_the_last_three_segments_needs_a_timeout() {
         for lost in 5..8 {
             let pair = Pair::new(sack(8), 8).lose(Data(lost)).run();
             assert_eq!(
@@ -288,7 +288,7 @@ mod selective {
     }
 
     #[test]
-    fn newreno_reports_none() {
+    fn newreno_sends_no_sack_blocks() {
         let pair = Pair::new(newreno(8), 8).lose(Data(1)).run();
         assert!(pair.log.iter().all(|sent| sent.blocks.is_empty()));
     }
@@ -345,7 +345,7 @@ mod delayed_acks {
     }
 
     #[test]
-    fn the_timer_covers_what_came_meanwhile() {
+    fn a_delayed_ack_covers_segments_received_meanwhile() {
         let pair = Pair::new(TcpSpec { ack_every: 4, ..delayed() }, 20).run();
         assert!(pair.done());
         assert_eq!(pair.acks()[0], 4);
@@ -415,7 +415,7 @@ mod timestamps {
     use super::*;
 
     #[test]
-    fn every_packet_carries_them() {
+    fn every_packet_carries_timestamps() {
         let pair = Pair::new(stamped(), 2).run();
         assert_eq!(pair.first(Data(0)).wire_bytes, 40 + 12 + 1_000);
         assert_eq!(pair.first(Ack(1)).wire_bytes, 40 + 12);
@@ -475,7 +475,7 @@ mod closing {
         pair.receiver.reset();
         pair.poll();
         let pair = pair.run();
-        assert_eq!(pair.sender.phase(), Phase::Aborted);
+        assert_eq!(pair.sender.phase(), ConnectionState::Aborted);
         assert!(!pair.times(Reset).is_empty());
     }
 
@@ -485,7 +485,7 @@ mod closing {
         pair.receiver.closed = true;
         let pair = pair.run();
         assert_eq!(pair.times(Reset)[0], 1_500);
-        assert_eq!(pair.sender.phase(), Phase::Aborted);
+        assert_eq!(pair.sender.phase(), ConnectionState::Aborted);
     }
 
     #[test]

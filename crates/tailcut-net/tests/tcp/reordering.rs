@@ -48,7 +48,7 @@ fn a_duplicate_beyond_a_gap_is_reported_before_the_block_that_holds_it() {
 }
 
 #[test]
-fn without_such_a_method_duplicates_are_counted_and_not_reported() {
+fn without_dsack_duplicates_are_counted_not_reported() {
     let mut receiver = Receiver::new(100);
     for seq in [0, 1, 1] {
         receiver.on_segment(&sack(10), Time::ZERO, seq);
@@ -112,7 +112,7 @@ fn a_recovery_that_repaired_a_loss_is_not_taken_back() {
 }
 
 #[test]
-fn in_the_middle_of_recovery_undo_ends_it() {
+fn an_undo_during_recovery_ends_it() {
     let mut script = adaptive(10);
     (2..=6).for_each(|end| drop(script.sack(0, &[(1, end)])));
     assert_eq!(script.sender.state(), CongestionState::Recovery);
@@ -143,7 +143,7 @@ fn the_adaptive_threshold_is_bounded() {
 
 /// RFC 3522: an ACK that advances and echoes a time before the retransmission answers the original.
 #[test]
-fn an_echo_of_what_was_sent_before_the_recovery_takes_it_back() {
+fn an_eifel_echo_undoes_the_recovery() {
     for (echoed, undone) in [(0, 1), (3, 0)] {
         let mut script = adaptive(10);
         script.pass(Time::from_ms(2));

@@ -4,7 +4,7 @@ use crate::tcp::pair::{Pair, What};
 use crate::tcp::script::{Script, sack};
 use What::Data;
 use tailcut_engine::Time;
-use tailcut_net::transport::tcp::congestion::{Pacing, Sample};
+use tailcut_net::transport::tcp::congestion::{AckSample, Pacing};
 use tailcut_net::transport::tcp::{CongestionState, TcpSpec};
 
 const MS: Time = Time::from_ms(1);
@@ -20,11 +20,11 @@ fn stamped() -> TcpSpec {
 /// So many segments, with samples from the start.
 fn sensing(spec: TcpSpec, segments: u64) -> Pair {
     let mut pair = Pair::new(spec, segments);
-    pair.sender.sense();
+    pair.sender.enable_sampling();
     pair
 }
 
-fn sample(pair: &Pair) -> Sample {
+fn sample(pair: &Pair) -> AckSample {
     *pair.sender.sample().expect("an ACK has arrived")
 }
 
@@ -41,7 +41,7 @@ fn a_window_per_round_trip_is_the_rate() {
 }
 
 #[test]
-fn acks_in_recovery_are_told() {
+fn samples_acks_in_recovery() {
     let pair = sensing(sack(8), 8).lose(Data(0)).run_until(Time::from_us(2_000));
     assert_eq!(sample(&pair).state, CongestionState::Recovery);
     assert_eq!(sample(&pair).delivered, 1_000);
@@ -49,9 +49,9 @@ fn acks_in_recovery_are_told() {
 
 /// Sprayed ACKs overtake each other, and one has room for three blocks: what each delivered adds up to the flow.
 #[test]
-fn acks_that_others_have_overtaken_are_told() {
+fn samples_reordered_acks() {
     let mut script = Script::opening(sack(8), 8);
-    script.sender.sense();
+    script.sender.enable_sampling();
     script.pass(MS);
     script.syn_ack();
     script.pass(MS);
@@ -72,7 +72,7 @@ fn what_was_sent_again_measures_no_round_trip() {
 }
 
 #[test]
-fn the_delay_one_way_is_told_by_timestamps() {
+fn samples_one_way_delay_from_timestamps() {
     let spec = TcpSpec { ack_every: 1, ..stamped() };
     let mut pair = sensing(spec, 1).delay(Data(0), Time::from_ms(6));
     pair = pair.run();
@@ -90,7 +90,7 @@ fn a_finer_clock_tells_delays_of_microseconds() {
 }
 
 #[test]
-fn marked_bytes_are_told() {
+fn samples_count_marked_bytes() {
     let pair = sensing(ecn(), 8).mark(Data(0)).run_until(Time::from_ms(2));
     assert_eq!(sample(&pair).marked, 1_000);
 }

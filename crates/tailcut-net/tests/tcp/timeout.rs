@@ -46,7 +46,7 @@ fn without_sack_the_sender_goes_back_and_sends_everything_again() {
 }
 
 #[test]
-fn what_arrived_all_the_same_is_skipped() {
+fn skips_segments_acknowledged_after_a_timeout() {
     let mut script = Script::timed_out(newreno(8));
     assert_eq!(script.ack(5), [again(5), again(6)]);
 }

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::net::Ipv4Addr;
 
-use tailcut_engine::{Rate, Stream};
+use tailcut_engine::{RandomStream, Rate};
 use tailcut_net::amount::{Amount, Limit};
 use tailcut_net::topology::{HostId, PortId, Routes, SwitchId};
 
@@ -167,7 +167,8 @@ impl SwitchTables<'_> {
         match self.selector {
             PathSelector::Turn => {
                 let entity = u64::from(self.number.0) << 32 | u64::from(host.0);
-                Stream::new(self.seed, entity, "turns of kernels").below(ports as u64) as usize
+                RandomStream::new(self.seed, entity, "turns of kernels").below(ports as u64)
+                    as usize
             }
             _ => 0,
         }
@@ -226,7 +227,8 @@ impl SwitchTables<'_> {
 
     /// The seed of its hash; 0 would let the kernel draw one.
     pub fn hash_seed(&self) -> u32 {
-        let drawn = Stream::new(self.seed, u64::from(self.number.0), "hash of kernels").bits();
+        let drawn =
+            RandomStream::new(self.seed, u64::from(self.number.0), "hash of kernels").bits();
         (drawn >> 32) as u32 | 1
     }
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::io;
 
 use tailcut_engine::{Rate, Time};
-use tailcut_net::faults::{Change, FaultsSpec, What};
+use tailcut_net::faults::{Change, ChangeKind, FaultsSpec};
 use tailcut_net::topology::{Graph, PortId, Routes, SwitchId};
 
 use super::commands::{change_rate, interface};
@@ -20,10 +20,10 @@ use crate::tools::Tool;
 pub fn ports_taken_down(faults: &FaultsSpec, graph: &Graph) -> io::Result<BTreeSet<PortId>> {
     let changes = faults.changes(graph).map_err(io::Error::other)?;
     let links = changes.iter().filter_map(|change| match change.what {
-        What::Down { link, .. } => Some(link as usize),
+        ChangeKind::Down { link, .. } => Some(link as usize),
         _ => None,
     });
-    Ok(links.flat_map(PortId::of).collect())
+    Ok(links.flat_map(PortId::both_directions).collect())
 }
 
 /// The changes that are to come, and what has become of the links.
@@ -64,18 +64,18 @@ impl Incidents {
         while let Some(&change) = self.changes.get(self.next).filter(|change| change.at <= now) {
             self.next += 1;
             match change.what {
-                What::Down { link, down } => {
+                ChangeKind::Down { link, down } => {
                     let reasons = &mut self.down[link as usize];
                     *reasons = count(down, *reasons);
                     touched.insert(link as usize);
                 }
-                What::Learned { link, down } => {
+                ChangeKind::Learned { link, down } => {
                     let reasons = &mut self.known[link as usize];
                     *reasons = count(down, *reasons);
                     learned = true;
                 }
-                What::Rate(port, rate) => rates.push((port, rate)),
-                What::Loss(..) | What::Delay(..) => {}
+                ChangeKind::Rate(port, rate) => rates.push((port, rate)),
+                ChangeKind::Loss(..) | ChangeKind::Delay(..) => {}
             }
         }
         for link in touched {
@@ -104,7 +104,7 @@ impl Switches<'_> {
             false => self.down.insert(link),
         };
         let (graph, how) = (&self.prepared.scenario.graph, if up { "up" } else { "down" });
-        for port in PortId::of(link) {
+        for port in PortId::both_directions(link) {
             let node = near_end(graph, port);
             if let Some(number) = graph.switch(node) {
                 let line = format!("link set {} {how}\n", interface(port));

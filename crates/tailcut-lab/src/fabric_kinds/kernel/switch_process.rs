@@ -7,7 +7,7 @@ use std::os::unix::net::UnixStream;
 
 use serde_json::Value;
 use tailcut_engine::Time;
-use tailcut_net::measure::series::{Links, Sampler, SeriesSpec};
+use tailcut_net::measure::series::{LinkProbe, SeriesSampler, SeriesSpec};
 use tailcut_net::network::tier_records;
 use tailcut_net::port::PortCounters;
 use tailcut_net::topology::{Graph, PortId};
@@ -77,7 +77,7 @@ struct CounterSnapshot {
 struct PortMonitor {
     busy: BusyTimes,
     rates: PortRateCheck,
-    sampler: Sampler,
+    sampler: SeriesSampler,
     /// When the next sample is due, from the beginning.
     sample: Option<Time>,
 }
@@ -88,8 +88,8 @@ impl PortMonitor {
         let framing = scenario.host.framing_overhead.0;
         // Windows are the hosts' to tell.
         let links = SeriesSpec { flows: vec![], ..scenario.series.clone() };
-        let sampler =
-            Sampler::new(&links, &scenario.graph, &switches.routes).map_err(io::Error::other)?;
+        let sampler = SeriesSampler::new(&links, &scenario.graph, &switches.routes)
+            .map_err(io::Error::other)?;
         Ok(PortMonitor {
             busy: BusyTimes::new(&before.ports, framing),
             rates: PortRateCheck::new(switches.prepared.hosts.mtu + framing, framing),
@@ -129,7 +129,7 @@ impl PortMonitor {
 /// The ports as they were seen last.
 struct LastStats<'a>(&'a BusyTimes);
 
-impl Links for LastStats<'_> {
+impl LinkProbe for LastStats<'_> {
     fn queue(&mut self, _now: Time, port: PortId) -> u32 {
         self.0.counts(port).waiting as u32
     }
@@ -277,7 +277,7 @@ impl Switches<'_> {
                 ..PortCounters::default()
             }
         };
-        let ports: Vec<PortId> = (0..graph.links.len()).flat_map(PortId::of).collect();
+        let ports: Vec<PortId> = (0..graph.links.len()).flat_map(PortId::both_directions).collect();
         let busy: Vec<Time> = ports.iter().map(|port| busy[port]).collect();
         let all =
             |what: fn(PortCounters) -> u64| ports.iter().map(|port| what(until_now(*port))).sum();
@@ -293,7 +293,7 @@ impl Switches<'_> {
             tiers: tier_records(graph, scenario.horizon.arrivals, &busy, until_now),
             packet_hops: all(|counts| counts.packets),
             dropped: all(|counts| counts.drops),
-            lost: match scenario.faults.is_quiet() {
+            lost: match scenario.faults.is_fault_free() {
                 true => 0,
                 false => lost(graph, |port| now.ports[&port].since(before.ports[&port])),
             },
@@ -312,7 +312,7 @@ impl Switches<'_> {
 /// dropped, or keep, was never sent.
 fn lost(graph: &Graph, counts: impl Fn(PortId) -> QueueStats) -> u64 {
     let (mut sent, mut known) = (0, 0);
-    for port in (0..graph.links.len()).flat_map(PortId::of) {
+    for port in (0..graph.links.len()).flat_map(PortId::both_directions) {
         let QueueStats { packets, drops, waiting, .. } = counts(port);
         match graph.switch(near_end(graph, port)) {
             None => sent += packets,

@@ -205,7 +205,7 @@ impl<'a> Switches<'a> {
         };
         let mut lines = String::new();
         for link in 0..graph.links.len() {
-            let [one, other] = PortId::of(link).map(|port| {
+            let [one, other] = PortId::both_directions(link).map(|port| {
                 let place = place(near_end(graph, port));
                 let (name, hardware) = (self.interface(port), hardware_address());
                 format!("{name} mtu {mtu} address {hardware} netns {place}")
@@ -225,7 +225,7 @@ impl<'a> Switches<'a> {
     /// The ports by which a node sends.
     pub fn ports(&self, node: NodeId) -> impl Iterator<Item = PortId> + '_ {
         let graph = &self.prepared.scenario.graph;
-        let all = (0..graph.links.len()).flat_map(PortId::of);
+        let all = (0..graph.links.len()).flat_map(PortId::both_directions);
         all.filter(move |port| near_end(graph, *port) == node)
     }
 

@@ -1,6 +1,6 @@
 //! The header of CONGA's overlay, as a stamp.
 
-use crate::balance::Stamp;
+use crate::balance::OverlayHeader;
 
 /// What goes with a packet (section 3.1): the uplink that it has taken and the congestion that it has met, and the same of a
 /// packet that went the other way.
@@ -11,19 +11,19 @@ pub(super) struct Header {
 }
 
 impl Header {
-    pub fn read(Stamp(bits): Stamp) -> Header {
+    pub fn read(OverlayHeader(bits): OverlayHeader) -> Header {
         let part = |bits: u64| {
             (bits & 1 == 1).then_some(((bits >> 1 & 0xffff) as u16, (bits >> 17 & 0xff) as u8))
         };
         Header { forth: part(bits), back: part(bits >> 32) }
     }
 
-    pub fn write(self) -> Stamp {
+    pub fn write(self) -> OverlayHeader {
         let part = |part: Option<(u16, u8)>| match part {
             None => 0,
             Some((uplink, measure)) => 1 | u64::from(uplink) << 1 | u64::from(measure) << 17,
         };
-        Stamp(part(self.forth) | part(self.back) << 32)
+        OverlayHeader(part(self.forth) | part(self.back) << 32)
     }
 }
 
@@ -37,6 +37,6 @@ mod tests {
             let header = Header { forth: Some((7, 3)), back };
             assert_eq!(Header::read(header.write()), header);
         }
-        assert_eq!(Header::read(Stamp::default()), Header::default());
+        assert_eq!(Header::read(OverlayHeader::default()), Header::default());
     }
 }

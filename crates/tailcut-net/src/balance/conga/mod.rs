@@ -14,12 +14,12 @@ mod tests;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tailcut_engine::random::mix;
-use tailcut_engine::{Stream, Time};
+use tailcut_engine::{RandomStream, Time};
 
 use self::header::Header;
-use self::places::{Link, Places};
+use self::places::{LeafLink, LeafMap};
 use super::hash::{self, Salts};
-use super::{Fork, Hop, Layout, Pick, Queues, Stamp, Strategy};
+use super::{Layout, OverlayHeader, PassContext, Pick, PickContext, PortQueues, Strategy};
 use crate::component::SpecError;
 use crate::packet::Packet;
 use crate::topology::{Graph, HostId, PortId};
@@ -59,7 +59,7 @@ impl Default for Conga {
 const MOST: u64 = 1 << 26;
 
 impl Strategy for Conga {
-    type State = Box<Leaves>;
+    type State = Box<CongaState>;
 
     fn looks_at_queues(&self) -> bool {
         true
@@ -93,8 +93,8 @@ impl Strategy for Conga {
     }
 
     /// The tables of all leaves must fit into memory.
-    fn check_on(&self, graph: &Graph) -> Result<(), SpecError> {
-        let Measured { flowlets, measures } = self.tables(graph);
+    fn check_topology(&self, graph: &Graph) -> Result<(), SpecError> {
+        let TableSizes { flowlets, measures } = self.tables(graph);
         for (what, entries) in [("flowlets", flowlets), ("ways between leaves", measures)] {
             if entries > MOST {
                 let message = format!("{entries} entries for {what}: at most {MOST} in all");
@@ -106,27 +106,27 @@ impl Strategy for Conga {
     }
 
     fn state_bytes(&self, graph: &Graph) -> u64 {
-        let Measured { flowlets, measures } = self.tables(graph);
+        let TableSizes { flowlets, measures } = self.tables(graph);
         flowlets * size_of::<Flowlet>() as u64 + measures * size_of::<[Measure; 2]>() as u64
     }
 
-    fn state(&self, layout: Layout<'_>) -> Box<Leaves> {
-        Box::new(Leaves::new(self, layout))
+    fn state(&self, layout: Layout<'_>) -> Box<CongaState> {
+        Box::new(CongaState::new(self, layout))
     }
 }
 
 /// How large the tables of a network are.
-struct Measured {
+struct TableSizes {
     flowlets: u64,
     measures: u64,
 }
 
 impl Conga {
-    fn tables(&self, graph: &Graph) -> Measured {
-        let places = Places::new(graph);
+    fn tables(&self, graph: &Graph) -> TableSizes {
+        let places = LeafMap::new(graph);
         let leaves = places.uplinks.len() as u64;
         let uplinks = places.uplinks.iter().map(|uplinks| u64::from(*uplinks)).sum::<u64>();
-        Measured { flowlets: leaves * u64::from(self.entries), measures: leaves * uplinks }
+        TableSizes { flowlets: leaves * u64::from(self.entries), measures: leaves * uplinks }
     }
 }
 
@@ -166,9 +166,9 @@ struct Flowlet {
 
 /// What all leaves know.
 #[derive(Debug, Clone)]
-pub(crate) struct Leaves {
+pub(crate) struct CongaState {
     spec: Conga,
-    places: Places,
+    places: LeafMap,
     salts: Salts,
     /// Of the estimates.
     period: u64,
@@ -185,17 +185,17 @@ pub(crate) struct Leaves {
     /// Room for ports that are equally good.
     level: Vec<u32>,
     /// Per leaf.
-    streams: Vec<Stream>,
+    streams: Vec<RandomStream>,
 }
 
-impl Leaves {
-    fn new(spec: &Conga, layout: Layout<'_>) -> Leaves {
-        let places = Places::new(layout.graph);
+impl CongaState {
+    fn new(spec: &Conga, layout: Layout<'_>) -> CongaState {
+        let places = LeafMap::new(layout.graph);
         let leaves = places.uplinks.len();
         let row = |uplinks: u32| vec![Measure::default(); uplinks as usize];
         let to = places.uplinks.iter().flat_map(|&own| (0..leaves).map(move |_| row(own)));
         let from = (0..leaves).flat_map(|_| places.uplinks.iter().map(|&others| row(others)));
-        Leaves {
+        CongaState {
             spec: spec.clone(),
             salts: Salts::drawn(layout.seed),
             period: ((spec.tau.0 as f64 * spec.decay) as u64).max(1),
@@ -206,7 +206,7 @@ impl Leaves {
             turns: vec![Turn::default(); leaves * leaves],
             level: vec![],
             streams: (0..leaves as u64)
-                .map(|leaf| Stream::new(layout.seed, leaf, "conga"))
+                .map(|leaf| RandomStream::new(layout.seed, leaf, "conga"))
                 .collect(),
             places,
         }
@@ -226,14 +226,14 @@ impl Leaves {
     }
 
     /// How congested a link is: its bytes over those that it could carry in tau.
-    fn congestion(&mut self, periods: u64, port: PortId, queues: &dyn Queues) -> u8 {
+    fn congestion(&mut self, periods: u64, port: PortId, queues: &dyn PortQueues) -> u8 {
         let bytes = *self.sent(periods, port);
         let level = bytes * queues.transmission(port, 1_000).0 as f64 * self.per_byte;
         (level as u32).min((1 << self.spec.bits) - 1) as u8
     }
 
     /// A new flowlet's port (section 3.5): the least congested of its leaf's and the fabric's links; the last one's, if none is better.
-    fn best(&mut self, fork: &Fork<'_>, here: u32, there: u32, last: Option<PortId>) -> u32 {
+    fn best(&mut self, fork: &PickContext<'_>, here: u32, there: u32, last: Option<PortId>) -> u32 {
         let row = self.pair(here, there);
         let periods = self.periods(fork.now);
         let mut least = u8::MAX;
@@ -294,8 +294,8 @@ impl Leaves {
     }
 }
 
-impl Pick for Leaves {
-    fn pick(&mut self, fork: Fork<'_>, packet: &mut Packet) -> u32 {
+impl Pick for CongaState {
+    fn pick(&mut self, fork: PickContext<'_>, packet: &mut Packet) -> u32 {
         if !self.places.links[fork.ingress.index()].from_host {
             return hash::pick(packet.key.0, self.salts.of(fork.switch), fork.choices);
         }
@@ -319,9 +319,9 @@ impl Pick for Leaves {
         true
     }
 
-    fn pass(&mut self, hop: Hop<'_>, packet: &Packet, stamp: &mut Stamp) {
-        let Link { from_host, .. } = self.places.links[hop.ingress.index()];
-        let Link { to_host, uplink, .. } = self.places.links[hop.egress.index()];
+    fn pass(&mut self, hop: PassContext<'_>, packet: &Packet, stamp: &mut OverlayHeader) {
+        let LeafLink { from_host, .. } = self.places.links[hop.ingress.index()];
+        let LeafLink { to_host, uplink, .. } = self.places.links[hop.egress.index()];
         if to_host && from_host {
             return;
         }

@@ -8,20 +8,20 @@ pub(super) const NONE: u32 = u32::MAX;
 
 /// Which switches are leaves, and which of their ports are uplinks.
 #[derive(Debug, Clone)]
-pub(super) struct Places {
+pub(super) struct LeafMap {
     /// Per host.
     pub leaf_of_host: Vec<u32>,
     /// Per switch; `NONE` where no host hangs.
     pub leaf_of_switch: Vec<u32>,
     /// Per port.
-    pub links: Vec<Link>,
+    pub links: Vec<LeafLink>,
     /// Per leaf: how many uplinks it has.
     pub uplinks: Vec<u32>,
 }
 
 /// What every packet on a link asks for, in one place.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Link {
+pub(super) struct LeafLink {
     pub estimate: Estimate,
     /// Its number among the uplinks of its leaf; `NONE` where it is none.
     pub uplink: u32,
@@ -29,8 +29,8 @@ pub(super) struct Link {
     pub to_host: bool,
 }
 
-impl Places {
-    pub fn new(graph: &Graph) -> Places {
+impl LeafMap {
+    pub fn new(graph: &Graph) -> LeafMap {
         let ends = || graph.links.iter().flat_map(|link| [(link.a, link.b), (link.b, link.a)]);
         let mut leaf_of_switch = vec![NONE; graph.switches as usize];
         let mut leaf_of_host = vec![NONE; graph.hosts as usize];
@@ -53,14 +53,14 @@ impl Places {
             *count += 1;
             *count - 1
         };
-        let link = |(from, to)| Link {
+        let link = |(from, to)| LeafLink {
             estimate: Estimate::default(),
             uplink: number(from, to),
             from_host: graph.switch(from).is_none(),
             to_host: graph.switch(to).is_none(),
         };
         let links = ends().map(link).collect();
-        Places { leaf_of_host, leaf_of_switch, links, uplinks }
+        LeafMap { leaf_of_host, leaf_of_switch, links, uplinks }
     }
 }
 
@@ -72,7 +72,7 @@ mod tests {
     #[test]
     fn leaves_are_switches_with_hosts_and_number_their_uplinks() {
         let shape = LeafSpine { racks: 3, hosts_per_rack: 2, spines: 2, ..LeafSpine::default() };
-        let places = Places::new(&shape.build().expect("it is small"));
+        let places = LeafMap::new(&shape.build().expect("it is small"));
         assert_eq!(places.leaf_of_host, [0, 0, 1, 1, 2, 2]);
         assert_eq!(places.leaf_of_switch, [0, 1, 2, NONE, NONE]);
         assert_eq!(places.uplinks, [2, 2, 2]);

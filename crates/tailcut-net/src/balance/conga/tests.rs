@@ -7,7 +7,7 @@ use crate::topology::{Routes, SwitchId};
 
 /// Links of 1 Gbps: 8 us for 1,000 bytes.
 struct Gigabit;
-impl Queues for Gigabit {
+impl PortQueues for Gigabit {
     fn last_use(&self, _: PortId) -> Time {
         Time::ZERO
     }
@@ -23,7 +23,7 @@ impl Queues for Gigabit {
 struct Fabric {
     graph: Graph,
     routes: Routes,
-    leaves: Box<Leaves>,
+    leaves: Box<CongaState>,
 }
 
 fn fabric() -> Fabric {
@@ -41,17 +41,17 @@ impl Fabric {
         let (options, flags, wire_bytes) = (NO_OPTIONS, Flags::DATA, 1_000);
         let connection = ConnectionId(0);
         let mut packet = Packet { key, connection, seq: 0, options, wire_bytes, flags };
-        let (mut ingress, mut stamp) = (self.routes.host_port(key.src()), Stamp::default());
+        let (mut ingress, mut stamp) = (self.routes.host_port(key.src()), OverlayHeader::default());
         let mut taken = 0;
         while let Some(switch) = self.graph.switch(self.graph.far_end(ingress)) {
             let ports = self.routes.candidates(switch, key.dst());
             let choices = ports.len() as u32;
             let queues = &Gigabit;
-            let fork = Fork { now, switch, ingress, choices, ports, queues };
+            let fork = PickContext { now, switch, ingress, choices, ports, queues };
             let choice = if choices > 1 { self.leaves.pick(fork, &mut packet) } else { 0 };
             taken += choice;
             let egress = ports[choice as usize];
-            let hop = Hop { now, switch, ingress, egress, queues };
+            let hop = PassContext { now, switch, ingress, egress, queues };
             self.leaves.pass(hop, &packet, &mut stamp);
             ingress = egress;
         }
@@ -133,7 +133,7 @@ fn a_leaf_hears_of_congestion_behind_its_uplinks_from_packets_the_other_way() {
 }
 
 #[test]
-fn what_is_not_heard_again_is_forgotten() {
+fn measures_that_are_not_refreshed_age_to_zero() {
     let mut fabric = fabric();
     let pair = fabric.leaves.pair(0, 1);
     fabric.leaves.to[pair][0] = Measure { value: 7, fresh: false, at: Time::ZERO };

@@ -195,7 +195,7 @@ fn coefficient(source: u64, destination: u64, rate: u64) -> u128 {
 fn targets(graph: &Graph, routes: &Routes) -> Vec<SwitchId> {
     let mut targets = vec![SwitchId(0); routes.groups()];
     for host in graph.each_host() {
-        targets[routes.group(host)] = routes.edge(host);
+        targets[routes.group(host)] = routes.edge_switch(host);
     }
     targets
 }

@@ -11,11 +11,11 @@ use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use tailcut_engine::{Stream, Time};
+use tailcut_engine::{RandomStream, Time};
 
 use self::components::Components;
 use super::hash::Salts;
-use super::{Fork, Layout, Pick, Strategy};
+use super::{Layout, Pick, PickContext, Strategy};
 use crate::component::SpecError;
 use crate::packet::Packet;
 use crate::topology::{Graph, PortId, Routes};
@@ -45,7 +45,7 @@ const MOST: u32 = 1_023;
 const MOST_STEPS: u64 = 1 << 32;
 
 impl Strategy for Drill {
-    type State = Drilling;
+    type State = DrillState;
 
     fn looks_at_queues(&self) -> bool {
         true
@@ -65,7 +65,7 @@ impl Strategy for Drill {
     }
 
     /// Components must be found in reasonable time.
-    fn check_on(&self, graph: &Graph) -> Result<(), SpecError> {
+    fn check_topology(&self, graph: &Graph) -> Result<(), SpecError> {
         let [rates, edges, links] = components::size(graph);
         let steps = rates.saturating_mul(edges).saturating_mul(links);
         if self.components && steps > MOST_STEPS {
@@ -78,11 +78,11 @@ impl Strategy for Drill {
         Ok(())
     }
 
-    fn state(&self, layout: Layout<'_>) -> Drilling {
-        let stream = |switch| Stream::new(layout.seed, u64::from(switch), "drill");
+    fn state(&self, layout: Layout<'_>) -> DrillState {
+        let stream = |switch| RandomStream::new(layout.seed, u64::from(switch), "drill");
         let salts = Salts::drawn(layout.seed);
         let switch = |number| Switch { stream: stream(number), best: BTreeMap::new() };
-        Drilling {
+        DrillState {
             components: self.components_of(layout.graph, layout.routes, salts),
             salts,
             spec: self.clone(),
@@ -105,14 +105,14 @@ impl Drill {
 
 #[derive(Debug, Clone)]
 struct Switch {
-    stream: Stream,
+    stream: RandomStream,
     /// By the first of some equal-cost ports: those of them that had the shortest queues, shortest first.
     best: BTreeMap<PortId, Vec<PortId>>,
 }
 
 /// Every switch's memory.
 #[derive(Debug, Clone)]
-pub(crate) struct Drilling {
+pub(crate) struct DrillState {
     spec: Drill,
     /// None where all paths between two edge switches are alike.
     components: Option<Box<Components>>,
@@ -122,15 +122,15 @@ pub(crate) struct Drilling {
     seen: Vec<(Time, u32)>,
 }
 
-impl Pick for Drilling {
-    fn pick(&mut self, fork: Fork<'_>, packet: &mut Packet) -> u32 {
+impl Pick for DrillState {
+    fn pick(&mut self, fork: PickContext<'_>, packet: &mut Packet) -> u32 {
         let components = self.components.as_ref();
         let among = components.and_then(|all| all.places(fork.switch, packet.key));
         if let Some([only]) = among {
             return u32::from(*only);
         }
         let Switch { stream, best } = &mut self.switches[fork.switch.index()];
-        let Fork { now, ports, queues, choices, .. } = fork;
+        let PickContext { now, ports, queues, choices, .. } = fork;
         let choices = among.map_or(choices, |among| among.len() as u32);
         // The port at a place among those that are compared.
         let port = |place: u32| {
@@ -171,7 +171,7 @@ mod tests {
     use tailcut_engine::Rate;
 
     use super::*;
-    use crate::balance::Queues;
+    use crate::balance::PortQueues;
     use crate::packet::{ConnectionId, Flags, FlowKey, NO_OPTIONS};
     use crate::topology::HostId;
     use crate::topology::SwitchId;
@@ -181,7 +181,7 @@ mod tests {
     /// What waits at ports 10, 11, 12 and on, in microseconds.
     struct At(Vec<u64>);
 
-    impl Queues for At {
+    impl PortQueues for At {
         fn last_use(&self, _: PortId) -> Time {
             Time::ZERO
         }
@@ -193,15 +193,15 @@ mod tests {
         }
     }
 
-    fn drilling(spec: &Drill) -> Drilling {
+    fn drilling(spec: &Drill) -> DrillState {
         let graph = FatTree { k: 4, ..FatTree::default() }.build().expect("k is even");
         let routes = Routes::new(&graph).expect("it is connected");
         spec.state(Layout { graph: &graph, routes: &routes, seed: 5 })
     }
 
-    fn pick(drilling: &mut Drilling, waits: &[u64]) -> u32 {
+    fn pick(drilling: &mut DrillState, waits: &[u64]) -> u32 {
         let ports: Vec<PortId> = (10..10 + waits.len()).map(PortId::at).collect();
-        let fork = Fork {
+        let fork = PickContext {
             now: Time::ZERO,
             switch: SwitchId(3),
             ingress: PortId(0),
@@ -259,17 +259,17 @@ mod tests {
     fn a_fabric_with_a_rate_for_each_of_its_many_links_is_not_divided() {
         let shape = LeafSpine { racks: 500, spines: 100, ..LeafSpine::default() };
         let mut graph = shape.build().expect("it is not too large");
-        assert_eq!(Drill::default().check_on(&graph), Ok(()));
+        assert_eq!(Drill::default().check_topology(&graph), Ok(()));
         for (link, rate) in graph.links.iter_mut().zip(1_000_000..) {
             link.rate = Rate(rate);
         }
-        let error = Drill::default().check_on(&graph).expect_err("it would take minutes");
+        let error = Drill::default().check_topology(&graph).expect_err("it would take minutes");
         assert_eq!((error.code, error.field.as_str()), ("drill-components", "components"));
-        assert_eq!(Drill { components: false, ..Drill::default() }.check_on(&graph), Ok(()));
+        assert_eq!(Drill { components: false, ..Drill::default() }.check_topology(&graph), Ok(()));
     }
 
     #[test]
-    fn some_port_is_drawn() {
+    fn refuses_zero_samples() {
         let none = Drill { samples: 0, ..Drill::default() };
         assert_eq!(none.check().expect_err("nothing to choose from").field, "samples");
     }

@@ -2,13 +2,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use tailcut_engine::{Rate, Stream};
+use tailcut_engine::{RandomStream, Rate};
 
 use super::*;
 use crate::component::OneOrEach;
 use crate::topology::HostId;
 use crate::topology::fat_tree::FatTree;
-use crate::topology::leaf_spine::{LeafSpine, Tiers};
+use crate::topology::leaf_spine::{LeafSpine, LeafSpineValues};
 
 fn leaf_spine(racks: u32, spines: u32) -> Graph {
     let shape = LeafSpine { racks, hosts_per_rack: 1, spines, ..LeafSpine::default() };
@@ -100,7 +100,8 @@ fn the_narrowest_link_of_a_path_is_its_capacity() {
 
 #[test]
 fn a_symmetric_fabric_is_not_divided() {
-    let rate = OneOrEach::Each(Tiers { host: Rate(1_000_000_000), spine: Rate(4_000_000_000) });
+    let rate =
+        OneOrEach::Each(LeafSpineValues { host: Rate(1_000_000_000), spine: Rate(4_000_000_000) });
     let tiers = LeafSpine { racks: 3, rate, ..LeafSpine::default() }.build();
     for graph in [leaf_spine(5, 4), fat_tree(4), fat_tree(8), tiers.expect("it is small")] {
         assert!(without(&graph, &[]).1.is_none());
@@ -113,9 +114,9 @@ fn a_symmetric_fabric_is_not_divided() {
 
 /// Every shortest path from one host's switch to another's, link by link.
 fn paths(graph: &Graph, routes: &Routes, src: HostId, dst: HostId) -> Vec<Vec<PortId>> {
-    let target = routes.edge(dst);
+    let target = routes.edge_switch(dst);
     let mut done = vec![];
-    let mut open = vec![(routes.edge(src), vec![])];
+    let mut open = vec![(routes.edge_switch(src), vec![])];
     while let Some((switch, path)) = open.pop() {
         if switch == target {
             done.push(path);
@@ -139,7 +140,7 @@ fn by_definition(graph: &Graph, routes: &Routes) -> Divided {
     let mut labels: BTreeMap<PortId, Labels> = BTreeMap::new();
     let mut labelled = BTreeSet::new();
     for (src, dst) in pairs() {
-        let (from, to) = (routes.edge(src), routes.edge(dst));
+        let (from, to) = (routes.edge_switch(src), routes.edge_switch(dst));
         // Hosts of one switch share its pairs.
         if !labelled.insert((from, to)) {
             continue;
@@ -170,9 +171,9 @@ fn followed(
     components: Option<&Components>,
     key: FlowKey,
 ) -> BTreeSet<Vec<PortId>> {
-    let target = routes.edge(key.dst());
+    let target = routes.edge_switch(key.dst());
     let mut done = BTreeSet::new();
-    let mut open = vec![(routes.edge(key.src()), vec![])];
+    let mut open = vec![(routes.edge_switch(key.src()), vec![])];
     while let Some((switch, path)) = open.pop() {
         if switch == target {
             done.insert(path);
@@ -200,7 +201,7 @@ fn inner(graph: &Graph) -> Vec<usize> {
 fn flows_take_the_paths_of_one_component_as_it_is_defined() {
     let mut divided = 0;
     for round in 0..40 {
-        let mut stream = Stream::new(round, 0, "test");
+        let mut stream = RandomStream::new(round, 0, "test");
         let mut graph = match round % 3 {
             0 => leaf_spine(4, 4),
             1 => leaf_spine(3, 5),
@@ -259,7 +260,7 @@ fn a_switch_that_a_packet_should_not_have_come_to_hashes_it_to_a_component_of_it
 }
 
 #[test]
-fn what_is_repaired_is_symmetric_again() {
+fn a_repaired_network_is_symmetric_again() {
     let graph = fat_tree(4);
     let whole = Routes::new(&graph).expect("it is connected");
     let broken = whole.avoiding(&graph, |link| link != between(&graph, 8, 16)).expect("it fits");

@@ -16,7 +16,7 @@ use tailcut_engine::Time;
 use self::resilient::Resilient;
 use self::shares::Shares;
 use super::hash::{self, Salting, Salts};
-use super::{Fork, Layout, Pick, Strategy};
+use super::{Layout, Pick, PickContext, Strategy};
 use crate::component::SpecError;
 use crate::packet::{FlowKey, Packet};
 use crate::topology::{Graph, PortId, Routes, SwitchId};
@@ -89,7 +89,7 @@ impl Strategy for Ecmp {
         }
     }
 
-    fn keeps_paths(&self) -> bool {
+    fn is_per_connection(&self) -> bool {
         true
     }
 
@@ -134,7 +134,7 @@ pub(crate) struct Hashing {
 
 impl Pick for Hashing {
     #[inline]
-    fn pick(&mut self, fork: Fork<'_>, packet: &mut Packet) -> u32 {
+    fn pick(&mut self, fork: PickContext<'_>, packet: &mut Packet) -> u32 {
         let hash = hash::hash(packet.key.0, self.salts.of(fork.switch));
         if self.plain {
             return hash::region(hash, fork.choices);
@@ -152,7 +152,7 @@ impl Pick for Hashing {
         }
     }
 
-    fn foretell(&self, switch: SwitchId, ports: &[PortId], key: FlowKey) -> Option<u32> {
+    fn predict(&self, switch: SwitchId, ports: &[PortId], key: FlowKey) -> Option<u32> {
         let hash = hash::hash(key.0, self.salts.of(switch));
         Some(match &self.resilient {
             Some(resilient) => resilient.look(switch, ports, key.dst(), hash, &self.shares),

@@ -55,10 +55,10 @@ impl Edge {
             let (options, flags) = (NO_OPTIONS, Flags::DATA);
             let mut packet = Packet { key, connection, seq: 0, options, wire_bytes: 1_500, flags };
             let fork = blind(Time::from_us(us), SwitchId(0), ports.len() as u32);
-            let foretold = self.hashing.foretell(SwitchId(0), &ports, key);
+            let foretold = self.hashing.predict(SwitchId(0), &ports, key);
             let place = match ports.len() {
                 1 => 0,
-                _ => self.hashing.pick(Fork { ports: &ports, ..fork }, &mut packet),
+                _ => self.hashing.pick(PickContext { ports: &ports, ..fork }, &mut packet),
             };
             assert!(us > 0 || foretold == Some(place), "what is foretold happens");
             ports[place as usize]

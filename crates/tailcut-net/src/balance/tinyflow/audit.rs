@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use tailcut_engine::{Bytes, Time};
 
-use crate::balance::audit::{Audit, Known};
+use crate::balance::audit::{Audit, AuditedFlow};
 use crate::packet::{ConnectionId, FlowKey};
 use crate::traffic::FlowIndex;
 
@@ -23,7 +23,7 @@ const WITHIN_RACK: u8 = 2;
 
 /// The detections of a run.
 #[derive(Debug, Clone)]
-pub(super) struct Ledger {
+pub(super) struct DetectionAudit {
     /// A flow of at least so many bytes is an elephant in truth.
     elephant: Bytes,
     /// Detections that nobody has judged yet.
@@ -40,9 +40,9 @@ pub(super) struct Ledger {
     pub reroutes: u64,
 }
 
-impl Ledger {
-    pub fn new(elephant: Bytes) -> Ledger {
-        Ledger {
+impl DetectionAudit {
+    pub fn new(elephant: Bytes) -> DetectionAudit {
+        DetectionAudit {
             elephant,
             news: vec![],
             found: BTreeSet::new(),
@@ -54,8 +54,8 @@ impl Ledger {
     }
 }
 
-impl Audit for Ledger {
-    fn settle(&mut self, known: &dyn Fn(ConnectionId, FlowKey) -> Option<Known>) {
+impl Audit for DetectionAudit {
+    fn settle(&mut self, known: &dyn Fn(ConnectionId, FlowKey) -> Option<AuditedFlow>) {
         for detection in self.news.drain(..) {
             let Some(flow) = known(detection.connection, detection.key) else { continue };
             if flow.links <= WITHIN_RACK {
@@ -71,7 +71,7 @@ impl Audit for Ledger {
         }
     }
 
-    fn totals(&self, flows: &mut dyn Iterator<Item = Known>) -> Vec<(&'static str, u64)> {
+    fn totals(&self, flows: &mut dyn Iterator<Item = AuditedFlow>) -> Vec<(&'static str, u64)> {
         let missed = flows.filter(|flow| {
             flow.bytes >= self.elephant.0
                 && flow.links > WITHIN_RACK
@@ -95,13 +95,13 @@ mod tests {
 
     const ELEPHANT: u64 = 1_000;
 
-    fn flow(flow: u32, bytes: u64) -> Known {
-        Known { flow: FlowIndex(flow), bytes, start: Time::from_us(10), links: 4 }
+    fn flow(flow: u32, bytes: u64) -> AuditedFlow {
+        AuditedFlow { flow: FlowIndex(flow), bytes, start: Time::from_us(10), links: 4 }
     }
 
     /// Connection n carries flow n, whose size is a hundred times that.
-    fn settled(detections: &[(u32, bool)]) -> Ledger {
-        let mut ledger = Ledger::new(Bytes(ELEPHANT));
+    fn settled(detections: &[(u32, bool)]) -> DetectionAudit {
+        let mut ledger = DetectionAudit::new(Bytes(ELEPHANT));
         for &(connection, acks) in detections {
             let key = FlowKey::new(HostId(0), HostId(1), 1_024, 5_000);
             let connection = ConnectionId(connection);
@@ -114,7 +114,7 @@ mod tests {
         ledger
     }
 
-    fn totals(ledger: &Ledger, flows: &[Known]) -> Vec<u64> {
+    fn totals(ledger: &DetectionAudit, flows: &[AuditedFlow]) -> Vec<u64> {
         let totals = ledger.totals(&mut flows.iter().copied());
         totals.into_iter().map(|(_, number)| number).collect()
     }
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_detected_of_a_connection_that_is_over_is_nobodys() {
+    fn ignores_detections_of_closed_connections() {
         assert_eq!(totals(&settled(&[(90, false)]), &[]), [0; 6]);
     }
 
@@ -140,7 +140,7 @@ mod tests {
             ledger.news.push(Detection { key, connection, at: Time::from_us(15), acks });
         }
         ledger.settle(&|connection, _| {
-            Some(Known { links: 2, ..flow(connection.0, 100 * u64::from(connection.0)) })
+            Some(AuditedFlow { links: 2, ..flow(connection.0, 100 * u64::from(connection.0)) })
         });
         assert_eq!(totals(&ledger, &[]), [0; 6]);
     }
@@ -148,7 +148,7 @@ mod tests {
     #[test]
     fn an_elephant_is_missed_when_it_had_paths_to_choose_from() {
         let ledger = settled(&[(10, false)]);
-        let nearby = Known { links: 2, ..flow(11, ELEPHANT) };
+        let nearby = AuditedFlow { links: 2, ..flow(11, ELEPHANT) };
         let flows = [flow(10, ELEPHANT), nearby, flow(12, ELEPHANT), flow(13, ELEPHANT - 1)];
         assert_eq!(totals(&ledger, &flows)[..2], [1, 1]);
     }

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use tailcut_engine::{Stream, Time};
+use tailcut_engine::{RandomStream, Time};
 
 use super::audit::Detection;
 use super::{Detect, TinyFlow};
@@ -21,7 +21,7 @@ struct Counter {
 /// What one sampler counts.
 #[derive(Debug, Clone)]
 struct Sampler {
-    stream: Stream,
+    stream: RandomStream,
     left: f64,
 }
 
@@ -106,7 +106,7 @@ impl Detector {
             _ => switches,
         };
         let sampler = |number| {
-            let stream = Stream::new(seed, u64::from(number), "tinyflow-samples");
+            let stream = RandomStream::new(seed, u64::from(number), "tinyflow-samples");
             let mut sampler = Sampler { stream, left: 0.0 };
             sampler.skip(spec);
             sampler

@@ -13,13 +13,13 @@ use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use tailcut_engine::{Bytes, Stream, Time};
+use tailcut_engine::{Bytes, RandomStream, Time};
 
-use self::audit::{Detection, Ledger};
+use self::audit::{Detection, DetectionAudit};
 use self::detector::Detector;
 use super::audit::Audit;
 use super::hash::{self, Salts};
-use super::{EdgeOnly, Fork, Layout, Pick, Strategy};
+use super::{EdgeOnly, Layout, Pick, PickContext, Strategy};
 use crate::component::SpecError;
 use crate::packet::{Flags, FlowKey, Packet};
 use crate::topology::{HostId, Routes, SwitchId};
@@ -152,7 +152,7 @@ struct Elephant {
 /// What an edge switch remembers of its elephants.
 #[derive(Debug, Clone)]
 struct Edge {
-    stream: Stream,
+    stream: RandomStream,
     elephants: BTreeMap<u64, Elephant>,
     purge_at: usize,
 }
@@ -181,12 +181,12 @@ pub(crate) struct TinyFlows {
     edges: Vec<Edge>,
     salts: Salts,
     detector: Detector,
-    ledger: Ledger,
+    ledger: DetectionAudit,
 }
 
 impl Pick for TinyFlows {
-    fn pick(&mut self, fork: Fork<'_>, packet: &mut Packet) -> u32 {
-        let Fork { now, switch, choices, .. } = fork;
+    fn pick(&mut self, fork: PickContext<'_>, packet: &mut Packet) -> u32 {
+        let PickContext { now, switch, choices, .. } = fork;
         let key = packet.key;
         if self.edge_of[key.src().index()] != switch || !self.is_elephant(now, switch, packet) {
             return hash::pick(key.0, self.salts.of(switch), choices);
@@ -211,7 +211,7 @@ impl Pick for TinyFlows {
         }
     }
 
-    fn large(&self) -> Option<Bytes> {
+    fn large_flow_threshold(&self) -> Option<Bytes> {
         (self.spec.detect == Detect::HostMarked).then_some(self.spec.elephant)
     }
 
@@ -245,17 +245,17 @@ impl TinyFlows {
         seed: u64,
     ) -> TinyFlows {
         let edge = |switch| Edge {
-            stream: Stream::new(seed, u64::from(switch), "tinyflow"),
+            stream: RandomStream::new(seed, u64::from(switch), "tinyflow"),
             elephants: BTreeMap::new(),
             purge_at: 1_024,
         };
         TinyFlows {
             spec: spec.clone(),
-            edge_of: (0..hosts).map(|host| routes.edge(HostId(host))).collect(),
+            edge_of: (0..hosts).map(|host| routes.edge_switch(HostId(host))).collect(),
             edges: (0..switches).map(edge).collect(),
             salts: Salts::drawn(seed),
             detector: Detector::new(spec, switches, hosts, seed),
-            ledger: Ledger::new(spec.elephant),
+            ledger: DetectionAudit::new(spec.elephant),
         }
     }
 
@@ -295,7 +295,7 @@ mod tests {
     use crate::packet::{ConnectionId, NO_OPTIONS};
     use crate::topology::parallel_paths::ParallelPaths;
 
-    fn at_edge(us: u64, choices: u32) -> Fork<'static> {
+    fn at_edge(us: u64, choices: u32) -> PickContext<'static> {
         blind(Time::from_us(us), SwitchId(0), choices)
     }
 
@@ -411,7 +411,7 @@ mod tests {
         let mut marked = packet(HostId(0), 7);
         marked.flags = marked.flags | Flags::LARGE_FLOW;
         let switch = SwitchId(1);
-        let pick = tinyflows.pick(Fork { switch, ..at_edge(0, 8) }, &mut marked);
+        let pick = tinyflows.pick(PickContext { switch, ..at_edge(0, 8) }, &mut marked);
         let hashed = hash::pick(marked.key.0, Salts::drawn(1).of(switch), 8);
         assert_eq!((pick, tinyflows.ledger.news.len()), (hashed, 0));
     }

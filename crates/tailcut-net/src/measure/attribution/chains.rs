@@ -1,7 +1,7 @@
 //! Chains of causes: what a flow has spent its time on up to some moment of its, by the causes that led there.
 
 use super::packets::{KINDS, OTHERS};
-use super::parts::{PARTS, Part, Parts};
+use super::parts::{PARTS, Part, PartTimes};
 
 /// No chain.
 pub(super) const NONE: u32 = u32::MAX;
@@ -71,7 +71,7 @@ struct Head {
 /// The parts that few chains have, which several may share.
 #[derive(Debug, Clone, Copy)]
 struct Others {
-    parts: Parts,
+    parts: PartTimes,
     users: u32,
 }
 
@@ -105,9 +105,9 @@ impl Chains {
     }
 
     /// All parts of a chain.
-    pub fn parts(&self, chain: u32) -> Parts {
+    pub fn parts(&self, chain: u32) -> PartTimes {
         let others = self.others.get(self.heads[chain as usize].others as usize);
-        let mut parts = others.map_or(Parts::NONE, |others| others.parts);
+        let mut parts = others.map_or(PartTimes::NONE, |others| others.parts);
         for (part, &time) in USUAL.iter().zip(&self.usual[chain as usize]) {
             parts.add(*part, time);
         }
@@ -155,7 +155,7 @@ impl Chains {
                 others.users -= 1;
                 others.parts
             }
-            None => Parts::NONE,
+            None => PartTimes::NONE,
         };
         let others = Others { parts, users: 1 };
         *own = match self.free_others.pop() {

@@ -5,9 +5,9 @@
 //! that made it send, and the chain of the packet that completes the flow is the split. Nothing is walked backwards, and no
 //! part is what is left of the others: that they add up is asserted. The rules are in `docs/components/attribution.md`.
 
-mod books;
 mod chains;
-mod line;
+mod entries;
+mod link_wait;
 mod packets;
 mod parts;
 mod queue;
@@ -18,19 +18,19 @@ use std::collections::BTreeMap;
 
 use tailcut_engine::Time;
 
-use super::{End, Observer};
-use crate::packet::{ConnectionId, Flags, Packet, Ticket};
+use super::{ConnectionEnd, Observer};
+use crate::packet::{ConnectionId, Flags, Packet, PacketId};
 use crate::port::Port;
 use crate::topology::{Graph, PortId};
 use crate::traffic::FlowIndex;
-use crate::transport::{Stop, Timer};
+use crate::transport::{SendLimit, Timer};
 
-use books::{Armed, ConnectionBook, FlowBook};
 use chains::{Chains, Moment, NONE};
-use line::{Waited, ahead, ahead_in_order, retime};
-use packets::{NOWHERE, OTHERS, PROPAGATION, Packets, TRANSMISSION, Told, WAITING};
-pub use parts::{PARTS, Part, Parts};
-use queue::{Left, Queue};
+use entries::{Armed, ConnectionBook, FlowBook};
+use link_wait::{Waited, ahead, ahead_in_order, retime};
+use packets::{NOWHERE, OTHERS, PROPAGATION, Packets, TRANSMISSION, TracedPacket, WAITING};
+pub use parts::{PARTS, Part, PartTimes};
+use queue::{Left, QueueClock};
 
 /// The observer that splits completion times.
 #[derive(Debug, Clone)]
@@ -38,7 +38,7 @@ pub struct Attribution {
     chains: Chains,
     packets: Packets,
     /// What waits before the link of each port, where the order is decided at departure and anything ever waited.
-    queues: Vec<Option<Box<Queue>>>,
+    queues: Vec<Option<Box<QueueClock>>>,
     #[cfg(debug_assertions)]
     wires: wires::Wires,
     /// The kind of place that each port is.
@@ -51,7 +51,7 @@ pub struct Attribution {
     cause: Moment,
     /// Its chain for what is sent because of it, once something is, and what the round trip before counts as there.
     settled: (Part, u32),
-    finished: BTreeMap<u64, Parts>,
+    finished: BTreeMap<u64, PartTimes>,
 }
 
 /// The kind of the place before a link, as a place in [`WAITING`].
@@ -70,7 +70,7 @@ fn kind(graph: &Graph, port: usize) -> u8 {
 
 /// What waits before a link, where anything ever did.
 #[inline]
-fn queue_of(queues: &mut [Option<Box<Queue>>], link: PortId) -> Option<&mut Queue> {
+fn queue_of(queues: &mut [Option<Box<QueueClock>>], link: PortId) -> Option<&mut QueueClock> {
     queues.get_mut(link.index())?.as_deref_mut()
 }
 
@@ -95,7 +95,7 @@ impl Attribution {
     }
 
     /// The parts of the completion time of a flow, by its identifier; none unless its last byte has arrived.
-    pub fn of(&self, flow: u64) -> Option<&Parts> {
+    pub fn parts_of(&self, flow: u64) -> Option<&PartTimes> {
         self.finished.get(&flow)
     }
 
@@ -200,18 +200,18 @@ impl Attribution {
 }
 
 impl Observer for Attribution {
-    const ACTIVE: bool = false;
-    const FOLLOWS: bool = true;
+    const WANTS_VIEWS: bool = false;
+    const TRACES_PACKETS: bool = true;
 
     #[inline]
-    fn packet_nears(&mut self, ticket: Ticket) {
+    fn packet_nears(&mut self, ticket: PacketId) {
         if let Some(record) = self.packets.get(ticket.0) {
-            tailcut_engine::fetch_early(record);
+            tailcut_engine::prefetch(record);
         }
     }
 
     #[inline]
-    fn packet_sent(&mut self, now: Time, flow: FlowIndex, ticket: Ticket, packet: &Packet) {
+    fn packet_sent(&mut self, now: Time, flow: FlowIndex, ticket: PacketId, packet: &Packet) {
         let place = ticket.0;
         self.packets.admit(place, now.0);
         if !self.cause.is_told() || self.over[flow.index()] {
@@ -228,10 +228,10 @@ impl Observer for Attribution {
             _ if again => self.settled(Part::Recovery),
             _ => self.settled(self.connections[connection.index()].window()),
         };
-        let end = if back { End::Receiver } else { End::Sender };
+        let end = if back { ConnectionEnd::Receiver } else { ConnectionEnd::Sender };
         let last = &mut self.connections[connection.index()].timers[end as usize].last;
         let before = last.as_mut().map(|last| std::mem::replace(last, place));
-        self.packets.tell(place, &Told { chain, flow: flow.0, connection, again, before });
+        self.packets.trace(place, &TracedPacket { chain, flow: flow.0, connection, again, before });
         if back {
             self.packets.meet(place, TRANSMISSION, transmission, &mut self.chains);
             self.packets.meet(place, PROPAGATION, propagation, &mut self.chains);
@@ -239,10 +239,10 @@ impl Observer for Attribution {
     }
 
     #[inline]
-    fn packet_rides(
+    fn packet_on_link(
         &mut self,
         now: Time,
-        ticket: Ticket,
+        ticket: PacketId,
         link: PortId,
         on: &Port,
         begins: Time,
@@ -250,7 +250,7 @@ impl Observer for Attribution {
     ) {
         let packet = ticket.0;
         self.comes(packet);
-        if begins > now && self.packets[packet].is_told() {
+        if begins > now && self.packets[packet].is_traced() {
             self.wait_for_others(now, packet, link, on, begins);
         }
         self.packets.ride(packet, link.0, now.0, [begins.0, departs.0], &mut self.chains);
@@ -261,7 +261,7 @@ impl Observer for Attribution {
         }
     }
 
-    fn packet_waits(&mut self, now: Time, ticket: Ticket, link: PortId, on: &Port) {
+    fn packet_waits(&mut self, now: Time, ticket: PacketId, link: PortId, on: &Port) {
         self.comes(ticket.0);
         self.packets.wait(ticket.0, now.0, &mut self.chains);
         let last = on.latest().next().map(|(last, _)| last.seq);
@@ -270,17 +270,17 @@ impl Observer for Attribution {
         }
         let queue = self.queues[link.index()].get_or_insert_with(|| {
             let departs = last.map_or(now.0, |last| self.packets[last].departs);
-            Box::new(Queue::new(departs.max(now.0)))
+            Box::new(QueueClock::new(departs.max(now.0)))
         });
         queue.enter(now.0, &self.packets, ticket.0, last);
     }
 
-    fn packet_leaves(&mut self, now: Time, ticket: Ticket, link: PortId, on: &Port) {
+    fn packet_leaves(&mut self, now: Time, ticket: PacketId, link: PortId, on: &Port) {
         let packet = ticket.0;
         let left = self.leave(now, packet, link);
         self.packets[packet].departs = now.0;
         let record = self.packets[packet];
-        if !record.is_told() {
+        if !record.is_traced() {
             return;
         }
         let goes_on = !record.is_again() && left.since < now.0;
@@ -302,10 +302,14 @@ impl Observer for Attribution {
     }
 
     #[inline]
-    fn packet_delivered(&mut self, now: Time, ticket: Ticket, packet: &Packet) {
-        let end = if packet.flags.has(Flags::TO_SENDER) { End::Sender } else { End::Receiver };
+    fn packet_delivered(&mut self, now: Time, ticket: PacketId, packet: &Packet) {
+        let end = if packet.flags.has(Flags::TO_SENDER) {
+            ConnectionEnd::Sender
+        } else {
+            ConnectionEnd::Receiver
+        };
         let timers = &self.connections[packet.connection.index()].timers;
-        tailcut_engine::fetch_early(&timers[end as usize]);
+        tailcut_engine::prefetch(&timers[end as usize]);
         self.comes(ticket.0);
         let mut moment = self.packets.arrive(ticket.0, now.0, &mut self.chains);
         if moment.is_told() && packet.flags.has(Flags::SYN | Flags::TO_SENDER) {
@@ -315,8 +319,12 @@ impl Observer for Attribution {
         self.cause(moment);
     }
 
-    fn packet_ends(&mut self, _: Time, ticket: Ticket, packet: &Packet) {
-        let end = if packet.flags.has(Flags::TO_SENDER) { End::Receiver } else { End::Sender };
+    fn packet_ends(&mut self, _: Time, ticket: PacketId, packet: &Packet) {
+        let end = if packet.flags.has(Flags::TO_SENDER) {
+            ConnectionEnd::Receiver
+        } else {
+            ConnectionEnd::Sender
+        };
         let last = &mut self.connections[packet.connection.index()].timers[end as usize].last;
         if let Some(last) = last.as_mut().filter(|_| self.packets[ticket.0].is_orderly()) {
             self.packets.take_out(ticket.0, last);
@@ -324,12 +332,12 @@ impl Observer for Attribution {
         self.forget(ticket.0);
     }
 
-    fn packet_displaced(&mut self, now: Time, ticket: Ticket, link: PortId) {
+    fn packet_displaced(&mut self, now: Time, ticket: PacketId, link: PortId) {
         self.leave(now, ticket.0, link);
         self.forget(ticket.0);
     }
 
-    fn packet_stranded(&mut self, now: Time, ticket: Ticket, link: PortId) {
+    fn packet_stranded(&mut self, now: Time, ticket: PacketId, link: PortId) {
         if let Some(queue) = queue_of(&mut self.queues, link) {
             queue.stop(now.0);
         }
@@ -339,7 +347,7 @@ impl Observer for Attribution {
         }
     }
 
-    fn link_retimed(&mut self, now: Time, link: PortId, departures: &[(Ticket, Time)]) {
+    fn link_retimed(&mut self, now: Time, link: PortId, departures: &[(PacketId, Time)]) {
         let kind = usize::from(self.kinds[link.index()]);
         let (packets, chains) = (&mut self.packets, &mut self.chains);
         let queue = queue_of(&mut self.queues, link);
@@ -363,13 +371,13 @@ impl Observer for Attribution {
         self.cause(start);
     }
 
-    fn flow_waits(&mut self, _: Time, flow: FlowIndex) {
+    fn policy_timer_armed(&mut self, _: Time, flow: FlowIndex) {
         let since = self.chains.keep(&self.cause);
         let before = std::mem::replace(&mut self.flows[flow.index()].asked, since);
         self.chains.release(before.chain);
     }
 
-    fn flow_wakes(&mut self, now: Time, flow: FlowIndex) {
+    fn policy_timer_fired(&mut self, now: Time, flow: FlowIndex) {
         self.cause_since(now, self.flows[flow.index()].asked, Part::CopyDelay);
     }
 
@@ -415,7 +423,14 @@ impl Observer for Attribution {
     }
 
     #[inline]
-    fn timer_set(&mut self, _: Time, at: ConnectionId, end: End, deadline: Time, timer: Timer) {
+    fn timer_set(
+        &mut self,
+        _: Time,
+        at: ConnectionId,
+        end: ConnectionEnd,
+        deadline: Time,
+        timer: Timer,
+    ) {
         let armed = &mut self.connections[at.index()].timers[end as usize];
         if armed.deadline == deadline {
             return;
@@ -426,16 +441,17 @@ impl Observer for Attribution {
     }
 
     #[inline]
-    fn sender_stops(&mut self, _: Time, connection: ConnectionId, stop: Stop) {
-        let sender = &mut self.connections[connection.index()].timers[End::Sender as usize];
+    fn sender_limited(&mut self, _: Time, connection: ConnectionId, stop: SendLimit) {
+        let sender =
+            &mut self.connections[connection.index()].timers[ConnectionEnd::Sender as usize];
         sender.window = match stop {
-            Stop::SlowStart => Part::SlowStart,
-            Stop::CongestionWindow => Part::CongestionWindow,
-            Stop::ReceiveWindow => Part::ReceiveWindow,
+            SendLimit::SlowStart => Part::SlowStart,
+            SendLimit::CongestionWindow => Part::CongestionWindow,
+            SendLimit::ReceiveWindow => Part::ReceiveWindow,
         };
     }
 
-    fn timer_fires(&mut self, now: Time, connection: ConnectionId, end: End) {
+    fn timer_fires(&mut self, now: Time, connection: ConnectionId, end: ConnectionEnd) {
         let Armed { timer, since, window, .. } =
             self.connections[connection.index()].timers[end as usize];
         let part = match timer {
@@ -450,7 +466,7 @@ impl Observer for Attribution {
             Timer::DelayedAck => Part::DelayedAck,
         };
         self.cause_since(now, since, part);
-        if end == End::Sender && self.cause.is_told() {
+        if end == ConnectionEnd::Sender && self.cause.is_told() {
             let settles = if timer == Timer::Reordering { Part::Recovery } else { window };
             self.chains.settle(&mut self.cause, settles);
         }
@@ -458,7 +474,7 @@ impl Observer for Attribution {
 
     fn connection_wakes(&mut self, now: Time, connection: ConnectionId) {
         let Armed { since, window, .. } =
-            self.connections[connection.index()].timers[End::Sender as usize];
+            self.connections[connection.index()].timers[ConnectionEnd::Sender as usize];
         self.cause_since(now, since, window);
     }
 

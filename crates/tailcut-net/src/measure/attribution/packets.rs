@@ -75,7 +75,7 @@ impl Record {
 
     /// Whether somebody wants to know what has led here.
     #[inline]
-    pub fn is_told(&self) -> bool {
+    pub fn is_traced(&self) -> bool {
         self.chain != NONE
     }
 
@@ -111,7 +111,7 @@ impl Record {
 }
 
 /// What is said of a packet after which somebody asks.
-pub(super) struct Told {
+pub(super) struct TracedPacket {
     pub chain: u32,
     pub flow: u32,
     pub connection: ConnectionId,
@@ -158,8 +158,8 @@ impl Packets {
 
     /// Somebody wants to know what has led to where a packet is.
     #[inline]
-    pub fn tell(&mut self, packet: u32, told: &Told) {
-        let &Told { chain, flow, connection, again, before } = told;
+    pub fn trace(&mut self, packet: u32, told: &TracedPacket) {
+        let &TracedPacket { chain, flow, connection, again, before } = told;
         debug_assert!(connection.0 < NOBODY, "no run has so many connections");
         let bit = |is: bool, bit: u32| if is { bit } else { 0 };
         let bits = bit(again, AGAIN) | bit(before.is_some(), ORDERLY);
@@ -232,7 +232,7 @@ impl Packets {
     #[cold]
     fn meet_long(&mut self, packet: u32, what: usize, time: u64, chains: &mut Chains) {
         let record = &mut self[packet];
-        if record.is_told() {
+        if record.is_traced() {
             let met = u64::from(std::mem::take(&mut record.met[what]));
             *chains.met_mut(&mut record.chain, what) += met + time;
         }
@@ -241,7 +241,7 @@ impl Packets {
     /// Of what a packet has met, so much is another time now.
     pub fn change(&mut self, packet: u32, what: usize, before: u64, now: u64, chains: &mut Chains) {
         let record = &mut self[packet];
-        if before != now && record.is_told() {
+        if before != now && record.is_traced() {
             let met = u64::from(std::mem::take(&mut record.met[what]));
             let more = chains.met_mut(&mut record.chain, what);
             *more = *more + met - before + now;
@@ -346,9 +346,9 @@ impl std::ops::IndexMut<u32> for Packets {
 mod tests {
     use super::*;
 
-    fn told(chain: u32, before: Option<u32>) -> Told {
+    fn told(chain: u32, before: Option<u32>) -> TracedPacket {
         let connection = ConnectionId(3);
-        Told { chain, flow: 7, connection, again: true, before }
+        TracedPacket { chain, flow: 7, connection, again: true, before }
     }
 
     #[test]
@@ -357,24 +357,24 @@ mod tests {
     }
 
     #[test]
-    fn places_are_used_again() {
+    fn a_reused_slot_starts_untraced() {
         let mut packets = Packets::default();
         (0..2).for_each(|packet| packets.admit(packet, 5));
-        packets.tell(0, &told(0, None));
+        packets.trace(0, &told(0, None));
         assert_eq!((packets[0].whose(), packets[0].is_again()), ((7, 3), true));
-        assert!(packets[0].is_told() && !packets[0].is_orderly() && !packets[1].is_told());
+        assert!(packets[0].is_traced() && !packets[0].is_orderly() && !packets[1].is_traced());
         packets.forget(0);
         packets.admit(0, 6);
-        assert!(!packets[0].is_told() && packets[0].whose() != (7, 3));
+        assert!(!packets[0].is_traced() && packets[0].whose() != (7, 3));
     }
 
     /// Five were sent; one after the other is dropped, the last of them first.
     #[test]
-    fn what_is_dropped_is_before_nobody() {
+    fn a_dropped_packet_leaves_the_chain_of_predecessors() {
         let (mut packets, mut last) = (Packets::default(), 4);
         for (packet, before) in [NOWHERE, 0, 1, 2, 3].into_iter().enumerate() {
             packets.admit(packet as u32, 0);
-            packets.tell(packet as u32, &told(0, Some(before)));
+            packets.trace(packet as u32, &told(0, Some(before)));
         }
         for dropped in [4, 2, 0] {
             packets.take_out(dropped, &mut last);
@@ -384,12 +384,12 @@ mod tests {
 
     /// Four milliseconds fit into a record, and four seconds do not.
     #[test]
-    fn what_does_not_fit_is_counted_all_the_same() {
+    fn counts_times_that_do_not_fit_a_record() {
         let (mut packets, mut chains) = (Packets::default(), Chains::default());
         let (fits, long) = (u64::from(u32::MAX), 4_000_000_000_000);
         let [first, second, third] = [0, 1, 2].map(|packet| {
             packets.admit(packet, 10);
-            packets.tell(packet, &told(chains.begin(0, 7).chain, None));
+            packets.trace(packet, &told(chains.begin(0, 7).chain, None));
             packets.ride(packet, 0, 10, [10, 11], &mut chains);
             packets.meet(packet, OTHERS + 1, fits, &mut chains);
             packet

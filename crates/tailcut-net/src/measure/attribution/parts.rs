@@ -83,10 +83,10 @@ pub const PARTS: usize = Part::ALL.len();
 
 /// Time spent on each part, in picoseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Parts(pub(super) [u64; PARTS]);
+pub struct PartTimes(pub(super) [u64; PARTS]);
 
-impl Parts {
-    pub(super) const NONE: Parts = Parts([0; PARTS]);
+impl PartTimes {
+    pub(super) const NONE: PartTimes = PartTimes([0; PARTS]);
 
     /// The time spent on one of them.
     pub fn of(&self, part: Part) -> Time {
@@ -121,7 +121,7 @@ mod tests {
 
     #[test]
     fn nanoseconds_add_up_whatever_is_rounded() {
-        let mut parts = Parts::NONE;
+        let mut parts = PartTimes::NONE;
         for (index, part) in Part::ALL.iter().enumerate() {
             parts.add(*part, 999 + 501 * index as u64);
         }

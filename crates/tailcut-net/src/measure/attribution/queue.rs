@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use super::line::Waited;
+use super::link_wait::Waited;
 use super::packets::Packets;
 
 /// A count of time that goes on: what it was once, and what of it was still to come then.
@@ -22,7 +22,7 @@ impl Mark {
 
 /// A packet that waits.
 #[derive(Debug, Clone, Copy)]
-struct Waiting {
+struct WaitingPacket {
     packet: u32,
     since: u64,
     /// What the transmitter had taken by its arrival: in all, of its flow, of its connection.
@@ -55,8 +55,8 @@ pub(super) struct Left {
 
 /// What waits before one link.
 #[derive(Debug, Clone)]
-pub(super) struct Queue {
-    waiting: VecDeque<Waiting>,
+pub(super) struct QueueClock {
+    waiting: VecDeque<WaitingPacket>,
     shares: BTreeMap<(u32, u32), Share>,
     /// When the transmitter falls idle; how long what it has taken takes, and how long it was idle until it took the last.
     busy_until: u64,
@@ -66,11 +66,11 @@ pub(super) struct Queue {
     last: Option<(u32, u32)>,
 }
 
-impl Queue {
+impl QueueClock {
     /// Nothing has ever waited; the transmitter is at work until then.
-    pub fn new(busy_until: u64) -> Queue {
+    pub fn new(busy_until: u64) -> QueueClock {
         let (waiting, shares) = (VecDeque::new(), BTreeMap::new());
-        Queue { waiting, shares, busy_until, taken: 0, idle: 0, last: None }
+        QueueClock { waiting, shares, busy_until, taken: 0, idle: 0, last: None }
     }
 
     fn shares_of(&mut self, (flow, connection): (u32, u32), mut change: impl FnMut(&mut Share)) {
@@ -128,7 +128,7 @@ impl Queue {
             Mark { was: share.taken, ahead: ours(connection) }
         });
         let (all, idle) = (Mark { was: self.taken, ahead }, self.idle(now));
-        self.waiting.push_back(Waiting { packet, since: now, all, flow, connection, idle });
+        self.waiting.push_back(WaitingPacket { packet, since: now, all, flow, connection, idle });
     }
 
     /// Takes a packet out. One that leaves by another way, as a header without room does, has not waited for all that the transmitter
@@ -163,8 +163,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn of_two_equal_packets_the_one_that_goes_is_told() {
-        let (mut packets, mut queue) = (Packets::default(), Queue::new(20));
+    fn distinguishes_two_equal_packets() {
+        let (mut packets, mut queue) = (Packets::default(), QueueClock::new(20));
         for (packet, now) in [(0, 0), (1, 5)] {
             packets.admit(packet, now);
             queue.enter(now, &packets, packet, None);

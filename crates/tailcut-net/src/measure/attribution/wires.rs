@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use super::line::Waited;
+use super::link_wait::Waited;
 use super::packets::{NOWHERE, Packets};
 
 /// The packets on each link, the first to arrive first.

@@ -16,28 +16,28 @@ mod window;
 
 use tailcut_engine::Time;
 
-use crate::port::Clocking;
+use crate::port::SerializationRate;
 use window::Windows;
-pub use window::{Shape, Subflows};
+pub use window::{Subflows, TransportShape};
 
 /// Links of which every packet crosses one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Stage {
+pub struct LinkStage {
     /// Serialisation on the fastest of them.
-    pub clocking: Clocking,
+    pub clocking: SerializationRate,
     /// The least of their propagation delays, in picoseconds.
     pub propagation: u64,
     /// How many they are.
-    pub abreast: u32,
+    pub parallel_links: u32,
 }
 
 /// Where a flow's packets go.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Way {
+pub struct RoundTripPath {
     /// From the sender to the receiver.
-    pub forward: Vec<Stage>,
+    pub forward: Vec<LinkStage>,
     /// From the receiver to the sender.
-    pub backward: Vec<Stage>,
+    pub backward: Vec<LinkStage>,
     /// The network may lose a packet where it has room for the next one.
     pub lossy: bool,
     /// Queues may send a packet before earlier ones of the same flow, on one link too.
@@ -46,9 +46,9 @@ pub struct Way {
 
 /// Times of the first segments of an endless flow on one way.
 #[derive(Debug, Clone)]
-pub struct LonePath {
-    shape: Shape,
-    way: Way,
+pub struct IdealFlow {
+    shape: TransportShape,
+    way: RoundTripPath,
     windows: Windows,
     /// When the first segment may leave the sender.
     established: u64,
@@ -68,10 +68,10 @@ pub struct LonePath {
     cycle: Option<(usize, u64)>,
 }
 
-impl LonePath {
+impl IdealFlow {
     /// A flow that has `way` to itself.
-    pub fn new(way: Way, shape: Shape) -> LonePath {
-        let trip = |stages: &[Stage], bytes: u16| -> u64 {
+    pub fn new(way: RoundTripPath, shape: TransportShape) -> IdealFlow {
+        let trip = |stages: &[LinkStage], bytes: u16| -> u64 {
             stages.iter().map(|s| s.clocking.transmission(bytes) + s.propagation).sum()
         };
         let syn_round_trip = trip(&way.forward, shape.syn) + trip(&way.backward, shape.syn);
@@ -92,7 +92,7 @@ impl LonePath {
             *departure = at + stage.clocking.transmission(before);
             at = *departure + stage.propagation;
         }
-        LonePath {
+        IdealFlow {
             windows: Windows::new(shape),
             established,
             ack_trip,
@@ -136,7 +136,7 @@ impl LonePath {
 
     /// When the ACK of the last segment, number `index`, is back.
     fn acknowledged(&self, index: usize, received: u64) -> u64 {
-        let Way { forward, backward, lossy, overtaking } = &self.way;
+        let RoundTripPath { forward, backward, lossy, overtaking } = &self.way;
         let one_path = in_order(forward) == forward.len() && in_order(backward) == backward.len();
         let follows = one_path && !lossy && !overtaking && self.shape.acks_each;
         // The one before may still be on a slow link, if the last segment is short.
@@ -196,7 +196,7 @@ impl LonePath {
         self.released.push(release);
         let mut at = release;
         for (l, stage) in self.way.forward.iter().enumerate() {
-            let ahead = (index + 1).checked_sub(stage.abreast as usize);
+            let ahead = (index + 1).checked_sub(stage.parallel_links as usize);
             let free = ahead.map_or(0, |row| self.row(row)[l]);
             let departure = at.max(free) + stage.clocking.transmission(self.shape.full());
             self.sent.push(departure);
@@ -212,7 +212,7 @@ impl LonePath {
     /// one window repeats the previous one, so do all later ones.
     fn find_cycle(&mut self, acks: usize) {
         let last = self.released.len() - 1;
-        let Stage { clocking, abreast, .. } = self.way.forward[self.bottleneck];
+        let LinkStage { clocking, parallel_links: abreast, .. } = self.way.forward[self.bottleneck];
         let (spacing, abreast) = (clocking.transmission(self.shape.full()), abreast as usize);
         let back_to_back = last >= abreast && {
             let (here, before) = (self.row(last + 1), self.row(last + 1 - abreast));
@@ -248,16 +248,17 @@ impl LonePath {
 }
 
 /// How many stages from the first on keep the packets of a flow in order.
-fn in_order(stages: &[Stage]) -> usize {
-    stages.iter().take_while(|stage| stage.abreast == 1).count()
+fn in_order(stages: &[LinkStage]) -> usize {
+    stages.iter().take_while(|stage| stage.parallel_links == 1).count()
 }
 
 /// The first of the stages that pass the fewest packets in a time.
-fn slowest(stages: &[Stage]) -> usize {
-    let longer = |a: &Stage, b: &Stage| {
+fn slowest(stages: &[LinkStage]) -> usize {
+    let longer = |a: &LinkStage, b: &LinkStage| {
         let (a_takes, b_takes) =
             (a.clocking.transmission(u16::MAX), b.clocking.transmission(u16::MAX));
-        u128::from(a_takes) * u128::from(b.abreast) > u128::from(b_takes) * u128::from(a.abreast)
+        u128::from(a_takes) * u128::from(b.parallel_links)
+            > u128::from(b_takes) * u128::from(a.parallel_links)
     };
     (1..stages.len()).fold(0, |slow, at| if longer(&stages[at], &stages[slow]) { at } else { slow })
 }

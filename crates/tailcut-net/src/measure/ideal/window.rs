@@ -2,7 +2,7 @@
 
 /// What the closed form needs to know of the transport.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Shape {
+pub struct TransportShape {
     /// Payload of a full segment.
     pub mss: u64,
     /// Bytes that a data segment needs on the wire beyond its payload.
@@ -41,11 +41,11 @@ pub struct Subflows {
     pub receive_window: u64,
 }
 
-impl Shape {
+impl TransportShape {
     /// The same with a probe, which leaves whatever the window says, one at a time.
-    pub(super) fn probing(self) -> Shape {
+    pub(super) fn probing(self) -> TransportShape {
         let initial_window = self.initial_window.saturating_add(self.mss);
-        Shape { initial_window, ssthresh: u64::MAX, ..self }
+        TransportShape { initial_window, ssthresh: u64::MAX, ..self }
     }
 
     /// Wire size of a full segment.
@@ -57,19 +57,19 @@ impl Shape {
 /// The window after each ACK.
 #[derive(Debug, Clone)]
 pub(super) struct Windows {
-    shape: Shape,
+    shape: TransportShape,
     /// The first connection's congestion window by the number of ACKs; with others, what all have grown by is in it.
     congestion: Vec<u64>,
 }
 
 impl Windows {
-    pub fn new(shape: Shape) -> Windows {
+    pub fn new(shape: TransportShape) -> Windows {
         Windows { shape, congestion: vec![shape.initial_window] }
     }
 
     /// The fewest ACKs after which the first connection may have sent that many bytes.
     pub fn acks_for(&mut self, bytes: u64) -> usize {
-        let Shape { first_window, receive_window, .. } = self.shape;
+        let TransportShape { first_window, receive_window, .. } = self.shape;
         self.first(bytes, 0, |acks| if acks == 0 { first_window } else { receive_window })
     }
 
@@ -104,7 +104,7 @@ impl Windows {
 
     /// Slow start, then congestion avoidance (RFC 5681 section 3.1).
     fn grown(&self, window: u64) -> u64 {
-        let Shape { mss, ssthresh, .. } = self.shape;
+        let TransportShape { mss, ssthresh, .. } = self.shape;
         let growth = if window < ssthresh { mss } else { (mss * mss / window).max(1) };
         window.saturating_add(growth)
     }

@@ -1,7 +1,7 @@
 //! Stories: what happened to chosen flows, packet by packet, from the first SYN to the last acknowledgement.
 
+mod port_backlog;
 mod records;
-mod waiting;
 
 use std::collections::BTreeMap;
 
@@ -9,15 +9,15 @@ use tailcut_engine::{Rate, Time};
 
 use super::{Loss, Observer, PacketView, SenderView};
 use crate::packet::Flags;
-use crate::port::Clocking;
+use crate::port::SerializationRate;
 use crate::topology::{Graph, HostId, NodeId, PortId};
 use crate::transport::tcp::CongestionState;
-pub use records::{Act, End, Hop, How, Journey, Kind, Story, What};
-use waiting::{Accepted, Port, Served};
+use port_backlog::{Accepted, PortBacklog, Served};
+pub use records::{Act, ActKind, Hop, Journey, JourneyEnd, JourneyOutcome, PacketKind, Story};
 
 /// Where a packet of a story is.
 #[derive(Debug, Clone, Copy)]
-enum Place {
+enum PacketPlace {
     /// At its own host.
     Host,
     /// In the queue of a link that decides the order at departure, which had then accepted so many; and how many of them had
@@ -31,7 +31,7 @@ enum Place {
 #[derive(Debug, Clone, Copy)]
 struct Walker {
     number: usize,
-    place: Place,
+    place: PacketPlace,
 }
 
 /// What packets of a flow that look the same share.
@@ -40,7 +40,7 @@ struct Looks {
     copy: u8,
     sport: u16,
     towards_sender: bool,
-    kind: Kind,
+    kind: PacketKind,
     seq: u64,
 }
 
@@ -51,8 +51,8 @@ impl Looks {
         let counts = packet.flags.has(Flags::DATA)
             || packet.flags.is_trimmed()
             || packet.flags.is_returned();
-        let kind = match Kind::of(packet.flags, true) {
-            Kind::Cut | Kind::Pull => Kind::Ack,
+        let kind = match PacketKind::of(packet.flags, true) {
+            PacketKind::Cut | PacketKind::Pull => PacketKind::Ack,
             kind => kind,
         };
         let sport = if towards_sender { packet.dport } else { packet.sport };
@@ -81,17 +81,17 @@ struct Link {
 
 /// Tells the stories of chosen flows.
 #[derive(Debug, Clone)]
-pub struct Stories {
+pub struct StoryRecorder {
     drafts: BTreeMap<u64, Draft>,
     links: Vec<Link>,
-    ports: Vec<Port>,
+    ports: Vec<PortBacklog>,
     most_packets: usize,
 }
 
-impl Stories {
+impl StoryRecorder {
     /// Of these flows in this network, each with at most so many packets.
-    pub fn new(graph: &Graph, flows: &[u64], most_packets: usize) -> Stories {
-        let links = (0..graph.links.len()).flat_map(PortId::of).map(|port| {
+    pub fn new(graph: &Graph, flows: &[u64], most_packets: usize) -> StoryRecorder {
+        let links = (0..graph.links.len()).flat_map(PortId::both_directions).map(|port| {
             let link = &graph.links[port.link()];
             let (near, far) = (graph.far_end(port.reversed()), graph.far_end(port));
             Link { near, far, rate: link.rate, propagation: link.propagation }
@@ -99,21 +99,21 @@ impl Stories {
         let links: Vec<Link> = links.collect();
         let draft =
             |flow: u64| Draft { story: Story { flow, ..Story::default() }, ..Draft::default() };
-        Stories {
+        StoryRecorder {
             drafts: flows.iter().map(|&flow| (flow, draft(flow))).collect(),
-            ports: vec![Port::default(); links.len()],
+            ports: vec![PortBacklog::default(); links.len()],
             links,
             most_packets,
         }
     }
 
     /// The stories, by flow.
-    pub fn told(self) -> Vec<Story> {
+    pub fn into_stories(self) -> Vec<Story> {
         self.drafts.into_values().map(|draft| draft.story).collect()
     }
 
     fn transmission(&self, link: PortId, bytes: u16) -> Time {
-        Time(Clocking::new(self.links[link.index()].rate).transmission(bytes))
+        Time(SerializationRate::new(self.links[link.index()].rate).transmission(bytes))
     }
 }
 
@@ -124,20 +124,18 @@ impl Draft {
             return;
         }
         let looks = Looks::of(packet);
-        let walker = Walker { number: self.story.packets.len(), place: Place::Host };
+        let walker = Walker { number: self.story.packets.len(), place: PacketPlace::Host };
         self.under_way.entry(looks).or_default().push(walker);
         let tcp =
             self.senders.get(&(packet.copy, looks.sport)).is_none_or(|sender| sender.tcp.is_some());
-        let repeated_syn = looks.kind == Kind::Syn
-            && self
-                .story
-                .packets
-                .iter()
-                .any(|p| p.kind == Kind::Syn && p.port == looks.sport && p.copy == looks.copy);
+        let repeated_syn = looks.kind == PacketKind::Syn
+            && self.story.packets.iter().any(|p| {
+                p.kind == PacketKind::Syn && p.port == looks.sport && p.copy == looks.copy
+            });
         self.story.packets.push(Journey {
             copy: packet.copy,
             port: looks.sport,
-            kind: Kind::of(packet.flags, !tcp),
+            kind: PacketKind::of(packet.flags, !tcp),
             back: looks.towards_sender,
             seq: packet.seq,
             bytes: packet.payload,
@@ -154,7 +152,7 @@ impl Draft {
     fn find(
         &mut self,
         packet: &PacketView,
-        here: impl Fn(&Place) -> Option<Time>,
+        here: impl Fn(&PacketPlace) -> Option<Time>,
         now: Time,
     ) -> Option<(Looks, usize)> {
         let looks = Looks::of(packet);
@@ -169,7 +167,7 @@ impl Draft {
         best.map(|(at, _)| (looks, at))
     }
 
-    fn end(&mut self, found: (Looks, usize), end: End, marked: bool) {
+    fn end(&mut self, found: (Looks, usize), end: JourneyEnd, marked: bool) {
         let (looks, at) = found;
         let Some(walkers) = self.under_way.get_mut(&looks) else { return };
         let walker = walkers.remove(at);
@@ -192,21 +190,21 @@ impl Draft {
         let undone =
             |c: &crate::transport::tcp::SenderCounters| c.recoveries_undone + c.timeouts_undone;
         let (what, timer_ps) = if after.timeouts > before.timeouts {
-            (What::TimedOut, timer)
+            (ActKind::TimedOut, timer)
         } else if after.fast_recoveries > before.fast_recoveries {
-            (What::Recovers, None)
+            (ActKind::Recovers, None)
         } else if undone(&after) > undone(&before) {
-            (What::Undid, None)
+            (ActKind::Undid, None)
         } else if after.echo_reductions > before.echo_reductions {
-            (What::Heeded, None)
+            (ActKind::EcnReduced, None)
         } else if troubled(was) && !troubled(state(sender)) {
-            (What::Recovered, None)
+            (ActKind::Recovered, None)
         } else if last.is_none_or(|last| last.window != sender.window) {
-            (What::Window, None)
+            (ActKind::Window, None)
         } else {
             return;
         };
-        if what == What::Window && self.story.acts.len() >= most {
+        if what == ActKind::Window && self.story.acts.len() >= most {
             return;
         }
         let (window, threshold) = (
@@ -218,20 +216,24 @@ impl Draft {
 }
 
 /// What has become of a packet that is lost.
-fn how(loss: Loss) -> How {
+fn how(loss: Loss) -> JourneyOutcome {
     match loss {
-        Loss::DeadLink => How::DeadLink,
-        Loss::UnderWay => How::UnderWay,
-        Loss::Corrupted => How::Corrupted,
+        Loss::DeadLink => JourneyOutcome::DeadLink,
+        Loss::UnderWay => JourneyOutcome::UnderWay,
+        Loss::Corrupted => JourneyOutcome::Corrupted,
     }
 }
 
-impl Stories {
+impl StoryRecorder {
     /// Whether a packet has come to the near end of a link, and when it was due there.
-    fn comes_to(links: &[Link], node: NodeId, now: Time) -> impl Fn(&Place) -> Option<Time> + '_ {
+    fn comes_to(
+        links: &[Link],
+        node: NodeId,
+        now: Time,
+    ) -> impl Fn(&PacketPlace) -> Option<Time> + '_ {
         move |place| match *place {
-            Place::Host => Some(now),
-            Place::Link { link, due } if links[link.index()].far == node => Some(due),
+            PacketPlace::Host => Some(now),
+            PacketPlace::Link { link, due } if links[link.index()].far == node => Some(due),
             _ => None,
         }
     }
@@ -245,11 +247,11 @@ impl Stories {
         packet: &PacketView,
     ) -> Option<usize> {
         let begins = departs.since(self.transmission(link, packet.wire_bytes));
-        let Stories { drafts, links, ports, .. } = self;
+        let StoryRecorder { drafts, links, ports, .. } = self;
         let draft = drafts.get_mut(&packet.flow)?;
         let Link { near, propagation, .. } = links[link.index()];
-        let waits = |place: &Place| match place {
-            Place::Queue { link: at, .. } if *at == link => Some(now),
+        let waits = |place: &PacketPlace| match place {
+            PacketPlace::Queue { link: at, .. } if *at == link => Some(now),
             _ => None,
         };
         let found = draft
@@ -259,14 +261,14 @@ impl Stories {
         let walker = &mut draft.under_way.get_mut(&looks)?[at];
         let port = &mut ports[link.index()];
         let (since, (ahead, own)) = match walker.place {
-            Place::Queue { since, before, ahead, .. } => {
+            PacketPlace::Queue { since, before, ahead, .. } => {
                 let served = port.served(packet.flow);
                 let all = ahead.0 + (served.all - before.all) as u32;
                 (since, (all, ahead.1 + (served.own - before.own) as u32))
             }
             _ => (now, port.ahead(now, packet.flow)),
         };
-        walker.place = Place::Link { link, due: departs + propagation };
+        walker.place = PacketPlace::Link { link, due: departs + propagation };
         let journey = &mut draft.story.packets[walker.number];
         journey.marked |= packet.flags.has(Flags::CONGESTION_EXPERIENCED);
         let hop = Hop {
@@ -281,15 +283,16 @@ impl Stories {
         Some(walker.number)
     }
 
-    fn gone(&mut self, now: Time, link: PortId, how: How, packet: &PacketView) {
-        let Stories { drafts, links, .. } = self;
+    fn gone(&mut self, now: Time, link: PortId, how: JourneyOutcome, packet: &PacketView) {
+        let StoryRecorder { drafts, links, .. } = self;
         let Some(draft) = drafts.get_mut(&packet.flow) else { return };
         let near = links[link.index()].near;
-        let on = |place: &Place| match *place {
-            Place::Queue { link: at, .. } if at == link => Some(now),
+        let on = |place: &PacketPlace| match *place {
+            PacketPlace::Queue { link: at, .. } if at == link => Some(now),
             // What is corrupted has reached the far end; what was under way is lost whenever it was due.
-            Place::Link { link: at, due }
-                if at == link && matches!(how, How::Corrupted | How::UnderWay) =>
+            PacketPlace::Link { link: at, due }
+                if at == link
+                    && matches!(how, JourneyOutcome::Corrupted | JourneyOutcome::UnderWay) =>
             {
                 Some(due)
             }
@@ -300,12 +303,12 @@ impl Stories {
             .or_else(|| draft.find(packet, Self::comes_to(links, near, now), now));
         if let Some(found) = found {
             let marked = packet.flags.has(Flags::CONGESTION_EXPERIENCED);
-            draft.end(found, End { at_ps: now.0, how, link: Some(link) }, marked);
+            draft.end(found, JourneyEnd { at_ps: now.0, how, link: Some(link) }, marked);
         }
     }
 }
 
-impl Observer for Stories {
+impl Observer for StoryRecorder {
     fn host_sends(&mut self, now: Time, _host: HostId, packet: &PacketView) {
         let most = self.most_packets;
         if let Some(draft) = self.drafts.get_mut(&packet.flow) {
@@ -316,18 +319,22 @@ impl Observer for Stories {
     fn host_receives(&mut self, now: Time, host: HostId, packet: &PacketView) {
         let links = &self.links;
         let Some(draft) = self.drafts.get_mut(&packet.flow) else { return };
-        let here = |place: &Place| match *place {
-            Place::Link { link, due } if links[link.index()].far == host.node() => Some(due),
+        let here = |place: &PacketPlace| match *place {
+            PacketPlace::Link { link, due } if links[link.index()].far == host.node() => Some(due),
             _ => None,
         };
         if let Some(found) = draft.find(packet, here, now) {
             let marked = packet.flags.has(Flags::CONGESTION_EXPERIENCED);
-            draft.end(found, End { at_ps: now.0, how: How::Received, link: None }, marked);
+            draft.end(
+                found,
+                JourneyEnd { at_ps: now.0, how: JourneyOutcome::Received, link: None },
+                marked,
+            );
         }
     }
 
     fn link_queues(&mut self, now: Time, link: PortId, packet: &PacketView) {
-        let Stories { drafts, links, ports, .. } = self;
+        let StoryRecorder { drafts, links, ports, .. } = self;
         let Some(draft) = drafts.get_mut(&packet.flow) else { return };
         let port = &mut ports[link.index()];
         let near = links[link.index()].near;
@@ -336,11 +343,11 @@ impl Observer for Stories {
         };
         let (before, ahead) = (port.served(packet.flow), port.ahead(now, packet.flow));
         if let Some(walkers) = draft.under_way.get_mut(&looks) {
-            walkers[at].place = Place::Queue { link, since: now, before, ahead };
+            walkers[at].place = PacketPlace::Queue { link, since: now, before, ahead };
         }
     }
 
-    fn link_sends(&mut self, now: Time, link: PortId, departs: Time, packet: &PacketView) {
+    fn link_accepts(&mut self, now: Time, link: PortId, departs: Time, packet: &PacketView) {
         let &PacketView { flow, wire_bytes, .. } = packet;
         let told = self.drafts.contains_key(&flow);
         let number = if told { self.depart(now, link, departs, packet) } else { None };
@@ -349,15 +356,15 @@ impl Observer for Stories {
     }
 
     fn dropped(&mut self, now: Time, link: PortId, packet: &PacketView) {
-        self.gone(now, link, How::Dropped, packet);
+        self.gone(now, link, JourneyOutcome::Dropped, packet);
     }
 
     fn returned(&mut self, now: Time, link: PortId, packet: &PacketView) {
-        self.gone(now, link, How::Returned, packet);
+        self.gone(now, link, JourneyOutcome::Returned, packet);
     }
 
     fn link_changes(&mut self, now: Time, link: PortId, rate: Rate, propagation: Time) {
-        let Stories { drafts, links, ports, .. } = self;
+        let StoryRecorder { drafts, links, ports, .. } = self;
         let known = &mut links[link.index()];
         let rates = (known.rate, rate);
         (known.rate, known.propagation) = (rate, propagation);
@@ -378,7 +385,7 @@ impl Observer for Stories {
         self.gone(now, link, how(loss), packet);
     }
 
-    fn end_acted(&mut self, now: Time, flow: u64, copy: u8, port: u16, sender: &SenderView) {
+    fn any_sender_acted(&mut self, now: Time, flow: u64, copy: u8, port: u16, sender: &SenderView) {
         let most = self.most_packets;
         if let Some(draft) = self.drafts.get_mut(&flow) {
             draft.act(now, (copy, port), sender, most);

@@ -26,7 +26,7 @@ pub struct Journey {
     /// Source port of that connection at the flow's sender.
     pub port: u16,
     /// What it is.
-    pub kind: Kind,
+    pub kind: PacketKind,
     /// Whether the packet goes from the flow's receiver to its sender.
     pub back: bool,
     /// TCP sequence number of its first byte.
@@ -44,13 +44,13 @@ pub struct Journey {
     /// The links that took it.
     pub hops: Vec<Hop>,
     /// How its way ended; none while it is under way.
-    pub end: Option<End>,
+    pub end: Option<JourneyEnd>,
 }
 
 /// What a packet is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Kind {
+pub enum PacketKind {
     /// Opens a connection.
     Syn,
     /// Answers that.
@@ -73,21 +73,21 @@ pub enum Kind {
     Rst,
 }
 
-impl Kind {
+impl PacketKind {
     /// By its flags; which of them a transport uses otherwise is not known here.
-    pub(super) fn of(flags: Flags, asks: bool) -> Kind {
+    pub(super) fn of(flags: Flags, asks: bool) -> PacketKind {
         let towards_sender = flags.has(Flags::TO_SENDER);
         match () {
-            () if flags.has(Flags::SYN) && towards_sender => Kind::SynAck,
-            () if flags.has(Flags::SYN) => Kind::Syn,
-            () if flags.has(Flags::RST) => Kind::Rst,
-            () if flags.has(Flags::DATA) || flags.is_trimmed() && asks => Kind::Data,
-            () if flags.is_returned() && asks => Kind::Returned,
-            () if flags.has(Flags::FIN) => Kind::Fin,
-            () if flags.has(Flags::PROBE) && !towards_sender => Kind::Probe,
-            () if flags.has(Flags::PULL) => Kind::Pull,
-            () if flags.has(Flags::CUT) && asks => Kind::Cut,
-            () => Kind::Ack,
+            () if flags.has(Flags::SYN) && towards_sender => PacketKind::SynAck,
+            () if flags.has(Flags::SYN) => PacketKind::Syn,
+            () if flags.has(Flags::RST) => PacketKind::Rst,
+            () if flags.has(Flags::DATA) || flags.is_trimmed() && asks => PacketKind::Data,
+            () if flags.is_returned() && asks => PacketKind::Returned,
+            () if flags.has(Flags::FIN) => PacketKind::Fin,
+            () if flags.has(Flags::PROBE) && !towards_sender => PacketKind::Probe,
+            () if flags.has(Flags::PULL) => PacketKind::Pull,
+            () if flags.has(Flags::TRIMMED) && asks => PacketKind::Cut,
+            () => PacketKind::Ack,
         }
     }
 }
@@ -111,11 +111,11 @@ pub struct Hop {
 
 /// How a packet's way ended.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-pub struct End {
+pub struct JourneyEnd {
     /// When.
     pub at_ps: u64,
     /// How.
-    pub how: How,
+    pub how: JourneyOutcome,
     /// On which link, unless it was received.
     pub link: Option<PortId>,
 }
@@ -123,7 +123,7 @@ pub struct End {
 /// How a packet's way ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum How {
+pub enum JourneyOutcome {
     /// At its host.
     Received,
     /// It found a queue full, or made way for a better one.
@@ -148,7 +148,7 @@ pub struct Act {
     /// Source port of that connection at the flow's sender.
     pub port: u16,
     /// What.
-    pub what: What,
+    pub what: ActKind,
     /// Congestion window in bytes, afterwards.
     pub window: u64,
     /// Slow-start threshold in bytes, afterwards; none where the transport has none.
@@ -160,7 +160,7 @@ pub struct Act {
 /// What senders do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum What {
+pub enum ActKind {
     /// Its retransmission timer has expired.
     TimedOut,
     /// Duplicate or selective acknowledgements told of a loss: fast retransmit.
@@ -170,7 +170,7 @@ pub enum What {
     /// It has taken a recovery or a timeout back.
     Undid,
     /// An ECN echo made it reduce its window.
-    Heeded,
+    EcnReduced,
     /// Its window is another one.
     Window,
 }

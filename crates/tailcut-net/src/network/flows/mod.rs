@@ -5,20 +5,20 @@ mod tests;
 
 use tailcut_engine::Time;
 
-use super::foresight::Foreseen;
-use super::hosts::{Chains, Hosts, Known};
+use super::connections::{Chains, ConnectionInfo, Connections};
+use super::flow_predictor::FlowPrediction;
 use crate::balance::audit::{self, Audit};
-use crate::measure::records::{Counters, FlowRecord, Sampled};
+use crate::measure::records::{FlowRecord, RunCounters, Sampled};
 use crate::measure::series::ConnectionSample;
 use crate::packet::{ConnectionId, FIRST_SOURCE_PORT, FlowKey};
 use crate::replicate::machine::{
-    Action, Answer, Arrived, Event, Receiving, Replicate, Sending, Sent,
+    Arrived, PolicyAction, PolicyEvent, ReceiverAction, Receiving, Replicate, Sending, Sent,
 };
 use crate::scenario::Scenario;
 use crate::traffic::{Flow, FlowIndex};
-use crate::transport::spread::{self as subflow, Manage};
-use crate::transport::subflows::Collected;
-use crate::transport::{DataAck, Mapping, Phase};
+use crate::transport::spread::{self as subflow, SubflowManager};
+use crate::transport::subflows::DataReassembly;
+use crate::transport::{ConnectionState, DataAck, Mapping};
 
 /// What is known of a flow so far.
 struct FlowState {
@@ -26,9 +26,9 @@ struct FlowState {
     /// Its live connections at either host.
     chains: Chains,
     /// Manages its subflows, while there are any.
-    manager: Option<Box<dyn Manage>>,
+    manager: Option<Box<dyn SubflowManager>>,
     /// What they have brought, the same.
-    collected: Option<Box<Collected>>,
+    collected: Option<Box<DataReassembly>>,
     copies: u8,
     /// What replication remembers of it at either end.
     sent: Sent,
@@ -106,10 +106,10 @@ pub(super) struct Flows {
     /// Which connections carry a flow.
     policy: Box<dyn Replicate>,
     /// What it asked for, room that is used again.
-    actions: Vec<Action>,
-    answers: Vec<Answer>,
+    actions: Vec<PolicyAction>,
+    answers: Vec<ReceiverAction>,
     /// What the managers of subflows asked for, the same.
-    subflow_actions: Vec<subflow::Action>,
+    subflow_actions: Vec<subflow::SubflowAction>,
 }
 
 impl Flows {
@@ -118,7 +118,7 @@ impl Flows {
         Flows {
             states: scenario.flows.iter().map(FlowState::new).collect(),
             finished: 0,
-            policy: scenario.scheme.replicate.policy().machine(scenario.graph.hosts),
+            policy: scenario.scheme.replicate.policy().instantiate(scenario.graph.hosts),
             actions: vec![],
             answers: vec![],
             subflow_actions: vec![],
@@ -164,9 +164,9 @@ impl Flows {
     }
 
     /// A flow as a strategy of switches is told of it.
-    pub fn known(&self, flow: FlowIndex) -> audit::Known {
+    pub fn known(&self, flow: FlowIndex) -> audit::AuditedFlow {
         let FlowState { flow: Flow { bytes, start, .. }, hops, .. } = *self.state(flow);
-        audit::Known { flow, bytes, start, links: hops }
+        audit::AuditedFlow { flow, bytes, start, links: hops }
     }
 
     /// The copy that has brought its last byte, if one has.
@@ -193,7 +193,7 @@ impl Flows {
     // --- what happens -----------------------------------------------------------------------------------------------
 
     /// What a flow is told before its first packet.
-    pub fn foresee(&mut self, flow: FlowIndex, foreseen: &Foreseen) {
+    pub fn foresee(&mut self, flow: FlowIndex, foreseen: &FlowPrediction) {
         let state = self.state_mut(flow);
         (state.hops, state.shared_hops) = (foreseen.hops, foreseen.shared_hops);
         (state.ideal_fct, state.ideal_fct_ack) = foreseen.ideal;
@@ -236,20 +236,20 @@ impl Flows {
     }
 
     /// The arrivals have ended: notes what each flow has delivered, in order, on the connection that has got furthest.
-    pub fn note_deliveries(&mut self, hosts: &Hosts<'_>) {
+    pub fn note_deliveries(&mut self, hosts: &Connections<'_>) {
         for flow in self.all() {
             self.state_mut(flow).delivered_in_arrivals = self.delivered(flow, hosts);
         }
     }
 
-    fn delivered(&self, index: FlowIndex, hosts: &Hosts<'_>) -> u64 {
+    fn delivered(&self, index: FlowIndex, hosts: &Connections<'_>) -> u64 {
         let FlowState { flow, collected, .. } = self.state(index);
         let mut delivered = if self.has_finished(index) { flow.bytes } else { 0 };
         let mut at = self.chains(index).receiving;
         while let Some(id) = at.filter(|_| delivered < flow.bytes) {
             let next = match collected {
                 Some(collected) => collected.next(),
-                None => hosts.receiver(id).next(),
+                None => hosts.receiver(id).next_expected(),
             };
             delivered = delivered.max(hosts.brought(id, next, flow));
             at = hosts.after_at_receiver(id);
@@ -258,9 +258,9 @@ impl Flows {
     }
 
     /// Adds what one connection has done, and what of it in vain.
-    pub fn absorb(&mut self, hosts: &Hosts<'_>, id: ConnectionId) {
+    pub fn absorb(&mut self, hosts: &Connections<'_>, id: ConnectionId) {
         let (sender, receiver) = (hosts.sender(id), hosts.receiver(id));
-        let (done, state) = (sender.counters(), self.state_mut(hosts.at_sender(id).flow));
+        let (done, state) = (sender.counters(), self.state_mut(hosts.sender_info(id).flow));
         state.data_packets += done.data_packets;
         state.retransmissions += done.retransmissions;
         state.timeouts += done.timeouts;
@@ -274,28 +274,29 @@ impl Flows {
     /// The state of every connection that is under way, where a copy has several of the latest.
     pub fn samples<'s>(
         &'s self,
-        hosts: &'s Hosts<'s>,
+        hosts: &'s Connections<'s>,
     ) -> impl Iterator<Item = ConnectionSample> + 's {
         let is_under_way = |id: &ConnectionId| {
             let sender = hosts.sender(*id);
-            sender.phase() != Phase::Closed && !sender.finished()
+            sender.phase() != ConnectionState::Closed && !sender.finished()
         };
         let is_latest = |id: &ConnectionId| {
-            let &Known { flow, copy, .. } = hosts.at_sender(*id);
+            let &ConnectionInfo { flow, copy, .. } = hosts.sender_info(*id);
             hosts.find(self.head(flow), copy) == Some(*id)
         };
         hosts.live().filter(is_under_way).filter(is_latest).map(|id| {
-            let (&Known { flow, copy, .. }, sender) = (hosts.at_sender(id), hosts.sender(id));
+            let (&ConnectionInfo { flow, copy, .. }, sender) =
+                (hosts.sender_info(id), hosts.sender(id));
             ConnectionSample {
                 of: Sampled { flow: self.flow(flow).id, copy },
-                window: sender.cwnd(hosts.sends_by(id)),
+                window: sender.cwnd(hosts.sender_profile(id)),
                 acknowledged: hosts.acknowledged(id),
             }
         })
     }
 
     /// Looks up whose packets the guesses of switches were about, while their connections are still there.
-    pub fn settle(&self, audit: &mut dyn Audit, hosts: &Hosts<'_>) {
+    pub fn settle(&self, audit: &mut dyn Audit, hosts: &Connections<'_>) {
         audit.settle(&|id, key| hosts.owner(id, key).map(|flow| self.known(flow)));
     }
 
@@ -303,7 +304,7 @@ impl Flows {
     pub fn audit(
         &self,
         audit: &mut dyn Audit,
-        hosts: &Hosts<'_>,
+        hosts: &Connections<'_>,
         has_started: &dyn Fn(FlowIndex) -> bool,
     ) -> Vec<(&'static str, u64)> {
         self.settle(audit, hosts);
@@ -312,7 +313,7 @@ impl Flows {
     }
 
     /// Counts what all flows have done in vain.
-    pub fn sum_up(&self, counters: &mut Counters) {
+    pub fn sum_up(&self, counters: &mut RunCounters) {
         let sum = |count: fn(&FlowState) -> u64| self.states.iter().map(count).sum::<u64>();
         counters.needless_retransmissions = sum(|state| state.needless_retransmissions);
         counters.recoveries_undone = sum(|state| u64::from(state.recoveries_undone));
@@ -344,21 +345,21 @@ impl Flows {
     }
 
     /// Sending end: lets the replication policy answer an event of a flow. What it asks for is to be given back.
-    pub fn react(&mut self, flow: FlowIndex, event: Event, now: Time) -> Vec<Action> {
+    pub fn react(&mut self, flow: FlowIndex, event: PolicyEvent, now: Time) -> Vec<PolicyAction> {
         let mut actions = std::mem::take(&mut self.actions);
         let FlowState { flow, sent, .. } = &mut self.states[flow.index()];
-        self.policy.on(event, Sending { flow, sent, now }, &mut actions);
+        self.policy.on_event(event, Sending { flow, sent, now }, &mut actions);
         actions
     }
 
     /// What [`Flows::react`] gave, done.
-    pub fn give_back(&mut self, mut actions: Vec<Action>) {
+    pub fn give_back(&mut self, mut actions: Vec<PolicyAction>) {
         actions.clear();
         self.actions = actions;
     }
 
     /// Receiving end: what follows when all that a copy carries has arrived. To be given back as well.
-    pub fn receive(&mut self, flow: FlowIndex, copy: u8) -> Vec<Answer> {
+    pub fn receive(&mut self, flow: FlowIndex, copy: u8) -> Vec<ReceiverAction> {
         let mut answers = std::mem::take(&mut self.answers);
         let FlowState { flow, arrived, .. } = &mut self.states[flow.index()];
         self.policy.received(copy, Receiving { flow, arrived }, &mut answers);
@@ -366,13 +367,18 @@ impl Flows {
     }
 
     /// What [`Flows::receive`] gave, done.
-    pub fn give_back_answers(&mut self, mut answers: Vec<Answer>) {
+    pub fn give_back_answers(&mut self, mut answers: Vec<ReceiverAction>) {
         answers.clear();
         self.answers = answers;
     }
 
     /// Has its subflows managed, and what they bring collected.
-    pub fn spread(&mut self, flow: FlowIndex, manager: Box<dyn Manage>, collected: Collected) {
+    pub fn spread(
+        &mut self,
+        flow: FlowIndex,
+        manager: Box<dyn SubflowManager>,
+        collected: DataReassembly,
+    ) {
         let state = self.state_mut(flow);
         state.manager = Some(manager);
         state.collected = Some(Box::new(collected));
@@ -380,12 +386,12 @@ impl Flows {
 
     /// Who manages its subflows, if it has any.
     #[inline]
-    pub fn manager(&self, flow: FlowIndex) -> Option<&dyn Manage> {
+    pub fn manager(&self, flow: FlowIndex) -> Option<&dyn SubflowManager> {
         self.state(flow).manager.as_deref()
     }
 
     #[inline]
-    pub fn manager_mut(&mut self, flow: FlowIndex) -> Option<&mut Box<dyn Manage>> {
+    pub fn manager_mut(&mut self, flow: FlowIndex) -> Option<&mut Box<dyn SubflowManager>> {
         self.state_mut(flow).manager.as_mut()
     }
 
@@ -403,10 +409,14 @@ impl Flows {
     }
 
     /// What a segment of a subflow carries of the data, and what its packet goes by; `known` is what its sending end knows.
-    pub fn subflow_segment(&mut self, known: &Known, seq: u32) -> (Option<Mapping>, FlowKey) {
-        let &Known { flow, copy, key, .. } = known;
+    pub fn subflow_segment(
+        &mut self,
+        known: &ConnectionInfo,
+        seq: u32,
+    ) -> (Option<Mapping>, FlowKey) {
+        let &ConnectionInfo { flow, copy, key, .. } = known;
         let Some(manager) = self.manager_mut(flow) else { return (None, key) };
-        let subflow::Carries { number, payload, last, scattered } = manager.carries(copy, seq);
+        let subflow::DataMapping { number, payload, last, scattered } = manager.carries(copy, seq);
         let elsewhere =
             |port| FlowKey::new(key.src(), key.dst(), FIRST_SOURCE_PORT + port, key.dport());
         (Some(Mapping { number, payload, last }), scattered.map_or(key, elsewhere))
@@ -416,18 +426,18 @@ impl Flows {
     pub fn manage(
         &mut self,
         flow: FlowIndex,
-        event: subflow::Event,
+        event: subflow::SubflowEvent,
         view: subflow::View<'_>,
-    ) -> Vec<subflow::Action> {
+    ) -> Vec<subflow::SubflowAction> {
         let mut actions = std::mem::take(&mut self.subflow_actions);
         if let Some(manager) = &mut self.states[flow.index()].manager {
-            manager.on(event, view, &mut actions);
+            manager.on_event(event, view, &mut actions);
         }
         actions
     }
 
     /// What [`Flows::manage`] gave, done.
-    pub fn give_back_subflow(&mut self, mut actions: Vec<subflow::Action>) {
+    pub fn give_back_subflow(&mut self, mut actions: Vec<subflow::SubflowAction>) {
         actions.clear();
         self.subflow_actions = actions;
     }

@@ -1,9 +1,9 @@
 //! What becomes of flows, and who is asked about them: without a network.
 
 use super::*;
-use crate::network::hosts::Opening;
-use crate::network::hosts::tests::{opening, tcp};
-use crate::network::profile::{Profile, ProfileId};
+use crate::network::connections::NewConnection;
+use crate::network::connections::tests::{opening, tcp};
+use crate::network::profile::{ProfileId, TransportProfile};
 use crate::network::tests::scenario;
 use crate::packet::{Flags, NO_OPTIONS, Packet};
 use crate::topology::HostId;
@@ -42,19 +42,20 @@ fn a_flow_that_waited_starts_when_it_does() {
 }
 
 #[test]
-fn the_policy_is_asked_and_its_answers_have_room_again() {
+fn reuses_the_buffer_of_policy_actions() {
     let mut flows = flows();
-    let actions = flows.react(FLOW, Event::Started, Time::from_us(10));
-    assert!(matches!(actions[..], [Action::Open(_)]));
+    let actions = flows.react(FLOW, PolicyEvent::Started, Time::from_us(10));
+    assert!(matches!(actions[..], [PolicyAction::Open(_)]));
     flows.give_back(actions);
-    assert_eq!(flows.react(FLOW, Event::Timer, Time::from_us(10)), []);
+    assert_eq!(flows.react(FLOW, PolicyEvent::Timer, Time::from_us(10)), []);
 }
 
 #[test]
-fn what_is_foreseen_is_in_the_record() {
+fn the_record_holds_the_prediction() {
     let mut flows = flows();
     let ideal = (Time::from_us(3), Time::from_us(4));
-    let foreseen = Foreseen { profile: ProfileId::at(0), hops: 4, shared_hops: Some(1), ideal };
+    let foreseen =
+        FlowPrediction { profile: ProfileId::at(0), hops: 4, shared_hops: Some(1), ideal };
     flows.foresee(FLOW, &foreseen);
     flows.note_copy(FLOW);
     let record = flows.record(FLOW);
@@ -63,16 +64,19 @@ fn what_is_foreseen_is_in_the_record() {
 }
 
 /// Two connections of flow 1, of which the second has got three segments and the first one.
-fn connected<'a>(flows: &mut Flows, profiles: &'a [Profile]) -> (Hosts<'a>, [ConnectionId; 2]) {
-    let mut hosts = Hosts::new(profiles);
+fn connected<'a>(
+    flows: &mut Flows,
+    profiles: &'a [TransportProfile],
+) -> (Connections<'a>, [ConnectionId; 2]) {
+    let mut hosts = Connections::new(profiles);
     let ids = [(0, 1), (1, 3)].map(|(copy, segments)| {
         let id = hosts.admit(opening(&hosts, FLOW.0, copy));
         flows.set_chains(FLOW, hosts.insert(flows.chains(FLOW), id));
-        let (key, options) = (hosts.at_sender(id).key, NO_OPTIONS);
+        let (key, options) = (hosts.sender_info(id).key, NO_OPTIONS);
         for seq in 0..segments {
             let (flags, wire_bytes) = (Flags::DATA, 1_538);
             let packet = Packet { key, connection: id, seq, options, wire_bytes, flags };
-            hosts.tell_receiver(Time::ZERO, &packet);
+            hosts.on_packet_at_receiver(Time::ZERO, &packet);
         }
         id
     });
@@ -93,8 +97,8 @@ fn a_flow_has_delivered_what_its_furthest_connection_has_or_all_if_it_is_over() 
 fn each_copy_of_a_flow_is_sampled_by_its_latest_connection_while_that_is_under_way() {
     let (mut flows, profiles) = (flows(), tcp());
     let (mut hosts, [first, second]) = connected(&mut flows, &profiles);
-    let window = hosts.sender(first).cwnd(hosts.sends_by(first));
-    let samples = |flows: &Flows, hosts: &Hosts<'_>| {
+    let window = hosts.sender(first).cwnd(hosts.sender_profile(first));
+    let samples = |flows: &Flows, hosts: &Connections<'_>| {
         let samples = flows.samples(hosts).inspect(|sample| assert_eq!(sample.window, window));
         samples
             .map(|sample| (sample.of.flow, sample.of.copy, sample.acknowledged))
@@ -102,27 +106,27 @@ fn each_copy_of_a_flow_is_sampled_by_its_latest_connection_while_that_is_under_w
     };
     assert_eq!(samples(&flows, &hosts), [], "none has been opened");
     for id in [first, second] {
-        hosts.wake_sender(id, Time::ZERO);
+        hosts.fire_sender_timer(id, Time::ZERO);
     }
     assert_eq!(samples(&flows, &hosts), [(1, 0, 0), (1, 1, 0)]);
-    let later = hosts.admit(Opening { from: 5_840, ..opening(&hosts, FLOW.0, 0) });
+    let later = hosts.admit(NewConnection { from: 5_840, ..opening(&hosts, FLOW.0, 0) });
     flows.set_chains(FLOW, hosts.insert(flows.chains(FLOW), later));
-    hosts.wake_sender(later, Time::ZERO);
+    hosts.fire_sender_timer(later, Time::ZERO);
     assert_eq!(samples(&flows, &hosts), [(1, 1, 0), (1, 0, 5_840)]);
     hosts.sender_mut(second).abort();
     assert_eq!(samples(&flows, &hosts), [(1, 0, 5_840)]);
 }
 
 #[test]
-fn what_was_done_in_vain_is_summed_up() {
+fn sums_needless_retransmissions() {
     let (mut flows, profiles) = (flows(), tcp());
     let (mut hosts, ids) = connected(&mut flows, &profiles);
-    let (key, options) = (hosts.at_sender(ids[0]).key, NO_OPTIONS);
+    let (key, options) = (hosts.sender_info(ids[0]).key, NO_OPTIONS);
     let (flags, wire_bytes) = (Flags::DATA, 1_538);
     let again = Packet { key, connection: ids[0], seq: 0, options, wire_bytes, flags };
-    hosts.tell_receiver(Time::ZERO, &again);
+    hosts.on_packet_at_receiver(Time::ZERO, &again);
     ids.iter().for_each(|&id| flows.absorb(&hosts, id));
-    let mut counters = Counters::default();
+    let mut counters = RunCounters::default();
     flows.sum_up(&mut counters);
     assert_eq!((counters.needless_retransmissions, counters.recoveries_undone), (1, 0));
 }
@@ -132,18 +136,21 @@ fn what_was_done_in_vain_is_summed_up() {
 struct Judge(Vec<Option<FlowIndex>>);
 
 impl Audit for Judge {
-    fn settle(&mut self, known: &dyn Fn(ConnectionId, FlowKey) -> Option<audit::Known>) {
+    fn settle(&mut self, known: &dyn Fn(ConnectionId, FlowKey) -> Option<audit::AuditedFlow>) {
         let key = |port| FlowKey::new(HostId(0), HostId(1), 1_024, port);
         let asked = [key(5_001), key(5_001).reversed(), key(7)];
         self.0 = asked.map(|key| known(ConnectionId(1), key).map(|known| known.flow)).to_vec();
     }
-    fn totals(&self, flows: &mut dyn Iterator<Item = audit::Known>) -> Vec<(&'static str, u64)> {
+    fn totals(
+        &self,
+        flows: &mut dyn Iterator<Item = audit::AuditedFlow>,
+    ) -> Vec<(&'static str, u64)> {
         vec![("bytes", flows.map(|flow| flow.bytes).sum())]
     }
 }
 
 #[test]
-fn guesses_are_judged_by_the_flows_that_are_there_and_have_started() {
+fn audits_detections_against_started_flows() {
     let (mut flows, profiles) = (flows(), tcp());
     let (hosts, _) = connected(&mut flows, &profiles);
     let mut judge = Judge::default();
@@ -159,10 +166,10 @@ fn guesses_are_judged_by_the_flows_that_are_there_and_have_started() {
 fn a_spread_flow_says_what_its_subflows_carry_and_what_has_arrived() {
     let (mut flows, profiles) = (flows(), tcp());
     let (hosts, [first, _]) = connected(&mut flows, &profiles);
-    let known = hosts.at_sender(first);
+    let known = hosts.sender_info(first);
     assert_eq!(flows.subflow_segment(known, 0), (None, known.key), "it has no manager");
     assert_eq!(flows.data_ack(FLOW, 0), None);
-    let spread = MptcpSpec::default().spread().expect("it spreads flows");
+    let spread = MptcpSpec::default().multipath().expect("it spreads flows");
     let (manager, collected) =
         (spread.manager(flows.flow(FLOW), 1), spread.collected(flows.flow(FLOW)));
     flows.spread(FLOW, manager, collected);
@@ -179,7 +186,7 @@ fn a_spread_flow_says_what_its_subflows_carry_and_what_has_arrived() {
     let complete: Vec<_> = [0, 2, 3, 4, 5, 6].map(|n| flows.note_data(FLOW, Some(n))).into();
     assert_eq!(complete, [false, false, false, false, false, true]);
     assert_eq!(flows.data_ack(FLOW, 1), ack(7, true));
-    assert_eq!(flows.receive(FLOW, 0), [Answer::Finish { copy: 0 }]);
+    assert_eq!(flows.receive(FLOW, 0), [ReceiverAction::Finish { copy: 0 }]);
     assert_eq!(flows.data_ack(FLOW, 1), ack(7, false), "another has ended it");
     assert!(flows.may_win(FLOW, 0) && !flows.may_win(FLOW, 1));
 }

@@ -5,11 +5,11 @@ use tailcut_engine::Time;
 use super::super::{Flow, TrafficError};
 use super::Rows;
 use super::columns::{Column, KNOWN, NO_UNIT, meanings, start};
-use crate::files::{Cells, ReadFiles};
+use crate::files::{Cells, FileReader};
 use crate::topology::HostId;
 
 /// Reads a trace.
-pub(super) fn read(read: &dyn ReadFiles, file: &str) -> Result<Rows, TrafficError> {
+pub(super) fn read(read: &dyn FileReader, file: &str) -> Result<Rows, TrafficError> {
     let bad = |what: String| TrafficError::new("trace-file", "file", format!("{file}: {what}"));
     let content = read.file(file).map_err(|error| bad(format!("cannot be read: {error}")))?;
     let table = read.columns(&content, &KNOWN).map_err(|error| {

@@ -6,14 +6,14 @@ use super::super::{Flow, TrafficError};
 use super::Rows;
 use super::columns::{Column, NO_UNIT, meanings, start};
 use crate::component::read_text;
-use crate::files::ReadFiles;
+use crate::files::FileReader;
 use crate::topology::HostId;
 
 const WITHOUT_HEADER: [&str; 5] = ["id", "src", "dst", "bytes", "start_ns"];
 
 /// Reads a trace; `names` are its columns when no header line says so.
 pub(super) fn read(
-    read: &dyn ReadFiles,
+    read: &dyn FileReader,
     file: &str,
     names: Option<&[String]>,
 ) -> Result<Rows, TrafficError> {

@@ -1,26 +1,28 @@
 //! MMPTCP's manager: the first subflow scatters its packets; when the flow turns out to be long the others are
 //! opened, and it only delivers what it has.
 
-use tailcut_engine::{Bytes, Stream};
+use tailcut_engine::{Bytes, RandomStream};
 
-use super::{MmptcpSpec, ScatterThreshold, Switch};
+use super::{MmptcpSpec, ScatterThreshold, SwitchTrigger};
 use crate::packet::SOURCE_PORTS;
 use crate::traffic::Flow;
 use crate::transport::segments_of;
-use crate::transport::spread::{Action, Carries, Event, Manage, Open, Spread, View};
-use crate::transport::subflows::{Collected, Data, Phase};
+use crate::transport::spread::{
+    DataMapping, MultipathSpec, OpenSubflow, SubflowAction, SubflowEvent, SubflowManager, View,
+};
+use crate::transport::subflows::{Data, DataReassembly, JoinPhase};
 
 /// MMPTCP on one flow.
 #[derive(Debug)]
 struct Manager {
     data: Data,
-    switch: Switch,
+    switch: SwitchTrigger,
     bears_all_paths: bool,
     /// Source ports of the packets that are scattered.
-    ports: Stream,
+    ports: RandomStream,
 }
 
-impl Spread for MmptcpSpec {
+impl MultipathSpec for MmptcpSpec {
     fn subflows(&self) -> u32 {
         self.subflows
     }
@@ -30,48 +32,48 @@ impl Spread for MmptcpSpec {
     fn scatters(&self) -> bool {
         true
     }
-    fn alone(&self) -> u64 {
+    fn segments_before_join(&self) -> u64 {
         match &self.switch {
-            Switch::Volume { bytes } => bytes.0.div_ceil(self.tcp.mss.0).saturating_sub(1),
-            Switch::Congestion {} => 0,
+            SwitchTrigger::Volume { bytes } => bytes.0.div_ceil(self.tcp.mss.0).saturating_sub(1),
+            SwitchTrigger::Congestion {} => 0,
         }
     }
-    fn manager(&self, flow: &Flow, seed: u64) -> Box<dyn Manage> {
+    fn manager(&self, flow: &Flow, seed: u64) -> Box<dyn SubflowManager> {
         let mut data = Data::new(self, self.tcp.mss.0, flow);
         data.of = data.of.retire_first();
         Box::new(Manager {
             data,
             switch: self.switch.clone(),
             bears_all_paths: self.dupack_threshold == ScatterThreshold::Topology,
-            ports: Stream::new(seed, flow.id, "packet-scatter"),
+            ports: RandomStream::new(seed, flow.id, "packet-scatter"),
         })
     }
-    fn collected(&self, flow: &Flow) -> Collected {
-        Collected::new(segments_of(flow.bytes, self.tcp.mss))
+    fn collected(&self, flow: &Flow) -> DataReassembly {
+        DataReassembly::new(segments_of(flow.bytes, self.tcp.mss))
     }
 }
 
 impl Manager {
     /// The flow goes on over subflows, if it has data left for them.
-    fn switch(&mut self, actions: &mut Vec<Action>) {
+    fn switch(&mut self, actions: &mut Vec<SubflowAction>) {
         let more = self.data.of.assigned() < self.data.of.segments();
-        if more && self.data.of.phase() == Phase::Alone {
+        if more && self.data.of.phase() == JoinPhase::Alone {
             self.data.open_others(actions);
         }
     }
 
     /// The first sign of congestion: a fast retransmit or a timeout. A lost SYN is none: no window has been sent that
     /// could have been too large.
-    fn on_congestion(&mut self, copy: u8, actions: &mut Vec<Action>) {
-        if copy == 0 && matches!(self.switch, Switch::Congestion {}) {
+    fn on_congestion(&mut self, copy: u8, actions: &mut Vec<SubflowAction>) {
+        if copy == 0 && matches!(self.switch, SwitchTrigger::Congestion {}) {
             self.switch(actions);
         }
     }
 
     /// The first hole of the scattering subflow, another carries.
-    fn reinject_hole(&mut self, actions: &mut Vec<Action>) {
+    fn reinject_hole(&mut self, actions: &mut Vec<SubflowAction>) {
         if self.data.of.reinject_first(0) {
-            actions.push(Action::PumpOthers);
+            actions.push(SubflowAction::PumpOthers);
         }
     }
 }
@@ -82,66 +84,67 @@ fn threshold(paths: u32) -> u32 {
     reordering.saturating_add(3)
 }
 
-impl Manage for Manager {
-    fn first(&self, paths: &mut dyn FnMut() -> u32) -> Open {
+impl SubflowManager for Manager {
+    fn initial_subflow(&self, paths: &mut dyn FnMut() -> u32) -> OpenSubflow {
         let dupack_threshold = self.bears_all_paths.then(|| threshold(paths()));
-        Open { copy: 0, coupled: false, dupack_threshold }
+        OpenSubflow { subflow: 0, coupled: false, dupack_threshold }
     }
 
-    fn on(&mut self, event: Event, view: View<'_>, actions: &mut Vec<Action>) {
+    fn on_event(&mut self, event: SubflowEvent, view: View<'_>, actions: &mut Vec<SubflowAction>) {
         self.data.note_window(view);
         match event {
-            Event::Established => {
-                if view.copy > 0 && self.data.of.phase() == Phase::Opening {
+            SubflowEvent::Established => {
+                if view.subflow > 0 && self.data.of.phase() == JoinPhase::Opening {
                     self.data.of.on_joined();
                     if (view.look)(0).is_some_and(|first| first.has_hole()) {
                         self.reinject_hole(actions);
                     }
                 }
             }
-            Event::Acknowledged { data_ack } => {
+            SubflowEvent::Acknowledged { data_ack } => {
                 let opened = self.data.on_ack(view, data_ack);
                 if self.data.of.acknowledged() {
-                    actions.push(Action::Close);
+                    actions.push(SubflowAction::Close);
                     return;
                 }
                 if view.seen.fast_recoveries > 0 {
-                    self.on_congestion(view.copy, actions);
+                    self.on_congestion(view.subflow, actions);
                 }
-                if view.copy == 0 && self.data.of.drains_first() && view.seen.has_hole() {
+                if view.subflow == 0 && self.data.of.drains_first() && view.seen.has_hole() {
                     self.reinject_hole(actions);
                 }
                 if opened {
-                    actions.push(Action::PumpOthers);
+                    actions.push(SubflowAction::PumpOthers);
                 }
             }
-            Event::TimedOut => {
-                self.on_congestion(view.copy, actions);
-                if self.data.of.reinject_all(view.copy) {
-                    actions.push(Action::PumpOthers);
+            SubflowEvent::TimedOut => {
+                self.on_congestion(view.subflow, actions);
+                if self.data.of.reinject_all(view.subflow) {
+                    actions.push(SubflowAction::PumpOthers);
                 }
             }
         }
     }
 
-    fn growth(&self) -> f64 {
+    fn window_increase(&self) -> f64 {
         self.data.growth()
     }
-    fn likely(&self) -> u64 {
+    fn likely_segment_bytes(&self) -> u64 {
         self.data.likely()
     }
 
-    fn assign(&mut self, copy: u8, actions: &mut Vec<Action>) -> Option<u64> {
+    fn assign(&mut self, copy: u8, actions: &mut Vec<SubflowAction>) -> Option<u64> {
         let payload = self.data.assign(copy)?;
-        if matches!(&self.switch, Switch::Volume { bytes } if self.data.assigned() >= bytes.0) {
+        if matches!(&self.switch, SwitchTrigger::Volume { bytes } if self.data.assigned() >= bytes.0)
+        {
             self.switch(actions);
         }
         Some(payload)
     }
 
-    fn carries(&mut self, copy: u8, seq: u32) -> Carries {
+    fn carries(&mut self, copy: u8, seq: u32) -> DataMapping {
         let scattered = (copy == 0).then(|| self.ports.below(SOURCE_PORTS) as u16);
-        Carries { scattered, ..self.data.carries(copy, seq) }
+        DataMapping { scattered, ..self.data.carries(copy, seq) }
     }
 }
 
@@ -149,45 +152,51 @@ impl Manage for Manager {
 mod tests {
     use super::*;
     use crate::transport::spread::Script;
-    use Action::{Close, PumpOthers};
-    use Event::{Acknowledged, Established, TimedOut};
+    use SubflowAction::{Close, PumpOthers};
+    use SubflowEvent::{Acknowledged, Established, TimedOut};
 
     /// Segments of 1,000 bytes, three subflows.
-    fn script(switch: Switch, bytes: u64) -> Script {
+    fn script(switch: SwitchTrigger, bytes: u64) -> Script {
         let mut spec = MmptcpSpec { subflows: 3, switch, ..MmptcpSpec::default() };
         spec.tcp.mss = Bytes(1_000);
         Script::new(&spec, bytes)
     }
 
-    fn volume(bytes: u64) -> Switch {
-        Switch::Volume { bytes: Bytes(bytes) }
+    fn volume(bytes: u64) -> SwitchTrigger {
+        SwitchTrigger::Volume { bytes: Bytes(bytes) }
     }
 
-    fn others() -> [Action; 2] {
-        [1, 2].map(|copy| Action::Open(Open { copy, coupled: true, dupack_threshold: None }))
+    fn others() -> [SubflowAction; 2] {
+        [1, 2].map(|copy| {
+            SubflowAction::Open(OpenSubflow {
+                subflow: copy,
+                coupled: true,
+                dupack_threshold: None,
+            })
+        })
     }
 
     #[test]
     fn the_first_subflow_is_alone_and_has_a_window_of_its_own() {
         let mut script = script(volume(100_000), 9_000);
-        let first = Open { copy: 0, coupled: false, dupack_threshold: Some(19) };
-        assert_eq!(script.manager.first(&mut || 16), first);
+        let first = OpenSubflow { subflow: 0, coupled: false, dupack_threshold: Some(19) };
+        assert_eq!(script.manager.initial_subflow(&mut || 16), first);
         assert_eq!(script.on(0, Established), []);
     }
 
     #[test]
-    fn it_bears_as_many_duplicates_more_as_there_are_paths_to_be_overtaken_on() {
+    fn raises_the_dupack_threshold_by_the_number_of_other_paths() {
         assert_eq!([1, 2, 16, u32::MAX].map(threshold), [3, 5, 19, u32::MAX]);
         let mut spec =
             MmptcpSpec { dupack_threshold: ScatterThreshold::Tcp, ..MmptcpSpec::default() };
         spec.tcp.mss = Bytes(1_000);
         let script = Script::new(&spec, 9_000);
         let paths = &mut || -> u32 { panic!("TCP's parameters say it") };
-        assert_eq!(script.manager.first(paths).dupack_threshold, None);
+        assert_eq!(script.manager.initial_subflow(paths).dupack_threshold, None);
     }
 
     #[test]
-    fn its_packets_leave_by_other_ports_each_and_the_others_do_not() {
+    fn only_the_scattering_subflow_varies_its_ports() {
         let mut script = script(volume(100_000), 9_000);
         script.assign(0, 0, 1);
         let ports: Vec<_> = (0..4).map(|_| script.manager.carries(0, 0).scattered).collect();
@@ -198,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn the_others_open_at_the_volume_if_there_is_more() {
+    fn opens_subflows_at_the_volume_if_data_is_left() {
         let mut script = script(volume(2_000), 3_000);
         let mut actions = vec![];
         script.manager.assign(0, &mut actions);
@@ -213,9 +222,9 @@ mod tests {
     }
 
     #[test]
-    fn the_others_open_at_the_first_congestion() {
+    fn opens_subflows_at_the_first_congestion() {
         for timeout in [false, true] {
-            let mut script = script(Switch::Congestion {}, 9_000);
+            let mut script = script(SwitchTrigger::Congestion {}, 9_000);
             script.assign(0, 0, 4);
             assert_eq!(script.acknowledged(0, 1, 1), []);
             let mut actions = match timeout {
@@ -245,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn a_hole_that_was_there_before_is_seen_when_another_comes_up() {
+    fn a_new_subflow_is_asked_to_fill_an_older_hole() {
         let mut script = script(volume(3_000), 9_000);
         script.assign(0, 0, 3);
         (script.seen[0].outstanding, script.seen[0].duplicates) = (3, 2);
@@ -253,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn it_ends_as_multipath_tcp_does() {
+    fn closes_when_all_data_is_acknowledged() {
         let mut script = script(volume(100_000), 1_500);
         script.assign(0, 0, 2);
         assert_eq!(script.acknowledged(0, 2, 2), [Close]);

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use tailcut_engine::Bytes;
 
 use super::Transport;
-use super::spread::Spread;
+use super::spread::MultipathSpec;
 use super::subflows;
 use super::tcp::TcpSpec;
 use crate::component::SpecError;
@@ -23,7 +23,7 @@ pub struct MmptcpSpec {
     /// Subflows of the second phase and the scattering one: with 8, 7 further ones are opened.
     pub subflows: u32,
     /// When the second phase begins.
-    pub switch: Switch,
+    pub switch: SwitchTrigger,
     /// How many duplicate ACKs start a fast retransmit while packets are scattered, and so reordered.
     pub dupack_threshold: ScatterThreshold,
     /// Receive window that all subflows share.
@@ -35,7 +35,7 @@ pub struct MmptcpSpec {
 /// When a flow goes on as Multipath TCP.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
-pub enum Switch {
+pub enum SwitchTrigger {
     /// When so much data has been sent ("data volume").
     Volume {
         /// MMPTCP's evaluation scatters short flows whole; 100 KB is the papers' bound of a short flow.
@@ -65,7 +65,7 @@ impl Default for MmptcpSpec {
     fn default() -> Self {
         MmptcpSpec {
             subflows: 8,
-            switch: Switch::Volume { bytes: volume() },
+            switch: SwitchTrigger::Volume { bytes: volume() },
             dupack_threshold: ScatterThreshold::Topology,
             receive_window: Bytes(512_000),
             tcp: TcpSpec::default(),
@@ -86,10 +86,15 @@ impl Transport for MmptcpSpec {
             return Err(SpecError::new("mmptcp-threshold", "dupack_threshold", message)
                 .hint("write dupack_threshold = \"tcp\", or leave tcp.reordering out"));
         }
-        subflows::check("mmptcp-subflows", self.subflows, self.receive_window, &self.tcp)
+        subflows::check_subflow_spec(
+            "mmptcp-subflows",
+            self.subflows,
+            self.receive_window,
+            &self.tcp,
+        )
     }
 
-    fn segments(&self) -> TcpSpec {
+    fn segment_spec(&self) -> TcpSpec {
         self.tcp.clone()
     }
 
@@ -97,7 +102,7 @@ impl Transport for MmptcpSpec {
         "tcp.mss"
     }
 
-    fn spread(&self) -> Option<Arc<dyn Spread>> {
+    fn multipath(&self) -> Option<Arc<dyn MultipathSpec>> {
         Some(Arc::new(self.clone()))
     }
 }

@@ -6,8 +6,10 @@ use tailcut_engine::Bytes;
 use super::MptcpSpec;
 use crate::traffic::Flow;
 use crate::transport::segments_of;
-use crate::transport::spread::{Action, Carries, Event, Manage, Open, Spread, View};
-use crate::transport::subflows::{Collected, Data, Phase};
+use crate::transport::spread::{
+    DataMapping, MultipathSpec, OpenSubflow, SubflowAction, SubflowEvent, SubflowManager, View,
+};
+use crate::transport::subflows::{Data, DataReassembly, JoinPhase};
 
 /// Multipath TCP on one flow.
 #[derive(Debug)]
@@ -15,7 +17,7 @@ struct Manager {
     data: Data,
 }
 
-impl Spread for MptcpSpec {
+impl MultipathSpec for MptcpSpec {
     fn subflows(&self) -> u32 {
         self.subflows
     }
@@ -25,56 +27,56 @@ impl Spread for MptcpSpec {
     fn scatters(&self) -> bool {
         false
     }
-    fn alone(&self) -> u64 {
+    fn segments_before_join(&self) -> u64 {
         0
     }
-    fn manager(&self, flow: &Flow, _: u64) -> Box<dyn Manage> {
+    fn manager(&self, flow: &Flow, _: u64) -> Box<dyn SubflowManager> {
         Box::new(Manager { data: Data::new(self, self.tcp.mss.0, flow) })
     }
-    fn collected(&self, flow: &Flow) -> Collected {
-        Collected::new(segments_of(flow.bytes, self.tcp.mss))
+    fn collected(&self, flow: &Flow) -> DataReassembly {
+        DataReassembly::new(segments_of(flow.bytes, self.tcp.mss))
     }
 }
 
-impl Manage for Manager {
-    fn first(&self, _: &mut dyn FnMut() -> u32) -> Open {
-        Open { copy: 0, coupled: true, dupack_threshold: None }
+impl SubflowManager for Manager {
+    fn initial_subflow(&self, _: &mut dyn FnMut() -> u32) -> OpenSubflow {
+        OpenSubflow { subflow: 0, coupled: true, dupack_threshold: None }
     }
 
-    fn on(&mut self, event: Event, view: View<'_>, actions: &mut Vec<Action>) {
+    fn on_event(&mut self, event: SubflowEvent, view: View<'_>, actions: &mut Vec<SubflowAction>) {
         self.data.note_window(view);
         match event {
-            Event::Established => match (view.copy, self.data.of.phase()) {
-                (0, Phase::Alone) => self.data.open_others(actions),
-                (1.., Phase::Opening) => self.data.of.on_joined(),
+            SubflowEvent::Established => match (view.subflow, self.data.of.phase()) {
+                (0, JoinPhase::Alone) => self.data.open_others(actions),
+                (1.., JoinPhase::Opening) => self.data.of.on_joined(),
                 _ => {}
             },
-            Event::Acknowledged { data_ack } => {
+            SubflowEvent::Acknowledged { data_ack } => {
                 let opened = self.data.on_ack(view, data_ack);
                 if self.data.of.acknowledged() {
-                    actions.push(Action::Close);
+                    actions.push(SubflowAction::Close);
                 } else if opened {
-                    actions.push(Action::PumpOthers);
+                    actions.push(SubflowAction::PumpOthers);
                 }
             }
-            Event::TimedOut => {
-                if self.data.of.reinject_all(view.copy) {
-                    actions.push(Action::PumpOthers);
+            SubflowEvent::TimedOut => {
+                if self.data.of.reinject_all(view.subflow) {
+                    actions.push(SubflowAction::PumpOthers);
                 }
             }
         }
     }
 
-    fn growth(&self) -> f64 {
+    fn window_increase(&self) -> f64 {
         self.data.growth()
     }
-    fn likely(&self) -> u64 {
+    fn likely_segment_bytes(&self) -> u64 {
         self.data.likely()
     }
-    fn assign(&mut self, copy: u8, _: &mut Vec<Action>) -> Option<u64> {
+    fn assign(&mut self, copy: u8, _: &mut Vec<SubflowAction>) -> Option<u64> {
         self.data.assign(copy)
     }
-    fn carries(&mut self, copy: u8, seq: u32) -> Carries {
+    fn carries(&mut self, copy: u8, seq: u32) -> DataMapping {
         self.data.carries(copy, seq)
     }
 }
@@ -82,9 +84,9 @@ impl Manage for Manager {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::transport::spread::{Script, Seen};
-    use Action::{Close, PumpOthers};
-    use Event::{Acknowledged, Established, TimedOut};
+    use crate::transport::spread::{Script, SubflowView};
+    use SubflowAction::{Close, PumpOthers};
+    use SubflowEvent::{Acknowledged, Established, TimedOut};
 
     /// Segments of 1,000 bytes.
     fn script(subflows: u32, bytes: u64) -> Script {
@@ -93,15 +95,15 @@ mod tests {
         Script::new(&spec, bytes)
     }
 
-    fn open(copy: u8) -> Action {
-        Action::Open(Open { copy, coupled: true, dupack_threshold: None })
+    fn open(copy: u8) -> SubflowAction {
+        SubflowAction::Open(OpenSubflow { subflow: copy, coupled: true, dupack_threshold: None })
     }
 
     #[test]
-    fn the_others_join_when_the_first_is_established() {
+    fn opens_subflows_when_the_first_is_established() {
         let mut script = script(3, 9_000);
         let paths = &mut || -> u32 { panic!("any number of them will do") };
-        assert_eq!(Action::Open(script.manager.first(paths)), open(0));
+        assert_eq!(SubflowAction::Open(script.manager.initial_subflow(paths)), open(0));
         assert_eq!(script.on(0, Established), [open(1), open(2)]);
         assert_eq!(script.on(1, Established), []);
         assert_eq!(script.on(2, Established), []);
@@ -119,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn what_times_out_on_one_subflow_the_others_are_asked_to_carry() {
+    fn asks_other_subflows_to_reinject_after_a_timeout() {
         let mut script = script(2, 9_000);
         script.on(0, Established);
         assert_eq!(script.assign(0, 0, 2), [0, 1]);
@@ -141,12 +143,12 @@ mod tests {
     #[test]
     fn two_windows_grow_together_as_one() {
         let mut script = script(2, 9_000);
-        let seen = Seen { cwnd: 10_000, rtt: 100, ..script.seen[0] };
+        let seen = SubflowView { cwnd: 10_000, rtt: 100, ..script.seen[0] };
         script.seen = vec![seen; 2];
         script.on(0, Established);
-        let alone = script.manager.growth();
+        let alone = script.manager.window_increase();
         script.on(1, Established);
-        assert_eq!((alone, script.manager.growth()), (0.1, 0.025));
+        assert_eq!((alone, script.manager.window_increase()), (0.1, 0.025));
     }
 
     #[test]

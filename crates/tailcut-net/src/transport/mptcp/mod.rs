@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use tailcut_engine::Bytes;
 
 use super::Transport;
-use super::spread::Spread;
+use super::spread::MultipathSpec;
 use super::subflows;
 use super::tcp::TcpSpec;
 use crate::component::SpecError;
@@ -38,10 +38,15 @@ impl Default for MptcpSpec {
 
 impl Transport for MptcpSpec {
     fn check(&self) -> Result<(), SpecError> {
-        subflows::check("mptcp-subflows", self.subflows, self.receive_window, &self.tcp)
+        subflows::check_subflow_spec(
+            "mptcp-subflows",
+            self.subflows,
+            self.receive_window,
+            &self.tcp,
+        )
     }
 
-    fn segments(&self) -> TcpSpec {
+    fn segment_spec(&self) -> TcpSpec {
         self.tcp.clone()
     }
 
@@ -49,7 +54,7 @@ impl Transport for MptcpSpec {
         "tcp.mss"
     }
 
-    fn spread(&self) -> Option<Arc<dyn Spread>> {
+    fn multipath(&self) -> Option<Arc<dyn MultipathSpec>> {
         Some(Arc::new(self.clone()))
     }
 }

@@ -15,7 +15,7 @@ pub use receiver::NdpReceiver;
 pub use sender::NdpSender;
 
 use super::Transport;
-use super::ends::{Ends, one_by_one};
+use super::custom_endpoints::{CustomEndpoints, one_by_one};
 use super::tcp::TcpSpec;
 use crate::component::SpecError;
 use crate::topology::Graph;
@@ -60,26 +60,26 @@ impl Transport for NdpSpec {
             return Err(SpecError::new("ndp-rto", "rto", message)
                 .hint("longer than queues of headers and packets, such as \"5ms\""));
         }
-        self.segments().check()
+        self.segment_spec().check()
     }
 
     /// Every segment is acknowledged by itself, no FIN.
-    fn segments(&self) -> TcpSpec {
+    fn segment_spec(&self) -> TcpSpec {
         one_by_one(self.mss, self.initial_window, self.initial_window, self.timeout())
     }
 
-    fn hears_headers(&self) -> bool {
+    fn accepts_trimmed(&self) -> bool {
         true
     }
 
-    fn refuses_copies(&self) -> Option<String> {
+    fn replication_conflict(&self) -> Option<String> {
         Some(
             "an ndp receiver asks for what its link can take: a copy would only compete with its original"
                 .into(),
         )
     }
 
-    fn refuses_mixtures(&self) -> Option<(&'static str, &'static str)> {
+    fn mixture_conflict(&self) -> Option<(&'static str, &'static str)> {
         Some((
             "ndp needs queues that trim, whose headers other transports do not understand",
             "run ndp as a scheme of its own",
@@ -88,7 +88,7 @@ impl Transport for NdpSpec {
 }
 
 impl NdpSpec {
-    /// How long a packet may be under way, once that is known ([`Ends::fitted`]).
+    /// How long a packet may be under way, once that is known ([`CustomEndpoints::fitted`]).
     fn timeout(&self) -> Time {
         self.rto.unwrap_or(Time::from_ms(5))
     }
@@ -97,7 +97,7 @@ impl NdpSpec {
 /// Bytes that the slowest link may have to send within a timeout: the headers and packets of several full queues.
 const QUEUED: u64 = 625_000;
 
-impl Ends for NdpSpec {
+impl CustomEndpoints for NdpSpec {
     type Sender = NdpSender;
     type Receiver = Box<NdpReceiver>;
 

@@ -5,13 +5,13 @@ use std::collections::VecDeque;
 use tailcut_engine::Time;
 
 use crate::packet::{Flags, OptionStore, inline_number};
-use crate::transport::ends::{Pull, ReceivingEnd};
+use crate::transport::custom_endpoints::{Pull, ReceivingEnd};
 use crate::transport::segment::{DataAck, Segment};
 use crate::transport::tcp::{Receiver, TcpSpec, WireSizes};
 
 /// What a packet is answered by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Answer {
+enum NdpReply {
     SynAck,
     /// The segment has arrived.
     Arrived(u32),
@@ -37,7 +37,7 @@ pub struct NdpReceiver {
     returned: u32,
     /// It has a turn among those of its host that want pulls.
     queued: bool,
-    answers: VecDeque<Answer>,
+    answers: VecDeque<NdpReply>,
 }
 
 impl NdpReceiver {
@@ -58,7 +58,7 @@ impl NdpReceiver {
     }
 
     /// A packet has arrived, and says that so many went back to its sender. True when it completes the data. `spec` is
-    /// [`segments`](super::NdpSpec::segments).
+    /// [`segments`](super::NdpSpec).
     pub fn on_packet(
         &mut self,
         spec: &TcpSpec,
@@ -72,18 +72,18 @@ impl NdpReceiver {
             return false;
         }
         if self.reassembly.closed {
-            self.answers.push_back(Answer::Reset);
+            self.answers.push_back(NdpReply::Reset);
             return false;
         }
-        self.reassembly.established = true;
+        self.reassembly.is_open = true;
         self.note_returned(returned.unwrap_or(0));
         if flags.has(Flags::SYN) {
-            self.answers.push_back(Answer::SynAck);
+            self.answers.push_back(NdpReply::SynAck);
         } else if flags.is_trimmed() {
             match self.has(seq) {
-                true => self.answers.push_back(Answer::Arrived(seq)),
+                true => self.answers.push_back(NdpReply::Arrived(seq)),
                 false => {
-                    self.answers.push_back(Answer::Cut(seq));
+                    self.answers.push_back(NdpReply::Cut(seq));
                     self.want();
                 }
             }
@@ -96,17 +96,17 @@ impl NdpReceiver {
     fn take(&mut self, spec: &TcpSpec, now: Time, seq: u32) -> bool {
         let new = !self.has(seq);
         self.reassembly.on_segment(spec, now, seq);
-        self.reassembly.acknowledged();
-        self.answers.push_back(Answer::Arrived(seq));
+        self.reassembly.on_ack_sent();
+        self.answers.push_back(NdpReply::Arrived(seq));
         if new {
             self.arrived += 1;
             self.want();
         }
-        new && self.reassembly.complete()
+        new && self.reassembly.is_complete()
     }
 
     fn has(&self, seq: u32) -> bool {
-        seq < self.reassembly.next() || self.reassembly.holds(seq)
+        seq < self.reassembly.next_expected() || self.reassembly.holds(seq)
     }
 
     /// Notes that so many packets have gone back to the sender: they are under way no more.
@@ -151,7 +151,7 @@ impl NdpReceiver {
 
     /// Whether [`NdpReceiver::poll_transmit`] has anything.
     #[inline]
-    pub fn owes_anything(&self) -> bool {
+    pub fn has_output(&self) -> bool {
         !self.answers.is_empty()
     }
 
@@ -160,26 +160,26 @@ impl NdpReceiver {
         let answer = self.answers.pop_front()?;
         let flags = Flags::ACK | Flags::TO_SENDER;
         Some(match answer {
-            Answer::SynAck => Segment::bare(flags | Flags::SYN, 0, sizes.syn()),
-            Answer::Reset => self.bare(Flags::RST | Flags::TO_SENDER, sizes),
-            Answer::Arrived(seq) => {
+            NdpReply::SynAck => Segment::bare(flags | Flags::SYN, 0, sizes.syn()),
+            NdpReply::Reset => self.bare(Flags::RST | Flags::TO_SENDER, sizes),
+            NdpReply::Arrived(seq) => {
                 Segment { options: inline_number(seq), ..self.bare(flags, sizes) }
             }
-            Answer::Cut(seq) => {
-                Segment { options: inline_number(seq), ..self.bare(flags | Flags::CUT, sizes) }
+            NdpReply::Cut(seq) => {
+                Segment { options: inline_number(seq), ..self.bare(flags | Flags::TRIMMED, sizes) }
             }
         })
     }
 
     fn bare(&self, flags: Flags, sizes: &WireSizes) -> Segment {
-        Segment::bare(flags, self.reassembly.next(), sizes.bare())
+        Segment::bare(flags, self.reassembly.next_expected(), sizes.bare())
     }
 
     /// The receiving application resets the connection.
     pub fn reset(&mut self) {
         self.close();
-        if self.reassembly.established {
-            self.answers.push_back(Answer::Reset);
+        if self.reassembly.is_open {
+            self.answers.push_back(NdpReply::Reset);
         }
     }
 
@@ -190,10 +190,10 @@ impl NdpReceiver {
 }
 
 impl Pull for NdpReceiver {
-    fn joins(&mut self) -> bool {
+    fn join_pull_queue(&mut self) -> bool {
         NdpReceiver::joins(self)
     }
-    fn leaves(&mut self) -> bool {
+    fn leave_pull_queue(&mut self) -> bool {
         NdpReceiver::leaves(self)
     }
     fn pull(&mut self, sizes: &WireSizes) -> Option<Segment> {
@@ -233,8 +233,8 @@ impl ReceivingEnd for Box<NdpReceiver> {
         NdpReceiver::poll_transmit(self, sizes)
     }
     #[inline]
-    fn owes_anything(&self) -> bool {
-        NdpReceiver::owes_anything(self)
+    fn has_output(&self) -> bool {
+        NdpReceiver::has_output(self)
     }
     fn reset(&mut self) {
         NdpReceiver::reset(self);
@@ -262,7 +262,7 @@ mod tests {
 
     impl Script {
         fn of(segments: u32, window: u32) -> Script {
-            let spec = NdpSpec::default().segments();
+            let spec = NdpSpec::default().segment_spec();
             let sizes = WireSizes::new(&spec, HostSpec::default().framing_overhead);
             Script { sizes, spec, receiver: NdpReceiver::new(segments, window) }
         }
@@ -289,7 +289,7 @@ mod tests {
         fn data(&mut self, seq: u32) -> bool {
             let (complete, answers) = self.arrives(Flags::DATA, seq);
             let flags = Flags::ACK | Flags::TO_SENDER;
-            assert_eq!(answers, [(flags, self.receiver.reassembly.next(), seq)]);
+            assert_eq!(answers, [(flags, self.receiver.reassembly.next_expected(), seq)]);
             complete
         }
 
@@ -300,10 +300,10 @@ mod tests {
             let packet =
                 Packet { key, connection: ConnectionId(0), seq, options, wire_bytes: 1_538, flags };
             let (complete, answers) = self.arrives(packet.trimmed(84).flags, seq);
-            let flags = Flags::ACK | Flags::TO_SENDER | Flags::CUT;
+            let flags = Flags::ACK | Flags::TO_SENDER | Flags::TRIMMED;
             assert_eq!(
                 (complete, answers),
-                (false, vec![(flags, self.receiver.reassembly.next(), seq)])
+                (false, vec![(flags, self.receiver.reassembly.next_expected(), seq)])
             );
         }
 
@@ -370,7 +370,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_has_gone_answers_by_resets() {
+    fn a_reset_receiver_answers_with_resets() {
         let mut script = Script::of(9, 4);
         script.data(0);
         script.receiver.reset();

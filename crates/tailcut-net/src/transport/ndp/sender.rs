@@ -6,13 +6,13 @@ use tailcut_engine::Time;
 
 use super::NdpSpec;
 use crate::packet::{Flags, OptionStore, inline_number};
-use crate::transport::life::{Life, Phase, Transmit, owed, segments_of};
+use crate::transport::life::{ConnectionState, Lifecycle, Transmit, owed, segments_of};
 use crate::transport::segment::Segment;
 use crate::transport::tcp::{SenderCounters, WireSizes};
 
 /// What is known of a segment that was sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Fate {
+enum SegmentState {
     /// Sent at this time, and not answered. The packet says that so many came back before.
     UnderWay {
         at: Time,
@@ -23,9 +23,9 @@ enum Fate {
     Arrived,
 }
 
-impl Fate {
+impl SegmentState {
     fn is_under_way_since(&self, then: Time) -> bool {
-        matches!(*self, Fate::UnderWay { at, .. } if at == then)
+        matches!(*self, SegmentState::UnderWay { at, .. } if at == then)
     }
 }
 
@@ -34,11 +34,11 @@ impl Fate {
 pub struct NdpSender {
     size: u64,
     segments: u32,
-    life: Life,
+    life: Lifecycle,
     /// First unacknowledged segment.
     una: u32,
     /// Of the segments from there on that were ever sent.
-    fates: VecDeque<Fate>,
+    fates: VecDeque<SegmentState>,
     /// What was sent, in that order; entries of segments that were answered since are skipped.
     sent: VecDeque<(Time, u32)>,
     /// Segments that are missing, in the order in which that was heard.
@@ -69,7 +69,7 @@ impl NdpSender {
         NdpSender {
             size,
             segments,
-            life: Life::opening_at(open_at),
+            life: Lifecycle::opening_at(open_at),
             una: 0,
             fates: VecDeque::new(),
             sent: VecDeque::new(),
@@ -92,7 +92,7 @@ impl NdpSender {
         self.segments
     }
     /// Where the connection is in its life.
-    pub fn phase(&self) -> Phase {
+    pub fn phase(&self) -> ConnectionState {
         self.life.phase()
     }
     /// First unacknowledged segment.
@@ -101,7 +101,8 @@ impl NdpSender {
     }
     /// Packets under way and allowed to leave.
     pub fn window(&self) -> u32 {
-        let under_way = self.fates.iter().filter(|fate| matches!(fate, Fate::UnderWay { .. }));
+        let under_way =
+            self.fates.iter().filter(|fate| matches!(fate, SegmentState::UnderWay { .. }));
         under_way.count() as u32 + self.credit
     }
     /// What the connection has done so far.
@@ -114,7 +115,7 @@ impl NdpSender {
     }
     /// True once nothing more can happen on this half.
     pub fn finished(&self) -> bool {
-        self.life.finished()
+        self.life.is_finished()
     }
     /// Payload bytes of segment `seq`.
     pub fn payload(&self, spec: &NdpSpec, seq: u32) -> u64 {
@@ -130,7 +131,7 @@ impl NdpSender {
         self.una + self.fates.len() as u32
     }
 
-    fn fate(&mut self, seq: u32) -> Option<&mut Fate> {
+    fn fate(&mut self, seq: u32) -> Option<&mut SegmentState> {
         self.fates.get_mut(seq.checked_sub(self.una)? as usize)
     }
 
@@ -154,13 +155,13 @@ impl NdpSender {
         let number = options.number(packet.options);
         if flags.has(Flags::SYN) {
             self.life.on_syn_ack();
-            self.life.forgive(owed::ACK);
+            self.life.clear_pending(owed::ACK);
         } else if flags.is_returned() {
             self.on_return(packet.seq);
         } else if flags.has(Flags::PULL) {
             self.on_pull(number.unwrap_or(0));
         } else {
-            self.on_answer(packet.seq, number, flags.has(Flags::CUT));
+            self.on_answer(packet.seq, number, flags.has(Flags::TRIMMED));
         }
         if self.una == self.segments {
             self.life.complete();
@@ -172,8 +173,8 @@ impl NdpSender {
 
     /// The header of a packet came back from a switch that had no room for it: the receiver has heard nothing of the packet.
     fn on_return(&mut self, seq: u32) {
-        if let Some(fate @ Fate::UnderWay { .. }) = self.fate(seq) {
-            *fate = Fate::Missing;
+        if let Some(fate @ SegmentState::UnderWay { .. }) = self.fate(seq) {
+            *fate = SegmentState::Missing;
             self.missing.push_back(seq);
             self.returned += 1;
         }
@@ -212,7 +213,7 @@ impl NdpSender {
             self.fates.pop_front();
             self.una += 1;
         }
-        while self.fates.front() == Some(&Fate::Arrived) {
+        while self.fates.front() == Some(&SegmentState::Arrived) {
             self.fates.pop_front();
             self.una += 1;
         }
@@ -223,19 +224,19 @@ impl NdpSender {
         let Some(fate) = self.fate(seq) else { return };
         let before = *fate;
         match (before, cut) {
-            (Fate::Arrived, _) => return,
-            (Fate::UnderWay { .. }, true) => {
-                *fate = Fate::Missing;
+            (SegmentState::Arrived, _) => return,
+            (SegmentState::UnderWay { .. }, true) => {
+                *fate = SegmentState::Missing;
                 self.missing.push_back(seq);
             }
-            (Fate::Missing, true) => {}
+            (SegmentState::Missing, true) => {}
             (_, false) => {
-                *fate = Fate::Arrived;
+                *fate = SegmentState::Arrived;
                 self.arrived += 1;
             }
         }
         self.answered += 1;
-        if let Fate::UnderWay { returned, .. } = before {
+        if let SegmentState::UnderWay { returned, .. } = before {
             self.told = self.told.max(returned);
         }
     }
@@ -261,12 +262,12 @@ impl NdpSender {
     /// The timer has reached [`NdpSender::deadline`].
     pub fn on_timer(&mut self, spec: &NdpSpec, now: Time) {
         match self.life.phase() {
-            Phase::Closed => {
+            ConnectionState::Closed => {
                 self.life.open();
                 self.heard = now;
             }
-            Phase::SynSent | Phase::Established => self.on_timeout(spec, now),
-            Phase::Done | Phase::Aborted => {}
+            ConnectionState::SynSent | ConnectionState::Established => self.on_timeout(spec, now),
+            ConnectionState::Done | ConnectionState::Aborted => {}
         }
         match self.finished() {
             true => self.life.deadline = Time::NEVER,
@@ -277,14 +278,14 @@ impl NdpSender {
     /// Whatever has not been answered for so long is lost, and sent again at once, a window at the most; nobody pulls it.
     fn on_timeout(&mut self, spec: &NdpSpec, now: Time) {
         self.counters.timeouts += 1;
-        if self.life.phase() == Phase::SynSent && self.una == 0 {
-            self.life.owe(owed::SYN);
+        if self.life.phase() == ConnectionState::SynSent && self.una == 0 {
+            self.life.set_pending(owed::SYN);
         }
         let (mut lost, wait) = (0, self.wait(spec));
         while let Some(&(at, seq)) = self.sent.front().filter(|&&(at, _)| at + wait <= now) {
             self.sent.pop_front();
             if let Some(fate) = self.fate(seq).filter(|fate| fate.is_under_way_since(at)) {
-                *fate = Fate::Missing;
+                *fate = SegmentState::Missing;
                 self.missing.push_back(seq);
                 lost += 1;
             }
@@ -296,10 +297,12 @@ impl NdpSender {
 
     /// What to send now, if anything; to be called until it has nothing.
     pub fn poll_transmit(&mut self, spec: &NdpSpec, now: Time) -> Option<Transmit> {
-        if self.life.owes_anything() {
-            return self.life.pay();
+        if self.life.has_output() {
+            return self.life.poll_control();
         }
-        if self.credit == 0 || !matches!(self.phase(), Phase::SynSent | Phase::Established) {
+        if self.credit == 0
+            || !matches!(self.phase(), ConnectionState::SynSent | ConnectionState::Established)
+        {
             return None;
         }
         let again = self.next_missing();
@@ -310,7 +313,7 @@ impl NdpSender {
             None => return None,
         };
         self.credit -= 1;
-        let under_way = Fate::UnderWay { at: now, returned: self.returned };
+        let under_way = SegmentState::UnderWay { at: now, returned: self.returned };
         match self.fate(seq) {
             Some(fate) => *fate = under_way,
             None => self.fates.push_back(under_way),
@@ -324,7 +327,7 @@ impl NdpSender {
 
     fn next_missing(&mut self) -> Option<u32> {
         while let Some(seq) = self.missing.pop_front() {
-            if self.fate(seq).is_some_and(|fate| *fate == Fate::Missing) {
+            if self.fate(seq).is_some_and(|fate| *fate == SegmentState::Missing) {
                 return Some(seq);
             }
         }

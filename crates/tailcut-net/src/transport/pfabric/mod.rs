@@ -17,7 +17,7 @@ pub use receiver::PfabricReceiver;
 pub use sender::PfabricSender;
 
 use super::Transport;
-use super::ends::{Ends, one_by_one};
+use super::custom_endpoints::{CustomEndpoints, one_by_one};
 use super::tcp::TcpSpec;
 use crate::component::SpecError;
 use crate::topology::Graph;
@@ -81,11 +81,11 @@ impl Transport for PfabricSpec {
             return Err(SpecError::new("pfabric-rto", "rto", message)
                 .hint("a few round trips, such as \"1ms\""));
         }
-        self.segments().check()
+        self.segment_spec().check()
     }
 
     /// Selective acknowledgements of every segment, no FIN.
-    fn segments(&self) -> TcpSpec {
+    fn segment_spec(&self) -> TcpSpec {
         one_by_one(self.mss, self.initial_window, self.max_window, self.rto)
     }
 
@@ -93,11 +93,11 @@ impl Transport for PfabricSpec {
         true
     }
 
-    fn refuses_copies(&self) -> Option<String> {
+    fn replication_conflict(&self) -> Option<String> {
         Some("pfabric serves the flow with the least remaining first: a copy would only compete with its original".into())
     }
 
-    fn refuses_mixtures(&self) -> Option<(&'static str, &'static str)> {
+    fn mixture_conflict(&self) -> Option<(&'static str, &'static str)> {
         Some((
             "pfabric needs queues that serve by priority, which the packets of other transports do not carry",
             "run pfabric as a scheme of its own",
@@ -105,7 +105,7 @@ impl Transport for PfabricSpec {
     }
 }
 
-impl Ends for PfabricSpec {
+impl CustomEndpoints for PfabricSpec {
     type Sender = PfabricSender;
     type Receiver = PfabricReceiver;
 

@@ -4,7 +4,7 @@
 use tailcut_engine::Time;
 
 use crate::packet::{Flags, OptionStore};
-use crate::transport::ends::ReceivingEnd;
+use crate::transport::custom_endpoints::ReceivingEnd;
 use crate::transport::segment::Segment;
 use crate::transport::tcp::{Receiver, TcpSpec};
 

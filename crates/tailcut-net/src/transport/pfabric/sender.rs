@@ -4,7 +4,7 @@ use tailcut_engine::Time;
 
 use super::PfabricSpec;
 use crate::packet::SackBlocks;
-use crate::transport::life::{Life, Phase, Transmit, owed, segments_of};
+use crate::transport::life::{ConnectionState, Lifecycle, Transmit, owed, segments_of};
 use crate::transport::tcp::SenderCounters;
 use crate::transport::tcp::scoreboard::Scoreboard;
 
@@ -13,7 +13,7 @@ use crate::transport::tcp::scoreboard::Scoreboard;
 pub struct PfabricSender {
     size: u64,
     segments: u32,
-    life: Life,
+    life: Lifecycle,
     /// First unacknowledged segment.
     una: u32,
     /// Next segment never sent.
@@ -36,7 +36,7 @@ impl PfabricSender {
         PfabricSender {
             size,
             segments: segments_of(size, spec.mss),
-            life: Life::opening_at(open_at),
+            life: Lifecycle::opening_at(open_at),
             una: 0,
             next: 0,
             cwnd: spec.initial_window,
@@ -54,7 +54,7 @@ impl PfabricSender {
         self.segments
     }
     /// Where the connection is in its life.
-    pub fn phase(&self) -> Phase {
+    pub fn phase(&self) -> ConnectionState {
         self.life.phase()
     }
     /// Window in packets.
@@ -83,7 +83,7 @@ impl PfabricSender {
     }
     /// True once nothing more can happen on this half.
     pub fn finished(&self) -> bool {
-        self.life.finished()
+        self.life.is_finished()
     }
     /// Payload bytes of segment `seq`.
     pub fn payload(&self, spec: &PfabricSpec, seq: u32) -> u64 {
@@ -100,13 +100,13 @@ impl PfabricSender {
     /// The timer has reached [`PfabricSender::deadline`].
     pub fn on_timer(&mut self, spec: &PfabricSpec, now: Time) {
         match self.life.phase() {
-            Phase::Closed => self.life.open(),
-            Phase::SynSent => {
+            ConnectionState::Closed => self.life.open(),
+            ConnectionState::SynSent => {
                 self.counters.timeouts += 1;
-                self.life.owe(owed::SYN);
+                self.life.set_pending(owed::SYN);
             }
-            Phase::Established => self.on_timeout(spec),
-            Phase::Done | Phase::Aborted => {}
+            ConnectionState::Established => self.on_timeout(spec),
+            ConnectionState::Done | ConnectionState::Aborted => {}
         }
         self.life.deadline = if self.finished() { Time::NEVER } else { now + spec.rto };
     }
@@ -123,7 +123,7 @@ impl PfabricSender {
         self.board.mark_all_lost();
         if self.silent_timeouts >= spec.probe_after {
             self.probing = true;
-            self.life.owe(owed::PROBE);
+            self.life.set_pending(owed::PROBE);
         }
     }
 
@@ -151,7 +151,7 @@ impl PfabricSender {
         if self.probing {
             // Section 4.2: a flow that is heard again starts anew, from slow start.
             self.probing = false;
-            self.life.forgive(owed::PROBE);
+            self.life.clear_pending(owed::PROBE);
             self.ssthresh = spec.max_window;
         }
         self.board.on_blocks(blocks);
@@ -178,11 +178,11 @@ impl PfabricSender {
 
     /// What to send now, if anything; to be called until it has nothing.
     pub fn poll_transmit(&mut self, spec: &PfabricSpec, now: Time) -> Option<Transmit> {
-        if self.life.owes_anything() {
-            let due = self.life.pay();
-            return due.or_else(|| self.life.settle(owed::PROBE).then_some(Transmit::Probe));
+        if self.life.has_output() {
+            let due = self.life.poll_control();
+            return due.or_else(|| self.life.take_pending(owed::PROBE).then_some(Transmit::Probe));
         }
-        if !self.life.established() || self.probing || self.board.pipe() >= self.cwnd {
+        if !self.life.is_established() || self.probing || self.board.pipe() >= self.cwnd {
             return None;
         }
         let new = (self.next < self.segments).then_some(self.next);

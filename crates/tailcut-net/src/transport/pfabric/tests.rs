@@ -3,11 +3,11 @@
 
 use tailcut_engine::{Bytes, Time};
 
-use super::{Ends, PfabricReceiver, PfabricSender, PfabricSpec};
+use super::{CustomEndpoints, PfabricReceiver, PfabricSender, PfabricSpec};
 use crate::packet::{Flags, OptionStore};
-use crate::transport::ends::ReceivingEnd;
+use crate::transport::custom_endpoints::ReceivingEnd;
 use crate::transport::tcp::{TcpSpec, WireSizes};
-use crate::transport::{Phase, Segment, Transport};
+use crate::transport::{ConnectionState, Segment, Transport};
 
 const MSS: u64 = 1_000;
 /// One way. Data leaves from 100 us on, and the timer expires 1 ms after.
@@ -59,8 +59,8 @@ impl Pair {
         let spec = PfabricSpec { mss: Bytes(MSS), ..PfabricSpec::default() };
         let sender = spec.sender(bytes, Time::ZERO);
         Pair {
-            segments: spec.segments(),
-            sizes: WireSizes::new(&spec.segments(), Bytes(0)),
+            segments: spec.segment_spec(),
+            sizes: WireSizes::new(&spec.segment_spec(), Bytes(0)),
             now: Time::ZERO,
             receiver: spec.receiver(sender.segments()),
             sender,
@@ -188,7 +188,7 @@ impl Pair {
 
     /// All data has arrived, then, and the sender knows.
     fn assert_received_at(&self, us: u64) {
-        assert_eq!((self.received, self.sender.phase()), (Some(us), Phase::Done));
+        assert_eq!((self.received, self.sender.phase()), (Some(us), ConnectionState::Done));
     }
 }
 
@@ -321,7 +321,7 @@ fn a_receiver_that_has_gone_resets_the_sender() {
     let mut pair = Pair::of(40).run_until(Time::from_us(150));
     pair.receiver.reset();
     let pair = pair.run();
-    assert_eq!((pair.received, pair.sender.phase()), (None, Phase::Aborted));
+    assert_eq!((pair.received, pair.sender.phase()), (None, ConnectionState::Aborted));
     assert!(!pair.times(What::Reset).is_empty());
 }
 
@@ -332,5 +332,5 @@ fn a_sender_that_gives_up_resets_the_receiver_once() {
     pair.poll();
     assert_eq!(pair.times(What::Reset), [150]);
     let pair = pair.run_until(Time::from_ms(100));
-    assert_eq!((pair.received, pair.sender.phase()), (None, Phase::Aborted));
+    assert_eq!((pair.received, pair.sender.phase()), (None, ConnectionState::Aborted));
 }

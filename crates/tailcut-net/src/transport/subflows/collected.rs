@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 /// What has arrived of a flow that is spread over subflows, in data segments. It knows nothing of who sends which, or how.
 #[derive(Debug, Clone)]
-pub struct Collected {
+pub struct DataReassembly {
     segments: u32,
     /// The next data segment for the application.
     next: u32,
@@ -12,10 +12,10 @@ pub struct Collected {
     waiting: VecDeque<bool>,
 }
 
-impl Collected {
+impl DataReassembly {
     /// Nothing of a flow of that many data segments.
-    pub fn new(segments: u32) -> Collected {
-        Collected { segments, next: 0, waiting: VecDeque::new() }
+    pub fn new(segments: u32) -> DataReassembly {
+        DataReassembly { segments, next: 0, waiting: VecDeque::new() }
     }
 
     /// A data segment has arrived on some subflow. True when it was the last one missing.
@@ -53,7 +53,7 @@ mod tests {
 
     #[test]
     fn the_last_segment_that_was_missing_completes_the_flow_and_none_does_again() {
-        let mut collected = Collected::new(3);
+        let mut collected = DataReassembly::new(3);
         assert!(!collected.on_segment(2) && !collected.on_segment(0));
         assert_eq!((collected.next(), collected.complete()), (1, false));
         assert!(collected.on_segment(1) && !collected.on_segment(1));
@@ -65,7 +65,7 @@ mod tests {
         /// Whatever the order and however often, the application gets each segment once and in order.
         #[test]
         fn segments_in_any_order_complete_the_flow_once(mut order in Just((0..40u32).collect::<Vec<_>>()).prop_shuffle(), again in prop::collection::vec(0..40u32, 0..40)) {
-            let mut flow = Collected::new(40);
+            let mut flow = DataReassembly::new(40);
             let last = order.pop().expect("there are segments");
             let mut arrived = vec![];
             for segment in order.into_iter().chain(again.into_iter().filter(|s| *s != last)) {

@@ -13,7 +13,7 @@ const REINJECTED: u32 = 1 << 31;
 
 /// Where a flow is that begins by scattering packets; others have begun.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Phase {
+pub enum JoinPhase {
     /// The first subflow carries everything; the others are not open.
     Alone,
     /// The others are being opened.
@@ -24,7 +24,7 @@ pub enum Phase {
 
 /// What a subflow has sent and not heard of.
 #[derive(Debug, Clone, Default)]
-struct Mapping {
+struct SubflowMapping {
     /// Number of the first subflow segment in `segments`.
     base: u32,
     /// The data segment that each subflow segment carries.
@@ -33,7 +33,7 @@ struct Mapping {
 
 /// What the subflows of one flow share at its sender.
 #[derive(Debug, Clone)]
-pub struct Multipath {
+pub struct DataSequencer {
     segments: u32,
     /// Data segments that the shared receive window holds.
     window: u32,
@@ -41,38 +41,38 @@ pub struct Multipath {
     next: u32,
     /// First data segment not acknowledged at the data level.
     una: u32,
-    mappings: Vec<Mapping>,
+    mappings: Vec<SubflowMapping>,
     windows: Vec<SubflowWindow>,
     /// Data segments to be carried again, and the subflow that has failed to.
     reinject: VecDeque<(u32, u8)>,
     /// The receive window has kept a subflow from sending.
     blocked: bool,
-    phase: Phase,
+    phase: JoinPhase,
     /// The first subflow gets no new data once another is up.
     retires_first: bool,
     reinjections: u64,
 }
 
-impl Multipath {
+impl DataSequencer {
     /// A flow of that many data segments over `subflows` subflows, with room for `window` segments at the receiver.
-    pub fn new(segments: u32, window: u32, subflows: u32) -> Multipath {
-        Multipath {
+    pub fn new(segments: u32, window: u32, subflows: u32) -> DataSequencer {
+        DataSequencer {
             segments,
             window: window.max(1),
             next: 0,
             una: 0,
-            mappings: vec![Mapping::default(); subflows as usize],
+            mappings: vec![SubflowMapping::default(); subflows as usize],
             windows: vec![SubflowWindow::default(); subflows as usize],
             reinject: VecDeque::new(),
             blocked: false,
-            phase: Phase::Alone,
+            phase: JoinPhase::Alone,
             retires_first: false,
             reinjections: 0,
         }
     }
 
     /// The first subflow only begins the flow: once another is up it gets no new data, and never counts in the coupling.
-    pub fn retire_first(mut self) -> Multipath {
+    pub fn retire_first(mut self) -> DataSequencer {
         self.retires_first = true;
         self
     }
@@ -94,23 +94,23 @@ impl Multipath {
         self.reinjections
     }
     /// Whether the other subflows are open.
-    pub fn phase(&self) -> Phase {
+    pub fn phase(&self) -> JoinPhase {
         self.phase
     }
     /// The other subflows are being opened.
     pub fn open_others(&mut self) {
-        self.phase = Phase::Opening;
+        self.phase = JoinPhase::Opening;
     }
     /// A subflow other than the first is up.
     pub fn on_joined(&mut self) {
-        self.phase = Phase::Spread;
+        self.phase = JoinPhase::Spread;
     }
     /// True when the first subflow only waits for what it has sent.
     pub fn drains_first(&self) -> bool {
-        self.retires_first && self.phase == Phase::Spread
+        self.retires_first && self.phase == JoinPhase::Spread
     }
     /// True when a subflow counts in the coupling.
-    pub fn counts(&self, subflow: u8) -> bool {
+    pub fn is_coupled(&self, subflow: u8) -> bool {
         !(self.retires_first && subflow == 0)
     }
 
@@ -215,7 +215,7 @@ mod tests {
 
     #[test]
     fn subflows_take_data_in_order_as_they_have_room() {
-        let mut flow = Multipath::new(3, 10, 2);
+        let mut flow = DataSequencer::new(3, 10, 2);
         assert_eq!(
             [flow.assign(0), flow.assign(1), flow.assign(0), flow.assign(1)],
             [Some(0), Some(1), Some(2), None]
@@ -225,7 +225,7 @@ mod tests {
 
     #[test]
     fn the_receive_window_is_shared_and_opens_with_the_data_acknowledgement() {
-        let mut flow = Multipath::new(10, 2, 2);
+        let mut flow = DataSequencer::new(10, 2, 2);
         assert_eq!([flow.assign(0), flow.assign(1), flow.assign(0)], [Some(0), Some(1), None]);
         assert!(flow.on_data_ack(1), "a subflow was stopped");
         assert_eq!(flow.assign(0), Some(2));
@@ -234,7 +234,7 @@ mod tests {
 
     #[test]
     fn what_a_subflow_fails_to_deliver_another_carries_once() {
-        let mut flow = Multipath::new(4, 10, 3);
+        let mut flow = DataSequencer::new(4, 10, 3);
         for subflow in [0, 0, 1] {
             flow.assign(subflow);
         }
@@ -246,8 +246,8 @@ mod tests {
     }
 
     #[test]
-    fn what_has_arrived_meanwhile_is_not_carried_again() {
-        let mut flow = Multipath::new(2, 10, 2);
+    fn does_not_reinject_acknowledged_data() {
+        let mut flow = DataSequencer::new(2, 10, 2);
         for _ in 0..2 {
             flow.assign(0);
         }
@@ -258,7 +258,7 @@ mod tests {
 
     #[test]
     fn a_retired_first_subflow_gets_nothing_once_another_is_up() {
-        let mut flow = Multipath::new(9, 10, 2).retire_first();
+        let mut flow = DataSequencer::new(9, 10, 2).retire_first();
         assert_eq!(flow.assign(0), Some(0));
         flow.open_others();
         assert_eq!(flow.assign(0), Some(1), "none of the others is up yet");

@@ -1,7 +1,7 @@
-//! What transports that spread a flow over subflows have in common: which subflow carries which data ([`Multipath`]), what of
-//! them has arrived ([`Collected`]), how
+//! What transports that spread a flow over subflows have in common: which subflow carries which data ([`DataSequencer`]), what of
+//! them has arrived ([`DataReassembly`]), how
 //! their windows grow together ([`increase`]), and what their parameters may be. The machines that decide when subflows open and what follows from their
-//! events are the transports' own ([`Manage`](super::spread::Manage)).
+//! events are the transports' own ([`SubflowManager`](super::spread::SubflowManager)).
 
 mod collected;
 mod data;
@@ -9,12 +9,12 @@ mod lia;
 
 use tailcut_engine::Bytes;
 
-pub use collected::Collected;
-pub use data::{Multipath, Phase};
+pub use collected::DataReassembly;
+pub use data::{DataSequencer, JoinPhase};
 pub use lia::{SubflowWindow, increase};
 
 use super::segments_of;
-use super::spread::{Action, Carries, Open, Spread, View};
+use super::spread::{DataMapping, MultipathSpec, OpenSubflow, SubflowAction, View};
 use super::tcp::{CongestionSpec, TcpSpec, check_window};
 use crate::component::SpecError;
 use crate::traffic::Flow;
@@ -23,7 +23,7 @@ use crate::traffic::Flow;
 const MAX_SUBFLOWS: u32 = 64;
 
 /// Checks the parameters.
-pub(super) fn check(
+pub(super) fn check_subflow_spec(
     code: &'static str,
     subflows: u32,
     receive_window: Bytes,
@@ -52,15 +52,15 @@ pub(super) fn check(
 /// The data of a flow that subflows carry in segments of one size.
 #[derive(Debug, Clone)]
 pub(super) struct Data {
-    pub of: Multipath,
+    pub of: DataSequencer,
     mss: u64,
     bytes: u64,
 }
 
 impl Data {
-    pub fn new(spec: &impl Spread, mss: u64, flow: &Flow) -> Data {
+    pub fn new(spec: &impl MultipathSpec, mss: u64, flow: &Flow) -> Data {
         let segments = segments_of(flow.bytes, Bytes(mss));
-        let of = Multipath::new(segments, spec.shared_window(mss), spec.subflows());
+        let of = DataSequencer::new(segments, spec.shared_window(mss), spec.subflows());
         Data { of, mss, bytes: flow.bytes }
     }
 
@@ -86,31 +86,37 @@ impl Data {
         u64::from(self.of.assigned()) * self.mss
     }
 
-    pub fn carries(&self, copy: u8, seq: u32) -> Carries {
+    pub fn carries(&self, copy: u8, seq: u32) -> DataMapping {
         let number = self.of.data_of(copy, seq);
         let last = number + 1 == self.of.segments();
-        Carries { number, payload: self.payload(number), last, scattered: None }
+        DataMapping { number, payload: self.payload(number), last, scattered: None }
     }
 
     /// Opens every subflow but the first.
-    pub fn open_others(&mut self, actions: &mut Vec<Action>) {
+    pub fn open_others(&mut self, actions: &mut Vec<SubflowAction>) {
         self.of.open_others();
         let others = 1..self.of.subflows() as u8;
-        let open = |copy| Action::Open(Open { copy, coupled: true, dupack_threshold: None });
+        let open = |copy| {
+            SubflowAction::Open(OpenSubflow {
+                subflow: copy,
+                coupled: true,
+                dupack_threshold: None,
+            })
+        };
         actions.extend(others.map(open));
     }
 
     /// The subflow's window may have changed; a scattering one does not count.
     pub fn note_window(&mut self, view: View<'_>) {
-        if self.of.counts(view.copy) {
+        if self.of.is_coupled(view.subflow) {
             let window = SubflowWindow { cwnd: view.seen.cwnd, rtt: view.seen.rtt };
-            self.of.set_window(view.copy, window);
+            self.of.set_window(view.subflow, window);
         }
     }
 
     /// An acknowledgement has come; true when a subflow that the receive window has stopped may go on.
     pub fn on_ack(&mut self, view: View<'_>, data_ack: Option<u32>) -> bool {
-        self.of.on_subflow_ack(view.copy, view.seen.una);
+        self.of.on_subflow_ack(view.subflow, view.seen.una);
         data_ack.is_some_and(|ack| self.of.on_data_ack(ack))
     }
 }

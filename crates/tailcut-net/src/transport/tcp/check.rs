@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn something_is_acknowledged_in_time() {
+    fn refuses_zero_ack_every_dupack_threshold_and_delay() {
         assert_eq!(field_at_fault(|s| s.ack_every = 0), "ack_every");
         assert_eq!(field_at_fault(|s| s.dupack_threshold = 0), "dupack_threshold");
         let no_delay = |s: &mut TcpSpec| (s.ack_every, s.delayed_ack_timeout) = (2, Time::ZERO);

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize, Serializer};
 use tailcut_engine::{Bytes, Time};
 
 use super::congestion::CongestionSpec;
-use super::departures::Imitation;
+use super::deviations::Imitation;
 use super::reordering::ReorderingSpec;
 use super::spec::{Close, Recovery, ReductionBase, RtoVariation, TcpSpec, WindowGrowth};
 use crate::amount::{Amount, Limit};
@@ -14,7 +14,7 @@ use crate::amount::{Amount, Limit};
 /// Whose defaults the parameters have that are not written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-pub enum Hosts {
+pub enum HostDefaults {
     /// Those of this page.
     #[default]
     Plain,
@@ -23,12 +23,12 @@ pub enum Hosts {
     Linux,
 }
 
-impl Hosts {
+impl HostDefaults {
     /// Every parameter.
     pub fn defaults(self) -> TcpSpec {
         match self {
-            Hosts::Plain => TcpSpec::default(),
-            Hosts::Linux => linux(),
+            HostDefaults::Plain => TcpSpec::default(),
+            HostDefaults::Linux => linux(),
         }
     }
 }
@@ -39,7 +39,7 @@ pub(super) const LINUX_MIN_RTO: Time = Time::from_ms(200);
 /// The sysctls of Linux 6 and the constants of its `include/net/tcp.h`.
 fn linux() -> TcpSpec {
     TcpSpec {
-        hosts: Hosts::Linux,
+        hosts: HostDefaults::Linux,
         // 1,500 bytes without headers and timestamps.
         mss: Bytes(1448),
         initial_window: Amount::Packets(10),
@@ -48,8 +48,8 @@ fn linux() -> TcpSpec {
         recovery: Recovery::SackPrr,
         reduction_base: ReductionBase::Window,
         window_growth: WindowGrowth::Delivered,
-        reordering: ReorderingSpec::of(Hosts::Linux),
-        congestion: CongestionSpec::of(Hosts::Linux),
+        reordering: ReorderingSpec::of(HostDefaults::Linux),
+        congestion: CongestionSpec::for_hosts(HostDefaults::Linux),
         min_rto: LINUX_MIN_RTO,
         max_rto: Time::from_ms(120_000),
         initial_rto: Time::from_ms(1_000),
@@ -75,7 +75,7 @@ macro_rules! written {
         #[serde(deny_unknown_fields)]
         pub(super) struct Written {
             #[serde(default)]
-            hosts: Hosts,
+            hosts: HostDefaults,
             $(#[serde(default, deserialize_with = "some")] $field: Option<$kind>,)*
         }
 
@@ -161,22 +161,22 @@ mod tests {
     #[test]
     fn what_is_written_has_precedence_over_the_hosts_defaults() {
         let linux = spec(json!({ "hosts": "linux", "min_rto": "10ms" }));
-        assert_eq!(linux, TcpSpec { min_rto: Time::from_ms(10), ..Hosts::Linux.defaults() });
+        assert_eq!(linux, TcpSpec { min_rto: Time::from_ms(10), ..HostDefaults::Linux.defaults() });
         assert_eq!(linux.check(), Ok(()));
     }
 
     #[test]
-    fn what_is_said_of_a_plan_is_read_back() {
-        for hosts in [Hosts::Plain, Hosts::Linux] {
+    fn host_defaults_round_trip_through_json() {
+        for hosts in [HostDefaults::Plain, HostDefaults::Linux] {
             let defaults = hosts.defaults();
             let said = to_value(&defaults).unwrap();
-            assert_eq!(said.get("hosts").is_some(), hosts == Hosts::Linux);
+            assert_eq!(said.get("hosts").is_some(), hosts == HostDefaults::Linux);
             assert_eq!(spec(said), defaults);
         }
     }
 
     #[test]
-    fn what_came_later_is_no_part_of_plans_that_do_not_say_it() {
+    fn omits_later_fields_at_their_defaults() {
         let said = to_value(TcpSpec::default()).unwrap();
         assert!(LATER.iter().all(|later| said.get(later).is_none()));
         let fine = TcpSpec { timestamp_tick: Time::from_us(1), ..TcpSpec::default() };
@@ -184,8 +184,8 @@ mod tests {
     }
 
     #[test]
-    fn what_differs_from_the_hosts_defaults_is_said_though_it_is_the_default_of_others() {
-        let hasty = TcpSpec { quick_acks: 0, ..Hosts::Linux.defaults() };
+    fn writes_values_that_differ_from_the_hosts_defaults() {
+        let hasty = TcpSpec { quick_acks: 0, ..HostDefaults::Linux.defaults() };
         assert_eq!(spec(to_value(&hasty).unwrap()), hasty);
     }
 
@@ -193,7 +193,7 @@ mod tests {
     #[test]
     fn every_parameter_is_known() {
         // Where a later one has the same default for all hosts, plans of plain hosts say another.
-        let fine = TcpSpec { timestamp_tick: Time::from_us(1), ..Hosts::Linux.defaults() };
+        let fine = TcpSpec { timestamp_tick: Time::from_us(1), ..HostDefaults::Linux.defaults() };
         let linux = to_value(fine).unwrap();
         let mut plain = linux.clone();
         plain["hosts"] = json!("plain");

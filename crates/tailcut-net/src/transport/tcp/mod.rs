@@ -3,7 +3,7 @@
 mod check;
 pub(super) use check::check_window;
 pub mod congestion;
-mod departures;
+mod deviations;
 mod hosts;
 pub(crate) mod options;
 mod prr;
@@ -14,10 +14,10 @@ pub mod sender;
 mod spec;
 
 pub use congestion::{Congestion, CongestionSpec, Coupled, Window};
-pub use departures::{DEPARTURES, Departure, Imitation};
-pub use hosts::Hosts;
+pub use deviations::{DEPARTURES, Deviation, Imitation};
+pub use hosts::HostDefaults;
 pub use options::WireSizes;
-pub use receiver::{Acknowledge, Receiver};
+pub use receiver::{AckTiming, Receiver};
 pub use sender::reordering::{self, ReorderingSpec};
 pub use sender::{CongestionState, Sender, SenderCounters};
 pub use spec::{Close, Recovery, ReductionBase, RtoVariation, TcpSpec, WindowGrowth};

@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn no_delay_is_negative() {
+    fn one_way_delay_is_never_negative() {
         assert_eq!(one_way(MS, Timestamps { value: 4, echo: 5 }), Time::ZERO);
     }
 }

@@ -107,14 +107,14 @@ mod tests {
     }
 
     #[test]
-    fn it_never_exceeds_the_target() {
+    fn never_sends_beyond_ssthresh() {
         let mut prr = Prr::begin(20 * MSS);
         prr.on_send(MSS);
         assert_eq!(prr.on_ack(9 * MSS, 8 * MSS, 10 * MSS, MSS, true), 2 * MSS);
     }
 
     #[test]
-    fn what_is_conceded_leaves_the_reduction_where_it_was() {
+    fn conceded_bytes_do_not_count_against_the_reduction() {
         let mut prr = Prr::begin(20 * MSS);
         prr.on_send(MSS);
         prr.concede(3 * MSS);

@@ -75,7 +75,7 @@ impl Rtt {
                 self.srtt = self.srtt - self.srtt / 8 + r / 8;
             }
         }
-        self.end_back_off(spec);
+        self.recompute_rto(spec);
     }
 
     #[cold]
@@ -91,7 +91,7 @@ impl Rtt {
 
     /// The timeout follows the estimate: with a new measurement and not before (section 5), but see [`DEPARTURES`](super::DEPARTURES).
     #[inline]
-    pub fn end_back_off(&mut self, spec: &TcpSpec) {
+    pub fn recompute_rto(&mut self, spec: &TcpSpec) {
         if self.srtt > 0 {
             let variation = match &self.largest {
                 Some(largest) => largest.kept,

@@ -61,7 +61,7 @@ pub struct Scoreboard {
 
 /// What an acknowledgement changed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Progress {
+pub struct AckProgress {
     /// Segments newly known to have arrived, cumulatively or selectively.
     pub delivered: u32,
     /// Age of the first newly acknowledged segment, unless it was ever sent again (Karn).
@@ -104,8 +104,8 @@ impl Scoreboard {
 
     /// Takes a cumulative acknowledgement of everything below `ack`.
     #[inline]
-    pub fn on_cumulative(&mut self, ack: u32, now: Time) -> Progress {
-        let mut progress = Progress::default();
+    pub fn on_cumulative(&mut self, ack: u32, now: Time) -> AckProgress {
+        let mut progress = AckProgress::default();
         let resent_before = self.resent;
         if self.base < ack {
             let first = self.entries.front().copied().unwrap_or(EVER_RESENT);

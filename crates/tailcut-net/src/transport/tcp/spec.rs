@@ -6,8 +6,8 @@ use serde::{Deserialize, Serialize};
 use tailcut_engine::{Bytes, Time};
 
 use super::congestion::CongestionSpec;
-use super::departures::Imitation;
-use super::hosts::{Hosts, Written};
+use super::deviations::Imitation;
+use super::hosts::{HostDefaults, Written};
 use super::reordering::ReorderingSpec;
 use crate::amount::{Amount, Limit};
 
@@ -17,7 +17,7 @@ use crate::amount::{Amount, Limit};
 #[schemars(!from)]
 pub struct TcpSpec {
     /// Whose defaults the other parameters have.
-    pub hosts: Hosts,
+    pub hosts: HostDefaults,
     /// Payload bytes of a full segment.
     pub mss: Bytes,
     /// Congestion window after the handshake (RepFlow: "12 KB" in V-B, 12 packets in IV).
@@ -138,7 +138,7 @@ pub enum Close {
 impl Default for TcpSpec {
     fn default() -> Self {
         TcpSpec {
-            hosts: Hosts::Plain,
+            hosts: HostDefaults::Plain,
             mss: Bytes(1460),
             initial_window: Amount::Bytes(12_000),
             initial_ssthresh: Limit::Unlimited,

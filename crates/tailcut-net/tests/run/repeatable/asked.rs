@@ -85,7 +85,7 @@ impl Asked {
             horizon,
             seed: 1,
             series,
-            instants: 0,
+            max_port_samples: 0,
         };
         check(&scenario);
         scenario
@@ -103,7 +103,7 @@ fn check(scenario: &Scenario) {
         horizon.check(),
         scheme.queue.check(),
         scheme.balance.check(),
-        scheme.balance.check_on(graph),
+        scheme.balance.check_topology(graph),
         scheme.transport.check(),
         scheme.replicate.check(),
         scheme.check_marks(),

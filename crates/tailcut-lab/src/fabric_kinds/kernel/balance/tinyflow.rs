@@ -1,7 +1,7 @@
 //! TinyFlow at the edge, by a BPF program (`bpf/tinyflow.c`).
 
 #[cfg(target_os = "linux")]
-use tailcut_engine::Stream;
+use tailcut_engine::RandomStream;
 use tailcut_net::balance::BalanceSpec;
 use tailcut_net::balance::tinyflow::{Detect, Reroute, TinyFlow as Spec};
 #[cfg(target_os = "linux")]
@@ -59,7 +59,7 @@ impl KernelBalancer for TinyFlow {
     fn program(&self, scenario: &Scenario, switch: SwitchId) -> Option<ProgramSpec> {
         let BalanceSpec::TinyFlow(spec) = &scenario.scheme.balance else { return None };
         let framing = scenario.host.framing_overhead.0 as u32;
-        let stream = Stream::new(scenario.seed, u64::from(switch.0), "samples of kernels");
+        let stream = RandomStream::new(scenario.seed, u64::from(switch.0), "samples of kernels");
         Some(program(spec, framing, scenario.graph.hosts, stream))
     }
     #[cfg(target_os = "linux")]
@@ -69,7 +69,7 @@ impl KernelBalancer for TinyFlow {
 }
 
 #[cfg(target_os = "linux")]
-fn program(spec: &Spec, framing: u32, hosts: u32, mut stream: Stream) -> ProgramSpec {
+fn program(spec: &Spec, framing: u32, hosts: u32, mut stream: RandomStream) -> ProgramSpec {
     let Spec {
         detect,
         sample_every,
@@ -135,7 +135,7 @@ mod tests {
     fn there_is_one_sampler_per_host_or_one_per_switch() {
         let made = |detect| {
             let spec = Spec { detect, ..Spec::default() };
-            let wanted = program(&spec, 38, 6, Stream::new(1, 0, "samples of kernels"));
+            let wanted = program(&spec, 38, 6, RandomStream::new(1, 0, "samples of kernels"));
             let count =
                 |name| wanted.filled.iter().find(|(of, _)| *of == name).expect("it is").1.len();
             assert_eq!(wanted.settings.len(), 56);

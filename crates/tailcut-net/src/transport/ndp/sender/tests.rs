@@ -38,7 +38,7 @@ impl Script {
     }
 
     fn cut(&mut self, next: u32, seq: u32) -> Vec<Transmit> {
-        self.hear(Flags::ACK | Flags::CUT, next, seq)
+        self.hear(Flags::ACK | Flags::TRIMMED, next, seq)
     }
 
     fn pull(&mut self, number: u32) -> Vec<Transmit> {
@@ -52,7 +52,7 @@ impl Script {
     /// How many packets came back before, as a data packet says.
     fn says(&self, seq: u32) -> Option<u32> {
         let transmit = Transmit::Segment { seq, retransmission: true };
-        let sizes = WireSizes::new(&self.spec.segments(), Bytes(38));
+        let sizes = WireSizes::new(&self.spec.segment_spec(), Bytes(38));
         OptionStore::default().number(self.sender.packet(&self.spec, &sizes, transmit).options)
     }
 
@@ -94,7 +94,7 @@ fn what_was_cut_of_a_flow_shorter_than_its_window_waits_for_a_pull_as_well() {
 }
 
 #[test]
-fn what_was_cut_is_sent_before_anything_new() {
+fn retransmits_trimmed_segments_before_new_data() {
     let mut script = Script::open(10);
     assert_eq!(script.cut(0, 2), []);
     assert_eq!(script.cut(0, 1), []);
@@ -114,9 +114,12 @@ fn the_flow_is_done_when_every_segment_is_answered_for() {
     let mut script = Script::open(3);
     script.acked(0, 2);
     script.acked(1, 0);
-    assert_eq!(script.sender.phase(), Phase::SynSent);
+    assert_eq!(script.sender.phase(), ConnectionState::SynSent);
     script.acked(3, 1);
-    assert_eq!((script.sender.phase(), script.sender.deadline()), (Phase::Done, Time::NEVER));
+    assert_eq!(
+        (script.sender.phase(), script.sender.deadline()),
+        (ConnectionState::Done, Time::NEVER)
+    );
 }
 
 #[test]
@@ -202,6 +205,6 @@ fn a_header_of_what_has_arrived_since_says_nothing() {
 fn a_reset_ends_it() {
     let mut script = Script::open(10);
     assert_eq!(script.hear(Flags::RST, 0, 0), []);
-    assert_eq!(script.sender.phase(), Phase::Aborted);
+    assert_eq!(script.sender.phase(), ConnectionState::Aborted);
     assert_eq!(script.pull(1), []);
 }

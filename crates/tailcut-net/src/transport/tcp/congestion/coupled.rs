@@ -1,6 +1,6 @@
 //! A window whose increase is computed from several senders together (RFC 6356 section 3).
 
-use super::{Acked, Control, Window, newreno};
+use super::{Acked, CongestionControl, Window, newreno};
 
 /// The increase that the group of senders allows this one.
 #[derive(Debug, Clone, Copy, Default)]
@@ -19,7 +19,7 @@ impl Coupled {
     }
 }
 
-impl Control for Coupled {
+impl CongestionControl for Coupled {
     fn grow(&mut self, window: &mut Window, mss: u64, acked: &Acked) {
         // What is not in use does not grow, nor counts among the windows of the group (RFC 7661 section 4.4).
         if acked.flight + mss <= window.cwnd {

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use tailcut_engine::Time;
 
 use super::hystart::{HyStart, HystartSpec};
-use super::{Acked, Algorithm, Control, Window};
+use super::{Acked, CongestionAlgorithm, CongestionControl, Window};
 use crate::component::SpecError;
 
 /// Parameters of CUBIC.
@@ -45,9 +45,9 @@ impl CubicSpec {
     }
 }
 
-impl Algorithm for CubicSpec {
+impl CongestionAlgorithm for CubicSpec {
     type State = Cubic;
-    fn start(&self) -> Cubic {
+    fn new_state(&self) -> Cubic {
         Cubic::new(self)
     }
     fn check(&self) -> Result<(), SpecError> {
@@ -159,7 +159,7 @@ impl Cubic {
     }
 }
 
-impl Control for Cubic {
+impl CongestionControl for Cubic {
     /// Grows only while the window is what bounds the sender (section 5.8).
     fn grow(&mut self, window: &mut Window, mss: u64, acked: &Acked) {
         if let Some(hystart) = &mut self.hystart {

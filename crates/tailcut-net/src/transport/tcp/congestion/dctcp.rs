@@ -4,7 +4,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Algorithm, Control, Window};
+use super::{CongestionAlgorithm, CongestionControl, Window};
 use crate::component::SpecError;
 
 /// Parameters of DCTCP.
@@ -26,15 +26,15 @@ impl Default for DctcpSpec {
     }
 }
 
-impl Algorithm for DctcpSpec {
+impl CongestionAlgorithm for DctcpSpec {
     type State = Dctcp;
     fn echoes_marks(&self) -> bool {
         true
     }
-    fn heeds_threshold(&self) -> bool {
+    fn respects_ssthresh(&self) -> bool {
         true
     }
-    fn start(&self) -> Dctcp {
+    fn new_state(&self) -> Dctcp {
         let (g, alpha, grows) = (self.g, self.initial_alpha, self.grows_under_echoes);
         Dctcp { g, alpha, grows, acknowledged: 0, marked: 0, window_end: 0 }
     }
@@ -78,9 +78,9 @@ impl Dctcp {
     }
 }
 
-impl Control for Dctcp {
+impl CongestionControl for Dctcp {
     /// Steps 1 to 8: the share of one window of data enters the estimate.
-    fn observe(&mut self, bytes: u64, echo: bool, ack: u32, end: u32) {
+    fn on_ecn_feedback(&mut self, bytes: u64, echo: bool, ack: u32, end: u32) {
         self.acknowledged += bytes;
         self.marked += if echo { bytes } else { 0 };
         if ack <= self.window_end {
@@ -96,7 +96,7 @@ impl Control for Dctcp {
         ((window.cwnd as f64 * (1.0 - self.alpha / 2.0)) as u64).max(2 * mss)
     }
 
-    fn pauses_on_echo(&self) -> bool {
+    fn echo_pauses_growth(&self) -> bool {
         !self.grows
     }
 

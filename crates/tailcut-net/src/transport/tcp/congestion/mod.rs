@@ -1,7 +1,7 @@
 //! Congestion control: how the window grows, and what loss, ECN and timeouts make of it.
 //!
 //! The sender owns the [`Window`] and the mechanics of recovery; an algorithm is
-//! asked only for numbers ([`Control`]). What an algorithm does not say is NewReno's.
+//! asked only for numbers ([`CongestionControl`]). What an algorithm does not say is NewReno's.
 //! The sender sets the window: PRR or inflation in recovery, one segment after a timeout,
 //! the threshold itself after an echo, which it hands on once per window of data. An increase that is computed
 //! outside, from several senders, is [`Coupled`]: give the sender
@@ -9,7 +9,7 @@
 //! renew [`Coupled::increase`] (bytes of window per byte acknowledged) whenever the sum over the subflows
 //! changes, by [`Sender::couple`](super::Sender::couple).
 //!
-//! A new algorithm is one file here (a folder where it has parts), with its parameters as [`Algorithm`], and one line in the list below.
+//! A new algorithm is one file here (a folder where it has parts), with its parameters as [`CongestionAlgorithm`], and one line in the list below.
 //! The enum is closed, so that NewReno's additions stay in line; states are boxed, so
 //! that they do not widen plain connections (NewReno's is empty, and takes no memory).
 
@@ -35,7 +35,7 @@ use tailcut_engine::Time;
 
 use crate::amount::Limit;
 use crate::component::SpecError;
-use crate::transport::tcp::{CongestionState, Hosts, Recovery, TcpSpec};
+use crate::transport::tcp::{CongestionState, HostDefaults, Recovery, TcpSpec};
 
 /// What bounds the data in flight, in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -50,7 +50,7 @@ impl Window {
     /// Whether it is what holds back a sender that had `flight` outstanding: in slow start while more than half of it was in
     /// use (Linux: `tcp_is_cwnd_limited`).
     #[inline]
-    pub fn holds_back(&self, flight: u64, mss: u64) -> bool {
+    pub fn is_cwnd_limited(&self, flight: u64, mss: u64) -> bool {
         if self.cwnd < self.ssthresh { self.cwnd < 2 * flight } else { self.cwnd < flight + mss }
     }
 
@@ -89,7 +89,7 @@ pub struct Acked {
 
 /// What any ACK tells, in recovery too, of a connection whose congestion control asks for it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Sample {
+pub struct AckSample {
     /// When it arrived.
     pub now: Time,
     /// Bytes newly known to have arrived, cumulatively or selectively.
@@ -126,9 +126,9 @@ pub struct Sample {
 }
 
 /// The parameters of a congestion control.
-pub trait Algorithm {
+pub trait CongestionAlgorithm {
     /// What a connection remembers.
-    type State: Control;
+    type State: CongestionControl;
 
     /// Checks the parameters.
     ///
@@ -150,19 +150,19 @@ pub trait Algorithm {
     }
     /// Whether the window grows as in slow start only up to the slow-start threshold, and beyond no faster than NewReno's: what
     /// the ideal completion time goes by.
-    fn heeds_threshold(&self) -> bool {
+    fn respects_ssthresh(&self) -> bool {
         false
     }
     /// Segments that the window may hold from the first ACK on, whatever it was: what the ideal completion time goes by.
-    fn least_window(&self) -> u32 {
+    fn min_window_segments(&self) -> u32 {
         0
     }
     /// The state of a new connection.
-    fn start(&self) -> Self::State;
+    fn new_state(&self) -> Self::State;
 }
 
 /// The congestion control of one connection.
-pub trait Control {
+pub trait CongestionControl {
     /// New data is acknowledged outside recovery, or delivered, by which the window may grow.
     #[inline]
     fn grow(&mut self, window: &mut Window, mss: u64, acked: &Acked) {
@@ -199,7 +199,7 @@ pub trait Control {
 
     /// An ACK of an ECN-capable connection acknowledges `bytes` up to segment `ack`, with or without
     /// ECN echo, while `end` is the next segment to be sent for the first time.
-    fn observe(&mut self, _bytes: u64, _echo: bool, _ack: u32, _end: u32) {}
+    fn on_ecn_feedback(&mut self, _bytes: u64, _echo: bool, _ack: u32, _end: u32) {}
 
     /// Whether the algorithm looks at samples of all ACKs.
     fn wants_samples(&self) -> bool {
@@ -208,7 +208,7 @@ pub trait Control {
 
     /// What any ACK tells, after the sender's recovery has made its own of it: an algorithm that keeps a window of its own
     /// puts it in place. The pacing from now on, if it changes.
-    fn on_sample(&mut self, _: &mut Window, _mss: u64, _: &Sample) -> Option<Pacing> {
+    fn on_sample(&mut self, _: &mut Window, _mss: u64, _: &AckSample) -> Option<Pacing> {
         None
     }
 
@@ -230,7 +230,7 @@ pub trait Control {
 
     /// It sends less than the network may carry, and knows: delivery rates of what leaves now count as limited by a
     /// lack of data.
-    fn limits_itself(&self) -> bool {
+    fn is_self_limited(&self) -> bool {
         false
     }
 
@@ -241,7 +241,7 @@ pub trait Control {
     fn draw_from(&mut self, _seed: u64, _entity: u64) {}
 
     /// An ACK with an ECN echo opens no window (RFC 3168 section 6.1.2).
-    fn pauses_on_echo(&self) -> bool {
+    fn echo_pauses_growth(&self) -> bool {
         true
     }
 
@@ -271,7 +271,7 @@ macro_rules! algorithms {
         /// The state of a connection's congestion control.
         #[derive(Debug, Clone)]
         pub enum Congestion {
-            $($(#[$about])* $name(Box<<$parameters as Algorithm>::State>),)*
+            $($(#[$about])* $name(Box<<$parameters as CongestionAlgorithm>::State>),)*
             /// As NewReno, but its increase is bounded from outside (RFC 6356).
             Coupled(Coupled),
         }
@@ -282,7 +282,7 @@ macro_rules! algorithms {
             /// # Errors
             /// When the algorithm is not defined for them.
             pub fn check(&self) -> Result<(), SpecError> {
-                match self { $(CongestionSpec::$name(spec) => Algorithm::check(spec),)* }
+                match self { $(CongestionSpec::$name(spec) => CongestionAlgorithm::check(spec),)* }
             }
 
             /// Checks it against how losses are recovered.
@@ -290,28 +290,28 @@ macro_rules! algorithms {
             /// # Errors
             /// When the algorithm goes by what that does not tell.
             pub fn check_recovery(&self, recovery: Recovery) -> Result<(), SpecError> {
-                match self { $(CongestionSpec::$name(spec) => Algorithm::check_recovery(spec, recovery),)* }
+                match self { $(CongestionSpec::$name(spec) => CongestionAlgorithm::check_recovery(spec, recovery),)* }
             }
 
             /// Whether the receiver echoes the mark of each segment, or any mark until the sender has reduced its window.
             #[inline]
             pub fn echoes_marks(&self) -> bool {
-                match self { $(CongestionSpec::$name(spec) => Algorithm::echoes_marks(spec),)* }
+                match self { $(CongestionSpec::$name(spec) => CongestionAlgorithm::echoes_marks(spec),)* }
             }
 
             /// Whether the window grows as in slow start only up to the slow-start threshold, and beyond no faster than NewReno's.
-            pub fn heeds_threshold(&self) -> bool {
-                match self { $(CongestionSpec::$name(spec) => Algorithm::heeds_threshold(spec),)* }
+            pub fn respects_ssthresh(&self) -> bool {
+                match self { $(CongestionSpec::$name(spec) => CongestionAlgorithm::respects_ssthresh(spec),)* }
             }
 
             /// Segments that the window may hold from the first ACK on, whatever it was.
-            pub fn least_window(&self) -> u32 {
-                match self { $(CongestionSpec::$name(spec) => Algorithm::least_window(spec),)* }
+            pub fn min_window_segments(&self) -> u32 {
+                match self { $(CongestionSpec::$name(spec) => CongestionAlgorithm::min_window_segments(spec),)* }
             }
 
             /// The state of a new connection.
-            pub(super) fn start(&self) -> Congestion {
-                match self { $(CongestionSpec::$name(spec) => Congestion::$name(Box::new(Algorithm::start(spec))),)* }
+            pub(super) fn new_state(&self) -> Congestion {
+                match self { $(CongestionSpec::$name(spec) => Congestion::$name(Box::new(CongestionAlgorithm::new_state(spec))),)* }
             }
         }
 
@@ -320,8 +320,8 @@ macro_rules! algorithms {
             #[inline]
             pub fn grow(&mut self, window: &mut Window, mss: u64, acked: &Acked) {
                 match self {
-                    $(Congestion::$name(state) => Control::grow(&mut **state, window, mss, acked),)*
-                    Congestion::Coupled(state) => Control::grow(state, window, mss, acked),
+                    $(Congestion::$name(state) => CongestionControl::grow(&mut **state, window, mss, acked),)*
+                    Congestion::Coupled(state) => CongestionControl::grow(state, window, mss, acked),
                 }
             }
         }
@@ -332,10 +332,10 @@ macro_rules! algorithms {
             pub(super) fn take_back(&mut self, before: Congestion) {
                 match (self, before) {
                     $((Congestion::$name(state), Congestion::$name(before)) => {
-                        Control::take_back(&mut **state, *before);
+                        CongestionControl::take_back(&mut **state, *before);
                     })*
                     (Congestion::Coupled(state), Congestion::Coupled(before)) => {
-                        Control::take_back(state, before);
+                        CongestionControl::take_back(state, before);
                     }
                     _ => {}
                 }
@@ -343,8 +343,8 @@ macro_rules! algorithms {
         }
 
         impl Deref for Congestion {
-            type Target = dyn Control;
-            fn deref(&self) -> &(dyn Control + 'static) {
+            type Target = dyn CongestionControl;
+            fn deref(&self) -> &(dyn CongestionControl + 'static) {
                 match self {
                     $(Congestion::$name(state) => &**state,)*
                     Congestion::Coupled(state) => state,
@@ -353,7 +353,7 @@ macro_rules! algorithms {
         }
 
         impl DerefMut for Congestion {
-            fn deref_mut(&mut self) -> &mut (dyn Control + 'static) {
+            fn deref_mut(&mut self) -> &mut (dyn CongestionControl + 'static) {
                 match self {
                     $(Congestion::$name(state) => &mut **state,)*
                     Congestion::Coupled(state) => state,
@@ -378,16 +378,16 @@ algorithms! {
 
 impl Default for CongestionSpec {
     fn default() -> Self {
-        CongestionSpec::of(Hosts::Plain)
+        CongestionSpec::for_hosts(HostDefaults::Plain)
     }
 }
 
 impl CongestionSpec {
     /// What hosts do that are told nothing.
-    pub fn of(hosts: Hosts) -> CongestionSpec {
+    pub fn for_hosts(hosts: HostDefaults) -> CongestionSpec {
         match hosts {
-            Hosts::Plain => CongestionSpec::Newreno(newreno::NewrenoSpec {}),
-            Hosts::Linux => CongestionSpec::Cubic(cubic::CubicSpec::linux()),
+            HostDefaults::Plain => CongestionSpec::Newreno(newreno::NewrenoSpec {}),
+            HostDefaults::Linux => CongestionSpec::Cubic(cubic::CubicSpec::linux()),
         }
     }
 }

@@ -1,21 +1,21 @@
-//! NewReno's window (RFC 5681 section 3.1): what [`Control`] does where an algorithm says nothing else.
+//! NewReno's window (RFC 5681 section 3.1): what [`CongestionControl`] does where an algorithm says nothing else.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Acked, Algorithm, Control, Window};
+use super::{Acked, CongestionAlgorithm, CongestionControl, Window};
 
 /// NewReno has no parameters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct NewrenoSpec {}
 
-impl Algorithm for NewrenoSpec {
+impl CongestionAlgorithm for NewrenoSpec {
     type State = Newreno;
-    fn heeds_threshold(&self) -> bool {
+    fn respects_ssthresh(&self) -> bool {
         true
     }
-    fn start(&self) -> Newreno {
+    fn new_state(&self) -> Newreno {
         Newreno
     }
 }
@@ -24,7 +24,7 @@ impl Algorithm for NewrenoSpec {
 #[derive(Debug, Clone, Copy)]
 pub struct Newreno;
 
-impl Control for Newreno {
+impl CongestionControl for Newreno {
     fn grows_twice_in_ns3(&self) -> bool {
         true
     }

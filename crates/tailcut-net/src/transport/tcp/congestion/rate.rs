@@ -27,7 +27,7 @@ impl RateSample {
 
 /// What was known when a segment left.
 #[derive(Debug, Clone, Copy)]
-struct Departure {
+struct SendRecord {
     sent: Time,
     first_sent: Time,
     delivered: u64,
@@ -37,9 +37,9 @@ struct Departure {
 
 /// The rate sampler of one connection.
 #[derive(Debug, Clone, Default)]
-pub struct Sampler {
+pub struct RateSampler {
     /// Those of the outstanding segments, the first of which is `base`.
-    departures: VecDeque<Departure>,
+    departures: VecDeque<SendRecord>,
     base: u32,
     delivered: u64,
     delivered_at: Time,
@@ -47,10 +47,10 @@ pub struct Sampler {
     /// What has been delivered when this is passed was sent without a lack of data.
     app_limited: Option<u64>,
     /// The departure of the latest segment that the ACK in hand tells of.
-    latest: Option<Departure>,
+    latest: Option<SendRecord>,
 }
 
-impl Sampler {
+impl RateSampler {
     /// Bytes delivered so far.
     pub fn delivered(&self) -> u64 {
         self.delivered
@@ -61,7 +61,7 @@ impl Sampler {
         if idle {
             (self.first_sent, self.delivered_at) = (now, now);
         }
-        let departure = Departure {
+        let departure = SendRecord {
             sent: now,
             first_sent: self.first_sent,
             delivered: self.delivered,
@@ -80,7 +80,7 @@ impl Sampler {
         let Some(departure) = known.copied() else { return };
         self.delivered += bytes;
         self.delivered_at = now;
-        let later = |latest: Departure| departure.sent >= latest.sent;
+        let later = |latest: SendRecord| departure.sent >= latest.sent;
         if self.latest.is_none_or(later) {
             self.latest = Some(departure);
             self.first_sent = departure.sent;
@@ -130,7 +130,7 @@ mod tests {
     }
 
     /// Segments `from..to` leave at once.
-    fn sent(sampler: &mut Sampler, from: u32, to: u32, now: Time, idle: bool) {
+    fn sent(sampler: &mut RateSampler, from: u32, to: u32, now: Time, idle: bool) {
         for seq in from..to {
             sampler.on_send(seq, now, idle && seq == from);
         }
@@ -138,7 +138,7 @@ mod tests {
 
     #[test]
     fn a_window_per_round_trip_is_the_rate() {
-        let mut sampler = Sampler::default();
+        let mut sampler = RateSampler::default();
         sent(&mut sampler, 0, 10, Time::ZERO, true);
         (0..10).for_each(|seq| sampler.on_delivered(seq, BYTES, us(100)));
         let sample = sampler.sample(10, us(100)).expect("it says a rate");
@@ -149,7 +149,7 @@ mod tests {
     /// Sent at 100 B/us, the ACKs arrive all at once.
     #[test]
     fn compressed_acks_do_not_feign_a_rate_that_was_never_sent() {
-        let mut sampler = Sampler::default();
+        let mut sampler = RateSampler::default();
         for seq in 0..10 {
             sampler.on_send(seq, us(u64::from(seq) * 10), seq == 0);
         }
@@ -167,7 +167,7 @@ mod tests {
 
     #[test]
     fn less_than_a_round_trip_says_nothing() {
-        let mut sampler = Sampler::default();
+        let mut sampler = RateSampler::default();
         sampler.on_send(0, Time::ZERO, true);
         sampler.on_delivered(0, BYTES, us(50));
         assert_eq!(sampler.sample(1, us(100)), None);
@@ -175,7 +175,7 @@ mod tests {
 
     #[test]
     fn a_lack_of_data_marks_what_was_in_the_network_then_and_no_more() {
-        let mut sampler = Sampler::default();
+        let mut sampler = RateSampler::default();
         sampler.on_send(0, Time::ZERO, true);
         sampler.on_lack_of_data(BYTES);
         sampler.on_send(1, us(10), false);
@@ -190,7 +190,7 @@ mod tests {
 
     #[test]
     fn a_segment_sent_again_counts_from_its_second_sending() {
-        let mut sampler = Sampler::default();
+        let mut sampler = RateSampler::default();
         sent(&mut sampler, 0, 2, Time::ZERO, true);
         sampler.on_delivered(1, BYTES, us(100));
         sampler.sample(0, us(1));

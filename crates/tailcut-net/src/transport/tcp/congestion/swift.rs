@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tailcut_engine::Time;
 
-use super::{Acked, Algorithm, Control, Pacing, Sample, Window};
+use super::{AckSample, Acked, CongestionAlgorithm, CongestionControl, Pacing, Window};
 use crate::component::SpecError;
 use crate::horizon::LONGEST;
 use crate::transport::tcp::Recovery;
@@ -57,9 +57,9 @@ impl Default for SwiftSpec {
     }
 }
 
-impl Algorithm for SwiftSpec {
+impl CongestionAlgorithm for SwiftSpec {
     type State = Swift;
-    fn start(&self) -> Swift {
+    fn new_state(&self) -> Swift {
         Swift::new(self)
     }
     fn check_recovery(&self, recovery: Recovery) -> Result<(), SpecError> {
@@ -187,7 +187,7 @@ impl Swift {
     }
 }
 
-impl Control for Swift {
+impl CongestionControl for Swift {
     /// The path has so many switches: what the paper reads off the time to live.
     fn set_switches(&mut self, switches: u32) {
         self.switches = switches;
@@ -200,7 +200,7 @@ impl Control for Swift {
         window.cwnd
     }
 
-    /// Its window is its own: [`Swift::after_timeout`](Control::after_timeout).
+    /// Its window is its own: [`Swift::after_timeout`](CongestionControl::after_timeout).
     fn on_timeout(&mut self, window: &Window, _: u64, _: u64) -> u64 {
         window.cwnd
     }
@@ -231,7 +231,7 @@ impl Control for Swift {
     }
 
     /// Any ACK: algorithm 1, "on receiving ACK" and "on fast recovery".
-    fn on_sample(&mut self, window: &mut Window, mss: u64, sample: &Sample) -> Option<Pacing> {
+    fn on_sample(&mut self, window: &mut Window, mss: u64, sample: &AckSample) -> Option<Pacing> {
         self.rtt = sample.smoothed;
         let before = *self.window.get_or_insert(window.cwnd as f64 / mss as f64);
         let mut now = before;
@@ -284,8 +284,8 @@ mod tests {
         Time::from_us(us)
     }
 
-    fn sample(now: Time, rtt: Time) -> Sample {
-        Sample {
+    fn sample(now: Time, rtt: Time) -> AckSample {
+        AckSample {
             now,
             delivered: MSS,
             marked: 0,
@@ -351,7 +351,7 @@ mod tests {
     }
 
     #[test]
-    fn below_a_segment_it_grows_by_the_ack() {
+    fn a_window_below_a_segment_grows_with_each_ack() {
         let (mut swift, mut window) = at(0.1);
         let spec = SwiftSpec { additive_increase: 0.25, ..swift.spec.clone() };
         swift.spec = spec;
@@ -361,7 +361,7 @@ mod tests {
 
     /// 1 - 0.8 * (100 - 75) / 100.
     #[test]
-    fn above_it_gives_way_in_proportion_once_per_round_trip() {
+    fn above_the_target_shrinks_in_proportion_once_per_round_trip() {
         let (mut swift, mut window) = at(10.0);
         for now in [us(100), us(150), us(199)] {
             swift.on_sample(&mut window, MSS, &sample(now, us(100)));
@@ -372,14 +372,14 @@ mod tests {
     }
 
     #[test]
-    fn it_never_gives_up_more_than_half_at_once() {
+    fn never_shrinks_by_more_than_half_at_once() {
         let (mut swift, mut window) = at(10.0);
         swift.on_sample(&mut window, MSS, &sample(us(1), us(10_000)));
         assert_eq!(window.cwnd, 5_000);
     }
 
     #[test]
-    fn a_loss_and_a_timeout_halve_it() {
+    fn a_loss_and_a_timeout_halve_the_window() {
         let (mut swift, mut window) = at(8.0);
         swift.on_loss(&window, MSS, MSS);
         swift.on_sample(&mut window, MSS, &sample(us(1_000), us(50)));

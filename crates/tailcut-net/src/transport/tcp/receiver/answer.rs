@@ -2,7 +2,7 @@
 
 use tailcut_engine::Time;
 
-use super::{Acknowledge, Receiver};
+use super::{AckTiming, Receiver};
 use crate::packet::{Flags, NO_OPTIONS, OptionStore, SackBlocks, inline_number};
 use crate::transport::segment::{DataAck, Segment};
 use crate::transport::tcp::options::{WireSizes, stamp};
@@ -41,18 +41,18 @@ impl Receiver {
             self.hear_marks(spec, flags);
         }
         if !flags.has(Flags::SYN) && self.in_handshake() {
-            let early = flags.has(Flags::DATA | Flags::FIN) && packet.seq != self.next();
+            let early = flags.has(Flags::DATA | Flags::FIN) && packet.seq != self.next_expected();
             if early && spec.imitate.early_fin_is_ignored {
                 return false;
             }
             self.end_handshake();
         }
         if flags.has(Flags::DATA) && !self.closed {
-            let complete_before = self.complete();
-            if self.on_segment(spec, now, packet.seq) == Acknowledge::Now {
+            let complete_before = self.is_complete();
+            if self.on_segment(spec, now, packet.seq) == AckTiming::Now {
                 self.owes |= owed::ACK;
             }
-            let completed = !complete_before && self.complete();
+            let completed = !complete_before && self.is_complete();
             if completed && spec.imitate.three_packet_close {
                 self.close_in_three(spec, flags.has(Flags::FIN));
             }
@@ -101,8 +101,8 @@ impl Receiver {
         if self.owes_ack_before(spec, experienced) {
             // Nothing waits beyond a gap while in-order segments are unacknowledged: there are no blocks to carry.
             self.owes |= owed::BEFORE;
-            self.before = self.next();
-            self.acknowledged();
+            self.before = self.next_expected();
+            self.on_ack_sent();
         }
         self.note_congestion(spec, experienced, flags.has(Flags::WINDOW_REDUCED));
     }
@@ -129,9 +129,9 @@ impl Receiver {
     /// fitted before, the window is announced by an ACK of its own. After the FIN has arrived nothing is announced.
     #[cold]
     pub(super) fn tell_window(&mut self, spec: &TcpSpec, seq: u32) {
-        let read = u64::from(self.next() - seq) * spec.mss.0;
+        let read = u64::from(self.next_expected() - seq) * spec.mss.0;
         let last = self.segments.saturating_sub(1);
-        let fin_known = self.next() > last || self.holds(last);
+        let fin_known = self.next_expected() > last || self.holds(last);
         if !fin_known && spec.receive_window.0.saturating_sub(read) < spec.mss.0 {
             self.owes |= owed::WINDOW;
         }
@@ -155,15 +155,15 @@ impl Receiver {
     /// The receiving application resets the connection. Nobody knows of one whose SYN has not arrived.
     pub fn reset(&mut self) {
         self.closed = true;
-        self.acknowledged();
-        if self.established {
+        self.on_ack_sent();
+        if self.is_open {
             self.owes |= owed::RESET;
         }
     }
 
     /// Whether [`Receiver::poll_transmit`] has anything.
     #[inline]
-    pub fn owes_anything(&self) -> bool {
+    pub fn has_output(&self) -> bool {
         self.owes != 0
     }
 
@@ -216,7 +216,7 @@ impl Receiver {
                 let ack = plain(self.before, !self.echoes());
                 Segment { options: data.map_or(NO_OPTIONS, |d| inline_number(d.number)), ..ack }
             }
-            owed::FIRST | owed::LAST => plain(self.next(), false),
+            owed::FIRST | owed::LAST => plain(self.next_expected(), false),
             owed::SYN_ACK => {
                 let again = if self.syn_ack_again { Flags::RETRANSMISSION } else { Flags(0) };
                 // An ECN-setup SYN-ACK carries ECE alone (RFC 3168 section 6.1.1).
@@ -237,9 +237,9 @@ impl Receiver {
         data: Option<DataAck>,
         options: &mut OptionStore,
     ) -> Segment {
-        self.acknowledged();
+        self.on_ack_sent();
         let mut flags = Flags::ACK;
-        let complete = data.map_or(self.complete(), |data| data.complete);
+        let complete = data.map_or(self.is_complete(), |data| data.complete);
         // A late segment is acknowledged without another FIN.
         if complete && spec.close == Close::Fin && !self.fin_sent {
             self.fin_sent = true;
@@ -248,14 +248,14 @@ impl Receiver {
         if self.echoes() {
             flags = flags | Flags::ECN_ECHO;
         }
-        let mut ack = Segment::bare(flags, self.next(), sizes.bare());
+        let mut ack = Segment::bare(flags, self.next_expected(), sizes.bare());
         if self.has_blocks() && spec.recovery == Recovery::SackPrr {
             let limit = if spec.timestamps { 3 } else { SackBlocks::MAX };
             let blocks = self.take_blocks().first(limit);
             ack.wire_bytes = sizes.ack(blocks.as_slice().len());
             ack.options = options.insert(blocks);
             if let Some(data) = data {
-                ack.options = options.enumerate(ack.options, data.number);
+                ack.options = options.set_number(ack.options, data.number);
             }
         } else if let Some(data) = data {
             ack.options = inline_number(data.number);

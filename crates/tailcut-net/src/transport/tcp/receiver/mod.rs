@@ -12,7 +12,7 @@ use crate::packet::SackBlocks;
 
 /// Whether and when to acknowledge.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Acknowledge {
+pub enum AckTiming {
     /// At once.
     Now,
     /// When the delayed-ACK timer expires, or on the next segment.
@@ -31,7 +31,7 @@ pub struct Receiver {
     /// SYN-ACKs sent by the timer and not answered; 0 before the SYN and after the handshake.
     syn_acks: u8,
     /// The SYN has arrived.
-    pub established: bool,
+    pub is_open: bool,
     /// The application has gone: whatever arrives is answered by a reset.
     pub closed: bool,
     /// ACKs carry an ECN echo.
@@ -69,7 +69,7 @@ impl Receiver {
             unacknowledged: 0,
             deadline: Time::NEVER,
             syn_acks: 0,
-            established: false,
+            is_open: false,
             closed: false,
             echo: false,
             hurry: false,
@@ -88,7 +88,7 @@ impl Receiver {
 
     /// The next segment expected: what an ACK says.
     #[inline]
-    pub fn next(&self) -> u32 {
+    pub fn next_expected(&self) -> u32 {
         self.next
     }
 
@@ -99,7 +99,7 @@ impl Receiver {
 
     /// True when every segment has arrived.
     #[inline]
-    pub fn complete(&self) -> bool {
+    pub fn is_complete(&self) -> bool {
         self.next == self.segments
     }
 
@@ -118,10 +118,10 @@ impl Receiver {
     /// Until the handshake is over it is repeated with a growing timeout, like the SYN (RFC 6298 section 2, RFC 9293
     /// section 3.8.1).
     pub fn on_syn(&mut self, spec: &TcpSpec, now: Time) -> bool {
-        if self.established && self.syn_acks == 0 {
+        if self.is_open && self.syn_acks == 0 {
             return false;
         }
-        self.established = true;
+        self.is_open = true;
         if self.deadline <= now || self.deadline == Time::NEVER {
             if u32::from(self.syn_acks) > spec.syn_retries {
                 self.deadline = Time::NEVER;
@@ -182,7 +182,7 @@ impl Receiver {
 
     /// Takes segment `seq`.
     #[inline]
-    pub fn on_segment(&mut self, spec: &TcpSpec, now: Time, seq: u32) -> Acknowledge {
+    pub fn on_segment(&mut self, spec: &TcpSpec, now: Time, seq: u32) -> AckTiming {
         if seq != self.next {
             if seq < self.next || self.holds(seq) {
                 self.duplicates += 1;
@@ -192,7 +192,7 @@ impl Receiver {
             if seq > self.next {
                 self.store(spec, seq);
             }
-            return Acknowledge::Now;
+            return AckTiming::Now;
         }
         self.next += 1;
         if !self.ranges.is_empty() {
@@ -201,25 +201,25 @@ impl Receiver {
             if spec.imitate.window_told {
                 self.tell_window(spec, seq);
             }
-            return Acknowledge::Now;
+            return AckTiming::Now;
         }
         self.unacknowledged += 1;
-        if self.unacknowledged >= spec.ack_every || self.complete() || self.hurry {
-            return Acknowledge::Now;
+        if self.unacknowledged >= spec.ack_every || self.is_complete() || self.hurry {
+            return AckTiming::Now;
         }
         if self.quick < spec.quick_acks {
             self.quick += 1;
-            return Acknowledge::Now;
+            return AckTiming::Now;
         }
         if self.deadline == Time::NEVER {
             self.deadline = now + spec.delayed_ack_timeout;
         }
-        Acknowledge::Later
+        AckTiming::Later
     }
 
     /// An ACK leaves: nothing is owed any more.
     #[inline]
-    pub fn acknowledged(&mut self) {
+    pub fn on_ack_sent(&mut self) {
         self.unacknowledged = 0;
         self.hurry = false;
         self.deadline = Time::NEVER;
@@ -306,30 +306,30 @@ mod tests {
     #[test]
     fn a_gap_is_reported_with_the_latest_block_first() {
         let receiver = receiver_after(&[0, 2, 5, 6]);
-        assert_eq!(receiver.next(), 1);
+        assert_eq!(receiver.next_expected(), 1);
         assert_eq!(receiver.sack_blocks().as_slice(), [(5, 7), (2, 3)]);
     }
 
     #[test]
     fn filling_the_gap_acknowledges_what_waited() {
-        assert_eq!(receiver_after(&[0, 2, 3, 1]).next(), 4);
+        assert_eq!(receiver_after(&[0, 2, 3, 1]).next_expected(), 4);
     }
 
     #[test]
     fn delayed_acks_cover_two_segments_or_the_timeout() {
         let spec = TcpSpec { ack_every: 2, ..TcpSpec::default() };
         let mut receiver = Receiver::new(100);
-        assert_eq!(receiver.on_segment(&spec, Time::ZERO, 0), Acknowledge::Later);
+        assert_eq!(receiver.on_segment(&spec, Time::ZERO, 0), AckTiming::Later);
         assert_eq!(receiver.deadline(), spec.delayed_ack_timeout);
-        assert_eq!(receiver.on_segment(&spec, Time::ZERO, 1), Acknowledge::Now);
-        receiver.acknowledged();
+        assert_eq!(receiver.on_segment(&spec, Time::ZERO, 1), AckTiming::Now);
+        receiver.on_ack_sent();
         assert_eq!(receiver.deadline(), Time::NEVER);
     }
 
     #[test]
     fn a_segment_out_of_order_is_acknowledged_at_once_under_delayed_acks() {
         let spec = TcpSpec { ack_every: 2, ..TcpSpec::default() };
-        assert_eq!(Receiver::new(100).on_segment(&spec, Time::ZERO, 3), Acknowledge::Now);
+        assert_eq!(Receiver::new(100).on_segment(&spec, Time::ZERO, 3), AckTiming::Now);
     }
 
     #[test]
@@ -369,13 +369,13 @@ mod tests {
                 receiver.on_segment(&TcpSpec::default(), Time::ZERO, seq);
                 seen[seq as usize] = true;
                 let expected = seen.iter().position(|s| !s).unwrap() as u32;
-                prop_assert_eq!(receiver.next(), expected);
+                prop_assert_eq!(receiver.next_expected(), expected);
                 for &(start, end) in receiver.sack_blocks().as_slice() {
                     prop_assert!(start > expected && (start..end).all(|s| seen[s as usize]));
                     prop_assert!(!seen[end as usize] && !seen[start as usize - 1]);
                 }
             }
-            prop_assert!(receiver.complete());
+            prop_assert!(receiver.is_complete());
         }
     }
 }

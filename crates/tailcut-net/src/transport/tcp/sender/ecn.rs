@@ -7,10 +7,10 @@ impl Sender {
     /// What an ACK of an ECN-capable connection says of congestion: at most one reduction per window of data,
     /// and none where a loss has already had its own.
     #[cold]
-    pub(super) fn hear(&mut self, spec: &TcpSpec, ack: u32, echo: bool) {
+    pub(super) fn on_ecn_feedback(&mut self, spec: &TcpSpec, ack: u32, echo: bool) {
         let bytes = self.offset(spec, ack) - self.offset(spec, self.una);
-        self.congestion.observe(bytes, echo, ack, self.board.end());
-        self.pauses = echo && self.congestion.pauses_on_echo();
+        self.congestion.on_ecn_feedback(bytes, echo, ack, self.board.end());
+        self.pauses = echo && self.congestion.echo_pauses_growth();
         if !echo || !self.congestion.answers_echoes() {
             return;
         }

@@ -2,7 +2,7 @@
 
 use tailcut_engine::Time;
 
-use super::reordering::{Choice, Method, Verdict};
+use super::reordering::{LossDetector, LossVerdict, SendChoice};
 use super::{CongestionState, Sender};
 use crate::packet::SackBlocks;
 use crate::transport::Timer;
@@ -11,7 +11,10 @@ use crate::transport::tcp::options::end_of_tick;
 
 impl Sender {
     /// The method answers, with the sender in its hands; nothing where a fixed threshold tells loss from reordering.
-    fn ask<T>(&mut self, question: impl FnOnce(&mut dyn Method, &mut Sender) -> T) -> Option<T> {
+    fn ask<T>(
+        &mut self,
+        question: impl FnOnce(&mut dyn LossDetector, &mut Sender) -> T,
+    ) -> Option<T> {
         let mut method = self.reordering.take()?;
         let answer = question(&mut **method, self);
         self.reordering = Some(method);
@@ -35,7 +38,7 @@ impl Sender {
     /// An ACK, before the scoreboard hears of it. Returns its blocks without a duplicate report.
     #[cold]
     pub(super) fn learn(&mut self, now: Time, ack: u32, blocks: &SackBlocks) -> SackBlocks {
-        self.ask(|method, sender| method.learn(sender, now, ack, blocks)).unwrap_or(*blocks)
+        self.ask(|method, sender| method.before_ack(sender, now, ack, blocks)).unwrap_or(*blocks)
     }
 
     /// What to make of the ACK in hand, once the scoreboard has heard it.
@@ -46,8 +49,8 @@ impl Sender {
         now: Time,
         from: u32,
         duplicate: bool,
-    ) -> Verdict {
-        self.ask(|method, sender| method.judge(sender, spec, now, from, duplicate))
+    ) -> LossVerdict {
+        self.ask(|method, sender| method.detect_losses(sender, spec, now, from, duplicate))
             .expect("there is a method")
     }
 
@@ -82,7 +85,7 @@ impl Sender {
 
     /// What may leave while the window has so much room.
     #[cold]
-    pub(super) fn choose(&mut self, spec: &TcpSpec, room: u64) -> Choice {
+    pub(super) fn choose(&mut self, spec: &TcpSpec, room: u64) -> SendChoice {
         self.ask(|method, sender| method.choose(sender, spec, room)).expect("there is a method")
     }
 

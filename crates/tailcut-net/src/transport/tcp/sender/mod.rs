@@ -5,12 +5,12 @@
 //! to wake it. Positions count segments; windows count bytes, as in the RFCs.
 
 mod ecn;
-mod guessing;
 mod method;
 mod newreno;
+mod ns3_newreno;
 pub mod reordering;
 mod sack;
-mod senses;
+mod sampling;
 mod state;
 mod subflow;
 mod timers;
@@ -24,12 +24,12 @@ use super::congestion::{Acked, Congestion, Window};
 use super::options::UNSCALED_WINDOW;
 use super::prr::Prr;
 use super::rtt::Rtt;
-use super::scoreboard::{Progress, Scoreboard};
+use super::scoreboard::{AckProgress, Scoreboard};
 use super::{Recovery, TcpSpec};
 use crate::packet::SackBlocks;
-use crate::transport::life::{Life, Phase, SynAck, Transmit, owed, segments_of};
+use crate::transport::life::{ConnectionState, Lifecycle, SynAck, Transmit, owed, segments_of};
 use reordering::Reordering;
-use senses::{News, Senses};
+use sampling::{News, Senses};
 
 /// The sending half of a connection that carries `size` bytes.
 #[derive(Debug, Clone)]
@@ -38,7 +38,7 @@ pub struct Sender {
     segments: u32,
     /// More segments may be assigned (a subflow).
     endless: bool,
-    life: Life,
+    life: Lifecycle,
     state: CongestionState,
     /// First unacknowledged segment.
     una: u32,
@@ -91,13 +91,13 @@ impl Sender {
             size,
             segments: segments_of(size, spec.mss),
             endless: false,
-            life: Life::opening_at(open_at),
+            life: Lifecycle::opening_at(open_at),
             state: CongestionState::Open,
             una: 0,
             next: 0,
             recover: 0,
             window: Window::initial(spec),
-            congestion: spec.congestion.start(),
+            congestion: spec.congestion.new_state(),
             threshold: spec.dupack_threshold,
             ecn: spec.uses_ecn(),
             pauses: false,
@@ -113,14 +113,14 @@ impl Sender {
             board: Scoreboard::default(),
             prr: Prr::default(),
             prr_again: 0,
-            reordering: spec.reordering.start(),
+            reordering: spec.reordering.new_state(),
             counters: SenderCounters::default(),
             recent: 0,
             wake: Time::NEVER,
             senses: None,
         };
         if sender.congestion.wants_samples() {
-            sender.sense();
+            sender.enable_sampling();
         }
         sender
     }
@@ -131,7 +131,7 @@ impl Sender {
     }
     /// Where the connection is in its life.
     #[inline]
-    pub fn phase(&self) -> Phase {
+    pub fn phase(&self) -> ConnectionState {
         self.life.phase()
     }
     /// How the sender regards the network.
@@ -187,7 +187,7 @@ impl Sender {
     /// True once nothing more can happen on this half.
     #[inline]
     pub fn finished(&self) -> bool {
-        self.life.finished()
+        self.life.is_finished()
     }
 
     /// Payload bytes of segment `seq`.
@@ -223,10 +223,10 @@ impl Sender {
                     self.window = Window::initial(spec);
                 }
                 if spec.imitate.repeated_syn_ack_is_ignored {
-                    self.life.forgive(owed::ACK);
+                    self.life.clear_pending(owed::ACK);
                 }
                 if spec.imitate.repeated_syn_ack_is_silent {
-                    self.life.owe(owed::SILENCE);
+                    self.life.set_pending(owed::SILENCE);
                 }
             }
             SynAck::Unwanted => {}
@@ -238,7 +238,7 @@ impl Sender {
 
     /// The receiver closed its side: one more ACK ends the connection.
     pub fn on_fin(&mut self) {
-        self.life.owe(owed::ACK);
+        self.life.set_pending(owed::ACK);
     }
 
     /// The receiver reset the connection.
@@ -258,17 +258,17 @@ impl Sender {
             return;
         }
         self.scaled = true;
-        self.life.forgive(owed::SILENCE);
+        self.life.clear_pending(owed::SILENCE);
         let overtaken = ack < self.una;
         // What an ACK that another has overtaken tells of single segments, above all of duplicates, no other tells.
         if overtaken && (spec.recovery != Recovery::SackPrr || blocks.is_empty()) {
             return;
         }
         if self.ecn && !overtaken {
-            self.hear(spec, ack, echo);
+            self.on_ecn_feedback(spec, ack, echo);
         }
         let senses = self.senses.is_some();
-        let news = if senses { self.look(spec, now, ack, blocks) } else { News::default() };
+        let news = if senses { self.preview_ack(spec, now, ack, blocks) } else { News::default() };
         match spec.recovery {
             Recovery::Newreno if spec.guesses() => self.on_ack_guessing(spec, now, ack),
             Recovery::Newreno => self.on_ack_newreno(spec, now, ack),
@@ -279,7 +279,7 @@ impl Sender {
             self.wake = Time::NEVER;
         }
         if senses {
-            self.tell(spec, now, echo, news);
+            self.report_sample(spec, now, echo, news);
         }
     }
 
@@ -323,7 +323,7 @@ impl Sender {
 
     /// Moves `una` to `ack`.
     #[inline]
-    fn advance(&mut self, spec: &TcpSpec, now: Time, ack: u32) -> Progress {
+    fn advance(&mut self, spec: &TcpSpec, now: Time, ack: u32) -> AckProgress {
         // A timeout makes ns-3 forget when what is outstanding was sent: the first segment sent since gives the sample.
         let forgets =
             spec.imitate.timeout_forgets_send_times && self.state == CongestionState::Loss;
@@ -332,7 +332,7 @@ impl Sender {
         progress.rtt = since.unwrap_or(progress.rtt);
         match progress.rtt {
             Some(rtt) => self.rtt.sample(spec, rtt, ack, self.board.end()),
-            None if spec.imitate.any_ack_ends_back_off => self.rtt.end_back_off(spec),
+            None if spec.imitate.any_ack_ends_back_off => self.rtt.recompute_rto(spec),
             None => {}
         }
         self.una = ack;
@@ -380,7 +380,7 @@ impl Sender {
         };
         let before = self.window;
         self.congestion.grow(&mut self.window, spec.mss.0, &acked);
-        if spec.reduces_window() && !before.holds_back(acked.flight, spec.mss.0) {
+        if spec.reduces_window() && !before.is_cwnd_limited(acked.flight, spec.mss.0) {
             self.window.cwnd = self.window.cwnd.min(before.cwnd);
         }
     }
@@ -394,7 +394,7 @@ impl Sender {
     /// What to send now, if anything; to be called until it has nothing.
     #[inline]
     pub fn poll_transmit(&mut self, spec: &TcpSpec, now: Time) -> Option<Transmit> {
-        if self.life.owes_anything() {
+        if self.life.has_output() {
             if let Some(transmit) = self.pay(spec, now) {
                 return Some(transmit);
             }
@@ -402,7 +402,7 @@ impl Sender {
                 return None;
             }
         }
-        if !self.life.established() || self.senses.is_some() && !self.released(now) {
+        if !self.life.is_established() || self.senses.is_some() && !self.released(now) {
             return None;
         }
         let seq = match spec.recovery {
@@ -422,8 +422,8 @@ impl Sender {
 
     #[cold]
     fn pay(&mut self, spec: &TcpSpec, now: Time) -> Option<Transmit> {
-        let due = self.life.pay();
-        if due.is_some() || !self.life.settle(owed::RESEND) || !self.life.established() {
+        let due = self.life.poll_control();
+        if due.is_some() || !self.life.take_pending(owed::RESEND) || !self.life.is_established() {
             return due;
         }
         let transmit = self.send(spec, now, self.una);

@@ -30,7 +30,7 @@ impl Sender {
             self.rearm(now);
         } else {
             // Partial acknowledgement: the next hole is lost too; deflate.
-            self.life.owe(owed::RESEND);
+            self.life.set_pending(owed::RESEND);
             self.window.cwnd = self.window.cwnd.saturating_sub(acked);
             if acked >= mss {
                 self.window.cwnd += mss;
@@ -67,7 +67,7 @@ impl Sender {
                 self.window.ssthresh = self.threshold_after_loss(spec, flight);
                 self.window.cwnd = self.window.ssthresh + 3 * mss;
                 self.enter_recovery();
-                self.life.owe(owed::RESEND);
+                self.life.set_pending(owed::RESEND);
             }
             CongestionState::Open => self.state = CongestionState::Disorder,
             // Until what the timeout lost is acknowledged, duplicate ACKs tell nothing new (RFC 6582 step 1).

@@ -2,12 +2,12 @@
 
 use tailcut_engine::Time;
 
-use super::reordering::{Choice, Reordering, Verdict};
+use super::reordering::{LossVerdict, Reordering, SendChoice};
 use super::{CongestionState, Sender};
 use crate::packet::SackBlocks;
 use crate::transport::life::owed;
 use crate::transport::tcp::prr::Prr;
-use crate::transport::tcp::scoreboard::Progress;
+use crate::transport::tcp::scoreboard::AckProgress;
 use crate::transport::tcp::{Close, ReductionBase, TcpSpec};
 
 impl Sender {
@@ -26,7 +26,7 @@ impl Sender {
     fn on_ack_in_order(&mut self, spec: &TcpSpec, now: Time, ack: u32) {
         let from = self.una;
         let acked = self.offset(spec, ack) - self.offset(spec, from);
-        let Progress { delivered, rtt, .. } = self.advance(spec, now, ack);
+        let AckProgress { delivered, rtt, .. } = self.advance(spec, now, ack);
         self.duplicates = 0;
         self.limited_from = self.board.end();
         let counts = spec.grows_by_delivery().then(|| u64::from(delivered) * spec.mss.0);
@@ -81,7 +81,7 @@ impl Sender {
             let again = if spec.imitate.doubt_overtakes { 0 } else { self.board.mark_overtaken() };
             let lost = again + self.board.mark_lost(self.threshold);
             let enough = self.duplicates >= self.threshold || self.board.first_is_lost();
-            Verdict { lost, recovers: duplicate && enough, holds: false }
+            LossVerdict { lost, recovers: duplicate && enough, holds: false }
         };
         let news = self.delivered_bytes(spec, delivered, last_arrived);
         let whole = || (news / spec.mss.0) as u32;
@@ -144,7 +144,7 @@ impl Sender {
                 self.begin_sack_recovery(spec, news, advanced);
                 // A partial ACK as well, once the first segment has left.
                 if advanced && spec.imitate.prr_twice {
-                    self.life.owe(owed::RESEND);
+                    self.life.set_pending(owed::RESEND);
                     self.prr_again = news;
                 }
             }
@@ -198,7 +198,7 @@ impl Sender {
         self.enter_recovery();
         self.reduce(spec, news, false);
         if again {
-            self.life.owe(owed::RESEND);
+            self.life.set_pending(owed::RESEND);
         }
     }
 
@@ -210,7 +210,7 @@ impl Sender {
         let short = self.payload(spec, self.una) < spec.mss.0;
         let sends = spec.imitate.partial_ack_sends && !under_way;
         if sends || spec.imitate.short_last_again && under_way && short {
-            self.life.owe(owed::NEXT);
+            self.life.set_pending(owed::NEXT);
         }
     }
 
@@ -312,11 +312,11 @@ impl Sender {
     /// `NextSeg` of RFC 6675: what is lost, then new data, then what is in doubt.
     #[inline]
     pub(super) fn next_by_pipe(&mut self, spec: &TcpSpec) -> Option<u32> {
-        if self.life.owes_anything() {
-            if self.life.settle(owed::NEXT) {
+        if self.life.has_output() {
+            if self.life.take_pending(owed::NEXT) {
                 return Some(self.next_whatever_the_window(spec));
             }
-            if self.life.settle(owed::PROBE) {
+            if self.life.take_pending(owed::PROBE) {
                 return self.next_probe(spec);
             }
         }
@@ -324,8 +324,8 @@ impl Sender {
         let mut in_doubt = true;
         if self.reordering.is_some() {
             match self.choose(spec, room) {
-                Choice::Only(next) => return next,
-                Choice::Within { room: some, in_doubt: too } => (room, in_doubt) = (some, too),
+                SendChoice::Only(next) => return next,
+                SendChoice::Within { room: some, in_doubt: too } => (room, in_doubt) = (some, too),
             }
         }
         let all_sent = self.next == self.segments && spec.close == Close::Fin;

@@ -3,18 +3,18 @@
 use tailcut_engine::Time;
 
 use super::{CongestionState, Sender};
-use crate::transport::Stop;
+use crate::transport::SendLimit;
 use crate::transport::tcp::{Recovery, TcpSpec};
 
 impl Sender {
-    /// A sender without data that opens its connection at `open_at` and gets segments by [`Sender::extend`].
+    /// A sender without data that opens its connection at `open_at` and gets segments by [`Sender::assign_segment`].
     pub fn open_ended(spec: &TcpSpec, open_at: Time) -> Sender {
         Sender { endless: true, ..Sender::new(spec, 0, open_at) }
     }
 
     /// Whether the window lets a new segment of `payload` bytes out, once nothing is left of what was assigned before.
     pub fn has_room(&mut self, spec: &TcpSpec, payload: u64) -> bool {
-        if !self.life.established() || self.next != self.segments {
+        if !self.life.is_established() || self.next != self.segments {
             return false;
         }
         match spec.recovery {
@@ -30,7 +30,7 @@ impl Sender {
     }
 
     /// Why nothing more leaves, of a sender that has more to send. What is assigned to a subflow is bounded by the receiver of the whole flow.
-    pub fn stop(&self, spec: &TcpSpec) -> Stop {
+    pub fn send_limit(&self, spec: &TcpSpec) -> SendLimit {
         let payload = match self.next < self.segments {
             true => self.payload(spec, self.next),
             false => spec.mss.0,
@@ -40,16 +40,16 @@ impl Sender {
         let room = under_way + payload <= self.window.cwnd;
         let unassigned = self.endless && self.next == self.segments;
         if room && (unassigned || self.flight(spec) + payload > self.receive_window(spec)) {
-            Stop::ReceiveWindow
+            SendLimit::ReceiveWindow
         } else if self.window.cwnd < self.window.ssthresh {
-            Stop::SlowStart
+            SendLimit::SlowStart
         } else {
-            Stop::CongestionWindow
+            SendLimit::CongestionWindow
         }
     }
 
     /// Assigns one segment more. All but the last count as full segments.
-    pub fn extend(&mut self, spec: &TcpSpec, payload: u64) {
+    pub fn assign_segment(&mut self, spec: &TcpSpec, payload: u64) {
         self.size = u64::from(self.segments) * spec.mss.0 + payload;
         self.segments += 1;
     }
@@ -57,7 +57,7 @@ impl Sender {
     /// No segment follows: the connection is done when all are acknowledged.
     pub fn finish(&mut self) {
         self.endless = false;
-        if self.life.established() && self.una == self.segments {
+        if self.life.is_established() && self.una == self.segments {
             self.life.complete();
         }
     }

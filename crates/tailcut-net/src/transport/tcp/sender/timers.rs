@@ -4,7 +4,7 @@ use tailcut_engine::Time;
 
 use super::{CongestionState, Sender};
 use crate::transport::Timer;
-use crate::transport::life::{Phase, owed};
+use crate::transport::life::{ConnectionState, owed};
 use crate::transport::tcp::{Recovery, TcpSpec};
 
 impl Sender {
@@ -51,19 +51,21 @@ impl Sender {
     }
 
     fn on_expiry(&mut self, spec: &TcpSpec, now: Time) {
-        self.life.forgive(owed::SILENCE);
+        self.life.clear_pending(owed::SILENCE);
         match self.life.phase() {
-            Phase::Closed => self.life.open(),
-            Phase::SynSent => {
+            ConnectionState::Closed => self.life.open(),
+            ConnectionState::SynSent => {
                 self.counters.timeouts += 1;
                 if self.life.syn_tries > spec.syn_retries {
                     return self.life.give_up();
                 }
                 self.rtt.back_off(spec);
-                self.life.owe(owed::SYN);
+                self.life.set_pending(owed::SYN);
             }
-            Phase::Established => self.on_timeout(spec, now),
-            Phase::Done | Phase::Aborted => return self.life.deadline = Time::NEVER,
+            ConnectionState::Established => self.on_timeout(spec, now),
+            ConnectionState::Done | ConnectionState::Aborted => {
+                return self.life.deadline = Time::NEVER;
+            }
         }
         self.life.deadline = now + self.rtt.rto();
     }
@@ -94,7 +96,7 @@ impl Sender {
         self.recover = self.board.end();
         self.reduced();
         self.duplicates = 0;
-        self.life.forgive(owed::RESEND | owed::NEXT | owed::PROBE);
+        self.life.clear_pending(owed::RESEND | owed::NEXT | owed::PROBE);
         match spec.recovery {
             Recovery::Newreno if spec.guesses() => self.board.lose_all_and_guesses(),
             Recovery::Newreno => self.next = self.una,

@@ -12,14 +12,14 @@ mod policer;
 mod spec;
 mod windowed;
 
-use tailcut_engine::{Stream, Time};
+use tailcut_engine::{RandomStream, Time};
 
 pub use spec::BbrSpec;
 
-use super::{Acked, Control, Pacing, Sample, Window};
+use super::{AckSample, Acked, CongestionControl, Pacing, Window};
 use crate::transport::tcp::CongestionState;
 use aggregation::Aggregation;
-use policer::{Heard, Policer};
+use policer::{Policer, PolicerSample};
 use windowed::WindowedMax;
 
 /// Phases of the gain cycle: one that probes, one that drains, and six at the bandwidth.
@@ -32,7 +32,7 @@ const UNKNOWN: u64 = 10;
 
 /// What a connection is at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Mode {
+pub enum BbrMode {
     /// The rate doubles in every round.
     Startup,
     /// The queue that this has made is drained.
@@ -47,7 +47,7 @@ pub enum Mode {
 #[derive(Debug, Clone)]
 pub struct Bbr {
     spec: BbrSpec,
-    mode: Mode,
+    mode: BbrMode,
     /// In bytes; 0 before the connection is established.
     window: u64,
     /// The last window that neither losses nor a probe for the round trip have cut.
@@ -79,14 +79,14 @@ pub struct Bbr {
     restarts: bool,
     policer: Policer,
     aggregation: Aggregation,
-    draws: Stream,
+    draws: RandomStream,
 }
 
 impl Bbr {
     fn new(spec: &BbrSpec) -> Bbr {
         Bbr {
             spec: spec.clone(),
-            mode: Mode::Startup,
+            mode: BbrMode::Startup,
             window: 0,
             good_window: 0,
             bandwidth: WindowedMax::new(spec.bandwidth_rounds.into()),
@@ -108,12 +108,12 @@ impl Bbr {
             restarts: false,
             policer: Policer::default(),
             aggregation: Aggregation::new(),
-            draws: Stream::new(0, 0, "bbr"),
+            draws: RandomStream::new(0, 0, "bbr"),
         }
     }
 
     /// What it is at.
-    pub fn mode(&self) -> Mode {
+    pub fn mode(&self) -> BbrMode {
         self.mode
     }
 
@@ -129,20 +129,20 @@ impl Bbr {
 
     fn pacing_gain(&self) -> f64 {
         match self.mode {
-            Mode::Startup => self.spec.startup_gain,
-            Mode::Drain => 1.0 / self.spec.startup_gain,
-            Mode::ProbeBandwidth(_) if self.policer.rate().is_some() => 1.0,
-            Mode::ProbeBandwidth(0) => self.spec.probe_up,
-            Mode::ProbeBandwidth(1) => self.spec.probe_down,
-            Mode::ProbeBandwidth(_) | Mode::ProbeRtt => 1.0,
+            BbrMode::Startup => self.spec.startup_gain,
+            BbrMode::Drain => 1.0 / self.spec.startup_gain,
+            BbrMode::ProbeBandwidth(_) if self.policer.rate().is_some() => 1.0,
+            BbrMode::ProbeBandwidth(0) => self.spec.probe_up,
+            BbrMode::ProbeBandwidth(1) => self.spec.probe_down,
+            BbrMode::ProbeBandwidth(_) | BbrMode::ProbeRtt => 1.0,
         }
     }
 
     fn cwnd_gain(&self) -> f64 {
         match self.mode {
-            Mode::Startup | Mode::Drain => self.spec.startup_gain,
-            Mode::ProbeBandwidth(_) => self.spec.cwnd_gain,
-            Mode::ProbeRtt => 1.0,
+            BbrMode::Startup | BbrMode::Drain => self.spec.startup_gain,
+            BbrMode::ProbeBandwidth(_) => self.spec.cwnd_gain,
+            BbrMode::ProbeRtt => 1.0,
         }
     }
 
@@ -154,12 +154,12 @@ impl Bbr {
         };
         let segments = ((bdp + more) / mss as f64).ceil() as u64 + 3 * u64::from(self.spec.quantum);
         // An even number, so that fewer ACKs are delayed; and the probe is to exceed the BDP however small that is.
-        let probe = if self.mode == Mode::ProbeBandwidth(0) { 2 } else { 0 };
+        let probe = if self.mode == BbrMode::ProbeBandwidth(0) { 2 } else { 0 };
         (segments.next_multiple_of(2) + probe) * mss
     }
 
     /// Rounds, the largest rate, and the policer's. Whether a round ends.
-    fn update_bandwidth(&mut self, sample: &Sample, timed_out: bool) -> bool {
+    fn update_bandwidth(&mut self, sample: &AckSample, timed_out: bool) -> bool {
         let Some(rate) = sample.rate else { return false };
         let ends = rate.prior >= self.round_end;
         if ends {
@@ -167,7 +167,7 @@ impl Bbr {
             self.round += 1;
             self.conserves = false;
         }
-        let heard = Heard {
+        let heard = PolicerSample {
             now: sample.now,
             lost: sample.lost > 0 || timed_out,
             app_limited: rate.app_limited,
@@ -175,7 +175,7 @@ impl Bbr {
             delivered: sample.total_delivered,
             total_lost: sample.total_lost,
         };
-        let cycles = matches!(self.mode, Mode::ProbeBandwidth(_));
+        let cycles = matches!(self.mode, BbrMode::ProbeBandwidth(_));
         if self.spec.policers && self.policer.on_ack(&heard, cycles) {
             self.probe_bandwidth(sample.now);
         }
@@ -186,8 +186,8 @@ impl Bbr {
         ends
     }
 
-    fn update_phase(&mut self, sample: &Sample, mss: u64) {
-        let Mode::ProbeBandwidth(phase) = self.mode else { return };
+    fn update_phase(&mut self, sample: &AckSample, mss: u64) {
+        let BbrMode::ProbeBandwidth(phase) = self.mode else { return };
         let (gain, most) = (self.pacing_gain(), self.bandwidth.get());
         let long = sample.now.since(self.phase_at) > self.min_rtt;
         let ends = if gain > 1.0 {
@@ -199,7 +199,7 @@ impl Bbr {
             long
         };
         if ends {
-            self.mode = Mode::ProbeBandwidth((phase + 1) % PHASES);
+            self.mode = BbrMode::ProbeBandwidth((phase + 1) % PHASES);
             self.phase_at = sample.now;
         }
     }
@@ -207,7 +207,7 @@ impl Bbr {
     /// The cycle begins in any phase but the one that drains, so that flows do not probe together.
     fn probe_bandwidth(&mut self, now: Time) {
         let phase = (PHASES - self.draws.below(PHASES - 1)) % PHASES;
-        self.mode = Mode::ProbeBandwidth(phase);
+        self.mode = BbrMode::ProbeBandwidth(phase);
         self.phase_at = now;
     }
 
@@ -224,17 +224,17 @@ impl Bbr {
         self.full = self.full_rounds >= FULL_ROUNDS;
     }
 
-    fn check_drained(&mut self, sample: &Sample, mss: u64) {
-        if self.mode == Mode::Startup && self.full {
-            self.mode = Mode::Drain;
+    fn check_drained(&mut self, sample: &AckSample, mss: u64) {
+        if self.mode == BbrMode::Startup && self.full {
+            self.mode = BbrMode::Drain;
         }
         let filled = self.inflight(self.bandwidth.get(), 1.0, 0.0, mss);
-        if self.mode == Mode::Drain && sample.pipe <= filled {
+        if self.mode == BbrMode::Drain && sample.pipe <= filled {
             self.probe_bandwidth(sample.now);
         }
     }
 
-    fn update_min_rtt(&mut self, sample: &Sample, round_ends: bool, mss: u64) {
+    fn update_min_rtt(&mut self, sample: &AckSample, round_ends: bool, mss: u64) {
         let now = sample.now;
         let expired = now.since(self.min_rtt_at) > self.spec.min_rtt_window;
         // The ACK of a segment that was alone in the network may have waited for another.
@@ -243,12 +243,12 @@ impl Bbr {
             (self.min_rtt, self.min_rtt_at) = (rtt, now);
         }
         let probes = self.spec.probe_rtt > Time::ZERO && expired && !self.restarts;
-        if probes && self.mode != Mode::ProbeRtt {
+        if probes && self.mode != BbrMode::ProbeRtt {
             self.save_window();
-            self.mode = Mode::ProbeRtt;
+            self.mode = BbrMode::ProbeRtt;
             self.probed_at = None;
         }
-        if self.mode == Mode::ProbeRtt {
+        if self.mode == BbrMode::ProbeRtt {
             if self.probed_at.is_some() {
                 self.probed_round |= round_ends;
                 if self.probed_round {
@@ -271,14 +271,14 @@ impl Bbr {
             if self.full {
                 self.probe_bandwidth(now);
             } else {
-                self.mode = Mode::Startup;
+                self.mode = BbrMode::Startup;
             }
         }
     }
 
     fn save_window(&mut self) {
         let repairs = matches!(self.before, CongestionState::Recovery | CongestionState::Loss);
-        self.good_window = match repairs || self.mode == Mode::ProbeRtt {
+        self.good_window = match repairs || self.mode == BbrMode::ProbeRtt {
             true => self.good_window.max(self.window),
             false => self.window,
         };
@@ -314,7 +314,7 @@ impl Bbr {
         }
     }
 
-    fn update_window(&mut self, sample: &Sample, mss: u64) {
+    fn update_window(&mut self, sample: &AckSample, mss: u64) {
         let least = u64::from(self.spec.min_window) * mss;
         if sample.delivered > 0 {
             let conserved = sample.pipe + sample.delivered;
@@ -336,13 +336,13 @@ impl Bbr {
                 false => self.toward_target(window, sample, mss).max(least),
             };
         }
-        if self.mode == Mode::ProbeRtt {
+        if self.mode == BbrMode::ProbeRtt {
             self.window = self.window.min(least);
         }
     }
 
     /// By what has arrived, and from the full pipe on no further than the target.
-    fn toward_target(&self, window: u64, sample: &Sample, mss: u64) -> u64 {
+    fn toward_target(&self, window: u64, sample: &AckSample, mss: u64) -> u64 {
         let bandwidth = self.bandwidth();
         let more = match self.full && self.spec.aggregation {
             true => self.aggregation.allowance(bandwidth),
@@ -365,9 +365,9 @@ impl Bbr {
     }
 }
 
-impl Control for Bbr {
+impl CongestionControl for Bbr {
     fn draw_from(&mut self, seed: u64, entity: u64) {
-        self.draws = Stream::new(seed, entity, "bbr");
+        self.draws = RandomStream::new(seed, entity, "bbr");
     }
 
     /// The handshake's round trip is the first, and the window over it the first rate.
@@ -413,7 +413,7 @@ impl Control for Bbr {
         true
     }
 
-    fn on_sample(&mut self, window: &mut Window, mss: u64, sample: &Sample) -> Option<Pacing> {
+    fn on_sample(&mut self, window: &mut Window, mss: u64, sample: &AckSample) -> Option<Pacing> {
         let timed_out = std::mem::take(&mut self.timed_out);
         let round_ends = self.update_bandwidth(sample, timed_out);
         if let (Some(_), 1..) = (sample.rate, sample.delivered) {
@@ -447,16 +447,16 @@ impl Control for Bbr {
         self.restarts = true;
         self.aggregation.begin(now);
         match self.mode {
-            Mode::ProbeBandwidth(_) => self.pace = self.rate(self.bandwidth(), 1.0),
-            Mode::ProbeRtt => self.end_probe(now),
-            Mode::Startup | Mode::Drain => return None,
+            BbrMode::ProbeBandwidth(_) => self.pace = self.rate(self.bandwidth(), 1.0),
+            BbrMode::ProbeRtt => self.end_probe(now),
+            BbrMode::Startup | BbrMode::Drain => return None,
         }
         Some(self.pacing(u32::MAX))
     }
 
     /// The least window fills no path.
-    fn limits_itself(&self) -> bool {
-        self.mode == Mode::ProbeRtt
+    fn is_self_limited(&self) -> bool {
+        self.mode == BbrMode::ProbeRtt
     }
 }
 

@@ -16,7 +16,7 @@ const BELIEVED: u32 = 48;
 
 /// What an ACK tells of it.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Heard {
+pub(super) struct PolicerSample {
     pub now: Time,
     /// It tells of losses, or a timeout went before it.
     pub lost: bool,
@@ -52,7 +52,7 @@ impl Policer {
     }
 
     /// An ACK; `cycles` where its sender probes for bandwidth. True when the rate is believed no longer.
-    pub fn on_ack(&mut self, heard: &Heard, cycles: bool) -> bool {
+    pub fn on_ack(&mut self, heard: &PolicerSample, cycles: bool) -> bool {
         self.rounds += u32::from(heard.round && (self.sampling || self.policed && cycles));
         if self.policed {
             let ends = self.rounds >= BELIEVED;
@@ -74,14 +74,14 @@ impl Policer {
         false
     }
 
-    fn begin(&mut self, heard: &Heard) {
+    fn begin(&mut self, heard: &PolicerSample) {
         self.sampling = true;
         (self.rounds, self.since) = (0, heard.now);
         (self.delivered, self.lost) = (heard.delivered, heard.total_lost);
     }
 
     /// An interval ends with a loss, for then the tokens are used up.
-    fn end(&mut self, heard: &Heard) {
+    fn end(&mut self, heard: &PolicerSample) {
         let delivered = (heard.delivered - self.delivered) as f64;
         let lost = (heard.total_lost - self.lost) as f64;
         let time = heard.now.since(self.since);
@@ -109,7 +109,7 @@ mod tests {
         let mut policer = Policer::default();
         let after = (1..=rounds).map(|round| {
             let lost = (round as f64 * 10_000.0 * part) as u64;
-            let heard = Heard {
+            let heard = PolicerSample {
                 now: Time::from_ms(10 * round),
                 lost: part > 0.0,
                 app_limited: limited,
@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn few_losses_or_a_lack_of_data_are_none() {
+    fn few_losses_or_app_limited_samples_find_no_policer() {
         for (part, limited) in [(0.1, false), (0.0, false), (0.25, true)] {
             assert!(rates(100, part, limited).iter().all(Option::is_none));
         }

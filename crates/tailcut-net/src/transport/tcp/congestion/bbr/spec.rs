@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tailcut_engine::Time;
 
-use super::super::Algorithm;
+use super::super::CongestionAlgorithm;
 use super::Bbr;
 use crate::component::SpecError;
 use crate::transport::tcp::Recovery;
@@ -61,12 +61,12 @@ impl Default for BbrSpec {
     }
 }
 
-impl Algorithm for BbrSpec {
+impl CongestionAlgorithm for BbrSpec {
     type State = Bbr;
-    fn least_window(&self) -> u32 {
+    fn min_window_segments(&self) -> u32 {
         self.min_window
     }
-    fn start(&self) -> Bbr {
+    fn new_state(&self) -> Bbr {
         Bbr::new(self)
     }
     fn check_recovery(&self, recovery: Recovery) -> Result<(), SpecError> {

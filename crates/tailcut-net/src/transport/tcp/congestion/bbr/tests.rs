@@ -1,6 +1,6 @@
 //! Scripts of samples: one ACK for each round trip of 100 ms, unless a script says otherwise.
 
-use super::super::{Algorithm, RateSample};
+use super::super::{CongestionAlgorithm, RateSample};
 use super::*;
 
 const MSS: u64 = 1_000;
@@ -11,7 +11,7 @@ struct Script {
     bbr: Bbr,
     window: Window,
     /// The next ACK, changed by steps.
-    next: Sample,
+    next: AckSample,
     pacing: Option<Pacing>,
 }
 
@@ -20,7 +20,7 @@ impl Script {
         let mut bbr = Bbr::new(&BbrSpec { aggregation: false, ..spec });
         let window = Window { cwnd: 10 * MSS, ssthresh: u64::MAX };
         let pacing = bbr.on_open(&window, MSS, Time::ZERO, Some(RTT));
-        let next = Sample {
+        let next = AckSample {
             now: Time::ZERO,
             delivered: 0,
             marked: 0,
@@ -62,8 +62,8 @@ impl Script {
     fn steady(phase: u64) -> Script {
         let mut script = Script::new(BbrSpec::default());
         (0..8).for_each(|_| script.round(100));
-        assert!(matches!(script.bbr.mode, Mode::ProbeBandwidth(_)), "{:?}", script.bbr.mode);
-        script.bbr.mode = Mode::ProbeBandwidth(phase);
+        assert!(matches!(script.bbr.mode, BbrMode::ProbeBandwidth(_)), "{:?}", script.bbr.mode);
+        script.bbr.mode = BbrMode::ProbeBandwidth(phase);
         script.bbr.phase_at = script.next.now;
         script
     }
@@ -97,21 +97,21 @@ fn startup_doubles_and_ends_after_three_rounds_without_a_quarter_more() {
     let mut script = Script::new(BbrSpec::default());
     for segments in [10, 20, 40, 80, 100] {
         script.round(segments);
-        assert_eq!(script.bbr.mode, Mode::Startup);
+        assert_eq!(script.bbr.mode, BbrMode::Startup);
     }
     // All of it came by ACKs: the window grows by what has arrived.
     assert_eq!(script.segments(), 10 + 10 + 20 + 40 + 80 + 100);
     script.round(110);
     script.round(120);
-    assert_eq!(script.bbr.mode, Mode::Startup);
+    assert_eq!(script.bbr.mode, BbrMode::Startup);
     script.next.pipe = 200 * MSS;
     script.round(124);
-    assert_eq!(script.bbr.mode, Mode::Drain);
+    assert_eq!(script.bbr.mode, BbrMode::Drain);
     // 124 / 2.885
     assert!((script.paced() - 43.0).abs() < 1.0, "{}", script.paced());
     script.next.pipe = 128 * MSS;
     script.round(124);
-    assert!(matches!(script.bbr.mode, Mode::ProbeBandwidth(_)), "{:?}", script.bbr.mode);
+    assert!(matches!(script.bbr.mode, BbrMode::ProbeBandwidth(_)), "{:?}", script.bbr.mode);
 }
 
 #[test]
@@ -119,7 +119,7 @@ fn a_lack_of_data_neither_fills_the_pipe_nor_shrinks_the_estimate() {
     let mut script = Script::new(BbrSpec::default());
     script.round(50);
     (0..20).for_each(|_| script.ack(RTT, 5, 5, true));
-    assert_eq!((script.bbr.mode, script.bbr.bandwidth()), (Mode::Startup, 5e5));
+    assert_eq!((script.bbr.mode, script.bbr.bandwidth()), (BbrMode::Startup, 5e5));
     script.ack(RTT, 60, 60, true);
     assert_eq!(script.bbr.bandwidth(), 6e5);
 }
@@ -170,23 +170,23 @@ fn the_cycle_probes_drains_and_cruises() {
     // It probes on until a quarter more than the BDP is in the network: 125 + 3, two more.
     script.next.flight = 129 * MSS;
     script.ack(step, 100, 100, false);
-    assert_eq!((script.bbr.mode, script.paced()), (Mode::ProbeBandwidth(0), 125.0));
+    assert_eq!((script.bbr.mode, script.paced()), (BbrMode::ProbeBandwidth(0), 125.0));
     script.next.flight = 130 * MSS;
     script.ack(step, 100, 100, false);
-    assert_eq!((script.bbr.mode, script.paced()), (Mode::ProbeBandwidth(1), 75.0));
+    assert_eq!((script.bbr.mode, script.paced()), (BbrMode::ProbeBandwidth(1), 75.0));
     // It drains until no more than the BDP is left.
     script.next.flight = 105 * MSS;
     script.ack(Time::from_ms(50), 50, 100, false);
-    assert_eq!(script.bbr.mode, Mode::ProbeBandwidth(1));
+    assert_eq!(script.bbr.mode, BbrMode::ProbeBandwidth(1));
     script.next.flight = 104 * MSS;
     script.ack(Time::from_ms(10), 50, 100, false);
     for phase in 2..PHASES {
-        assert_eq!((script.bbr.mode, script.paced()), (Mode::ProbeBandwidth(phase), 100.0));
+        assert_eq!((script.bbr.mode, script.paced()), (BbrMode::ProbeBandwidth(phase), 100.0));
         script.ack(RTT, 100, 100, false);
-        assert_eq!(script.bbr.mode, Mode::ProbeBandwidth(phase));
+        assert_eq!(script.bbr.mode, BbrMode::ProbeBandwidth(phase));
         script.ack(Time::from_ms(1), 1, 100, false);
     }
-    assert_eq!(script.bbr.mode, Mode::ProbeBandwidth(0));
+    assert_eq!(script.bbr.mode, BbrMode::ProbeBandwidth(0));
 }
 
 #[test]
@@ -194,9 +194,9 @@ fn a_loss_ends_the_probe_once_a_round_trip_has_passed() {
     let mut script = Script::steady(0);
     script.next.lost = MSS;
     script.ack(Time::from_ms(99), 99, 100, false);
-    assert_eq!(script.bbr.mode, Mode::ProbeBandwidth(0));
+    assert_eq!(script.bbr.mode, BbrMode::ProbeBandwidth(0));
     script.ack(Time::from_ms(2), 2, 100, false);
-    assert_eq!(script.bbr.mode, Mode::ProbeBandwidth(1));
+    assert_eq!(script.bbr.mode, BbrMode::ProbeBandwidth(1));
 }
 
 #[test]
@@ -209,7 +209,7 @@ fn connections_begin_the_cycle_in_phases_of_their_own_and_none_by_draining() {
     });
     let mut count = [0; PHASES as usize];
     for mode in phases {
-        let Mode::ProbeBandwidth(phase) = mode else { panic!("{mode:?}") };
+        let BbrMode::ProbeBandwidth(phase) = mode else { panic!("{mode:?}") };
         count[phase as usize] += 1;
     }
     assert_eq!(count[1], 0);
@@ -225,23 +225,23 @@ fn an_old_round_trip_is_measured_anew_with_four_segments() {
     script.next.rtt = Some(Time::from_ms(120));
     let since = script.bbr.min_rtt_at;
     while script.next.now.since(since) <= Time::from_ms(10_000) {
-        assert_ne!(script.bbr.mode, Mode::ProbeRtt);
+        assert_ne!(script.bbr.mode, BbrMode::ProbeRtt);
         script.round(100);
     }
-    assert_eq!((script.bbr.mode, script.segments()), (Mode::ProbeRtt, 4));
-    assert!(script.bbr.limits_itself());
+    assert_eq!((script.bbr.mode, script.segments()), (BbrMode::ProbeRtt, 4));
+    assert!(script.bbr.is_self_limited());
     // The network empties first.
     script.round(100);
     script.next.pipe = 4 * MSS;
     script.next.rtt = Some(Time::from_ms(90));
     let emptied = script.next.now + RTT;
-    while script.bbr.mode == Mode::ProbeRtt {
+    while script.bbr.mode == BbrMode::ProbeRtt {
         script.ack(RTT, 4, 4, true);
     }
     assert_eq!(script.next.now.since(emptied), Time::from_ms(300));
     assert_eq!((script.bbr.min_rtt(), script.bbr.bandwidth()), (Time::from_ms(90), 1e6));
     assert!(script.segments() >= before - 25, "{} of {before}", script.segments());
-    assert!(!script.bbr.limits_itself());
+    assert!(!script.bbr.is_self_limited());
 }
 
 #[test]
@@ -295,7 +295,7 @@ fn data_after_a_silence_go_at_the_bandwidth_and_no_probe_for_the_round_trip_is_m
     assert_eq!(script.bbr.after_idle(script.next.now), Some(Pacing::Rate(990_000)));
     script.next.rtt = Some(Time::from_ms(110));
     script.round(100);
-    assert!(matches!(script.bbr.mode, Mode::ProbeBandwidth(_)), "{:?}", script.bbr.mode);
+    assert!(matches!(script.bbr.mode, BbrMode::ProbeBandwidth(_)), "{:?}", script.bbr.mode);
     assert_eq!(script.bbr.min_rtt(), Time::from_ms(110));
 }
 

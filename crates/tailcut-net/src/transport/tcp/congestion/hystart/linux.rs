@@ -172,7 +172,7 @@ mod tests {
 
     /// The cushion of a window of 100 segments and 100 us is 131 us, and half of both 115.5 us.
     #[test]
-    fn over_short_round_trips_what_ends_merge_counts_too() {
+    fn short_round_trips_include_the_aggregation_cushion() {
         let mut stage = Stage::at(100);
         assert_eq!(stage.ends_at(100, us(2), us(100)), Some(59));
     }
@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn round_trips_longer_by_less_do_not() {
+    fn a_smaller_round_trip_increase_keeps_slow_start() {
         let mut stage = Stage::at(100);
         stage.ack(Time::ZERO, Time::from_ms(20));
         stage.una += 101;
@@ -226,13 +226,13 @@ mod tests {
     }
 
     #[test]
-    fn windows_below_16_segments_never_end_it() {
+    fn windows_below_16_segments_stay_in_slow_start() {
         assert_eq!(Stage::at(15).ends_at(1_000, us(1), us(2)), None);
         assert!(Stage::at(16).ends_at(1_000, us(1), us(2)).is_some());
     }
 
     #[test]
-    fn what_was_found_once_is_not_looked_for_again() {
+    fn finds_the_exit_only_once() {
         let mut stage = Stage::at(100);
         assert!(stage.ends_at(100, us(1_000), Time::from_ms(100)).is_some());
         assert_eq!(stage.ends_at(1_000, us(1_000), Time::from_ms(100)), None);
@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_second_of_congestion_avoidance_tells_nothing() {
+    fn ignores_acks_in_the_first_second_of_congestion_avoidance() {
         let mut stage = Stage::at(100);
         stage.avoiding = Some(Time::ZERO);
         assert_eq!(stage.ends_at(999, us(1_000), Time::from_ms(100)), None);

@@ -9,7 +9,7 @@ use tailcut_engine::Time;
 
 use super::{Acked, Window, newreno};
 use linux::Linux;
-use rfc_9406::{Phase, Rfc9406};
+use rfc_9406::{HystartPhase, Rfc9406};
 
 /// Which signs end slow start before a loss does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -60,7 +60,7 @@ impl HyStart {
             Some(HyStart::Rfc9406(hystart)) => {
                 let phase = hystart.on_ack(acked);
                 window.cwnd += hystart.increase(acked.bytes, mss);
-                if phase == Phase::Over {
+                if phase == HystartPhase::Over {
                     window.ssthresh = window.cwnd;
                     *this = None;
                 }

@@ -16,7 +16,7 @@ const BURST: u64 = 8;
 
 /// What the last acknowledgement led to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Phase {
+pub enum HystartPhase {
     SlowStart,
     /// Conservative slow start: the round trips have lengthened, but that may pass.
     Conservative,
@@ -43,7 +43,7 @@ impl Default for Rfc9406 {
 }
 
 impl Rfc9406 {
-    pub fn on_ack(&mut self, acked: &Acked) -> Phase {
+    pub fn on_ack(&mut self, acked: &Acked) -> HystartPhase {
         if let Some(rtt) = acked.rtt {
             self.current_min = self.current_min.min(rtt.0);
             self.samples += 1;
@@ -58,14 +58,14 @@ impl Rfc9406 {
             if let Some((_, rounds)) = &mut self.conservative {
                 *rounds += 1;
                 if *rounds >= CSS_ROUNDS {
-                    return Phase::Over;
+                    return HystartPhase::Over;
                 }
             }
         }
         phase
     }
 
-    fn judge(&mut self) -> Phase {
+    fn judge(&mut self) -> HystartPhase {
         let known = self.samples >= SAMPLES && self.current_min != u64::MAX;
         match self.conservative {
             None if known && self.last_min != u64::MAX => {
@@ -80,7 +80,11 @@ impl Rfc9406 {
             }
             _ => {}
         }
-        if self.conservative.is_some() { Phase::Conservative } else { Phase::SlowStart }
+        if self.conservative.is_some() {
+            HystartPhase::Conservative
+        } else {
+            HystartPhase::SlowStart
+        }
     }
 
     /// Bytes by which the window grows when `bytes` are acknowledged.
@@ -95,8 +99,8 @@ mod tests {
     use super::*;
 
     /// A round of ten segments with these round-trip times; the phase after its last ACK.
-    fn round(hystart: &mut Rfc9406, number: u32, ms: u64) -> Phase {
-        let mut phase = Phase::SlowStart;
+    fn round(hystart: &mut Rfc9406, number: u32, ms: u64) -> HystartPhase {
+        let mut phase = HystartPhase::SlowStart;
         for segment in 1..=10 {
             let una = number * 10 + segment;
             phase = hystart.on_ack(&Acked {
@@ -116,7 +120,7 @@ mod tests {
     #[test]
     fn steady_round_trips_leave_slow_start_alone() {
         let mut hystart = Rfc9406::default();
-        assert!((0..20).all(|number| round(&mut hystart, number, 20) == Phase::SlowStart));
+        assert!((0..20).all(|number| round(&mut hystart, number, 20) == HystartPhase::SlowStart));
         assert_eq!(hystart.increase(20_000, 1_000), 8_000);
     }
 
@@ -124,8 +128,8 @@ mod tests {
     fn round_trips_longer_by_an_eighth_and_4_ms_slow_the_growth_to_a_quarter() {
         let mut hystart = Rfc9406::default();
         round(&mut hystart, 0, 20);
-        assert_eq!(round(&mut hystart, 1, 23), Phase::SlowStart);
-        assert_eq!(round(&mut hystart, 2, 27), Phase::Conservative);
+        assert_eq!(round(&mut hystart, 1, 23), HystartPhase::SlowStart);
+        assert_eq!(round(&mut hystart, 2, 27), HystartPhase::Conservative);
         assert_eq!(hystart.increase(1_000, 1_000), 250);
     }
 
@@ -134,14 +138,14 @@ mod tests {
         let mut hystart = Rfc9406::default();
         round(&mut hystart, 0, 20);
         round(&mut hystart, 1, 30);
-        assert_eq!(round(&mut hystart, 2, 20), Phase::SlowStart);
+        assert_eq!(round(&mut hystart, 2, 20), HystartPhase::SlowStart);
     }
 
     #[test]
     fn five_rounds_of_long_round_trips_end_it() {
         let mut hystart = Rfc9406::default();
         round(&mut hystart, 0, 20);
-        let over = (1..10).find(|&number| round(&mut hystart, number, 30) == Phase::Over);
+        let over = (1..10).find(|&number| round(&mut hystart, number, 30) == HystartPhase::Over);
         assert_eq!(over, Some(5));
     }
 }

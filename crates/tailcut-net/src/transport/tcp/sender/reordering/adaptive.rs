@@ -11,9 +11,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tailcut_engine::Time;
 
-use super::before::{self, Before};
 use super::holes::{Extents, Holes};
-use super::{Method, Parameters, Verdict, check_max, judge_by_count};
+use super::undo::{self, UndoSnapshot};
+use super::{LossDetector, LossVerdict, Parameters, check_max, judge_by_count};
 use crate::component::SpecError;
 use crate::packet::SackBlocks;
 use crate::transport::tcp::TcpSpec;
@@ -43,7 +43,7 @@ impl Parameters for AdaptiveSpec {
         check_max(self.max)
     }
 
-    fn start(&self) -> Adaptive {
+    fn new_state(&self) -> Adaptive {
         Adaptive {
             max: self.max,
             undoes: self.undo,
@@ -66,7 +66,7 @@ pub(in crate::transport::tcp) struct Adaptive {
     /// The path reorders: holes are repaired one by one from now on.
     reorders: bool,
     /// State before the last recovery or timeout, should it turn out to be spurious.
-    before: Option<Before>,
+    before: Option<UndoSnapshot>,
     /// The ACK in hand has a duplicate report.
     reported: bool,
     /// When the tick was over whose timestamp it echoes.
@@ -104,7 +104,7 @@ impl Adaptive {
 
     /// Remembers what is about to change.
     fn remember(&mut self, sender: &Sender, timeout: bool) {
-        self.before = self.undoes.then(|| Before::of(sender, timeout));
+        self.before = self.undoes.then(|| UndoSnapshot::of(sender, timeout));
     }
 
     /// A retransmission that `threshold` segments first sent after it have overtaken, now that everything the
@@ -119,13 +119,13 @@ impl Adaptive {
     }
 
     /// What an ACK says once reordering has been seen.
-    fn judge_one_by_one(&self, sender: &mut Sender, spec: &TcpSpec, holds: bool) -> Verdict {
+    fn judge_one_by_one(&self, sender: &mut Sender, spec: &TcpSpec, holds: bool) -> LossVerdict {
         let recovers = sender.board.sacked() >= sender.threshold_in_reach(spec);
         let lost = match sender.state {
             CongestionState::Recovery if !holds => mark_one_by_one(sender),
             _ => 0,
         };
-        Verdict { lost, recovers, holds }
+        LossVerdict { lost, recovers, holds }
     }
 
     /// In recovery: a retransmission is lost when as much of what was first sent after it has arrived as the threshold asks.
@@ -195,30 +195,36 @@ fn mark_one_by_one(sender: &mut Sender) -> u32 {
     }
 }
 
-impl Method for Adaptive {
+impl LossDetector for Adaptive {
     fn congestion_echoed(&mut self, reduces: bool) {
-        before::note_echo(&mut self.before, reduces);
+        undo::note_echo(&mut self.before, reduces);
     }
 
     fn note_echo(&mut self, until: Time) {
         self.echoed = Some(until);
     }
 
-    fn learn(&mut self, sender: &mut Sender, _: Time, ack: u32, blocks: &SackBlocks) -> SackBlocks {
+    fn before_ack(
+        &mut self,
+        sender: &mut Sender,
+        _: Time,
+        ack: u32,
+        blocks: &SackBlocks,
+    ) -> SackBlocks {
         let mut holes = std::mem::take(&mut self.holes);
         let (blocks, reported) = holes.learn(self, sender, ack, blocks);
         (self.holes, self.reported) = (holes, reported);
         blocks
     }
 
-    fn judge(
+    fn detect_losses(
         &mut self,
         sender: &mut Sender,
         spec: &TcpSpec,
         _: Time,
         from: u32,
         duplicate: bool,
-    ) -> Verdict {
+    ) -> LossVerdict {
         let holds = self.take_back(sender, from, duplicate);
         let again = self.mark_lost_again(sender);
         let verdict = if self.reorders {
@@ -227,7 +233,7 @@ impl Method for Adaptive {
             let threshold = sender.threshold_in_reach(spec);
             judge_by_count(sender, threshold, duplicate)
         };
-        Verdict { lost: again + verdict.lost, holds, ..verdict }
+        LossVerdict { lost: again + verdict.lost, holds, ..verdict }
     }
 
     fn recovery_begins(&mut self, sender: &Sender, advanced: bool) -> bool {

@@ -1,20 +1,20 @@
 //! Telling reordering from loss, on top of selective acknowledgements.
 //!
 //! Without a method a fixed number of duplicate ACKs means a loss. A method is asked instead wherever the sender would go by
-//! that: what an ACK says ([`Method::learn`], [`Method::judge`]), what a recovery or a timeout takes for lost, what may leave
+//! that: what an ACK says ([`LossDetector::before_ack`], [`LossDetector::detect_losses`]), what a recovery or a timeout takes for lost, what may leave
 //! meanwhile, and when to wake it besides. It may move the threshold, the window and what is known of segments: it is given
 //! the sender itself, of whose loss recovery it is a part.
 //!
 //! A new method is one file here, with its parameters as [`Parameters`], and one line in the list below. What several share
-//! lies beside them: [`holes`] (how far segments were reordered), [`before`] (what a reduction changed, should it prove
+//! lies beside them: [`holes`] (how far segments were reordered), [`undo`] (what a reduction changed, should it prove
 //! needless).
 
 pub mod adaptive;
-mod before;
 mod holes;
 pub mod ncr;
 pub mod rack;
 pub mod rr_tcp;
+mod undo;
 
 use std::ops::{Deref, DerefMut};
 
@@ -26,12 +26,12 @@ use super::Sender;
 use crate::component::SpecError;
 use crate::packet::SackBlocks;
 use crate::transport::Timer;
-use crate::transport::tcp::{Hosts, TcpSpec};
+use crate::transport::tcp::{HostDefaults, TcpSpec};
 
 /// The parameters of a method.
 pub(super) trait Parameters {
     /// What it keeps for one connection.
-    type State: Method;
+    type State: LossDetector;
 
     /// Refuses parameters with which a threshold means nothing.
     fn check(&self) -> Result<(), SpecError> {
@@ -42,12 +42,12 @@ pub(super) trait Parameters {
         false
     }
     /// The state of a new connection.
-    fn start(&self) -> Self::State;
+    fn new_state(&self) -> Self::State;
 }
 
 /// A method at work in one connection. The sender that it is given has no method meanwhile: it is not to be asked for what
 /// it would ask its method.
-pub(super) trait Method {
+pub(super) trait LossDetector {
     /// What the handshake took, of which nothing was repeated.
     fn note_handshake(&mut self, _rtt: Time) {}
     /// Whether segments were overtaken by more than the plan lets pass for reordering: by `base` duplicate ACKs or more. `threshold`
@@ -61,7 +61,7 @@ pub(super) trait Method {
     /// The ACK in hand echoes a timestamp whose tick was over then.
     fn note_echo(&mut self, _: Time) {}
     /// An ACK, before the scoreboard hears of it. Returns its blocks without a duplicate report.
-    fn learn(
+    fn before_ack(
         &mut self,
         sender: &mut Sender,
         now: Time,
@@ -70,14 +70,14 @@ pub(super) trait Method {
     ) -> SackBlocks;
     /// What to make of the ACK in hand, once the scoreboard has heard it. `from` is the first segment that was outstanding
     /// before; `duplicate` says that it tells of news beyond a gap.
-    fn judge(
+    fn detect_losses(
         &mut self,
         sender: &mut Sender,
         spec: &TcpSpec,
         now: Time,
         from: u32,
         duplicate: bool,
-    ) -> Verdict;
+    ) -> LossVerdict;
     /// The ACK in hand has had its effect.
     fn ack_ends(&mut self, _: &mut Sender, _now: Time) {}
     /// The first duplicate ACK has arrived.
@@ -95,8 +95,8 @@ pub(super) trait Method {
         true
     }
     /// What may leave while the window has so much room.
-    fn choose(&mut self, _: &mut Sender, _: &TcpSpec, room: u64) -> Choice {
-        Choice::Within { room, in_doubt: true }
+    fn choose(&mut self, _: &mut Sender, _: &TcpSpec, room: u64) -> SendChoice {
+        SendChoice::Within { room, in_doubt: true }
     }
     /// Segment `seq` has left, `again` or for the first time.
     fn on_send(&mut self, _: &mut Sender, _seq: u32, _again: bool, _now: Time) {}
@@ -126,7 +126,7 @@ pub(super) trait Method {
 
 /// What a method makes of an ACK.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Verdict {
+pub(super) struct LossVerdict {
     /// Segments that it newly takes for lost.
     pub lost: u32,
     /// Outside recovery: one is to begin.
@@ -137,7 +137,7 @@ pub(super) struct Verdict {
 
 /// What may leave.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Choice {
+pub(super) enum SendChoice {
     /// This segment, or none, whatever the window says.
     Only(Option<u32>),
     /// What RFC 6675 says.
@@ -188,25 +188,25 @@ macro_rules! methods {
             }
 
             /// The state of a new connection; none for a fixed threshold.
-            pub(super) fn start(&self) -> Option<Box<Reordering>> {
+            pub(super) fn new_state(&self) -> Option<Box<Reordering>> {
                 match self {
                     ReorderingSpec::None {} => None,
                     $(ReorderingSpec::$name(spec) => {
-                        Some(Box::new(Reordering::$name(Parameters::start(spec))))
+                        Some(Box::new(Reordering::$name(Parameters::new_state(spec))))
                     })*
                 }
             }
         }
 
         impl Deref for Reordering {
-            type Target = dyn Method;
-            fn deref(&self) -> &(dyn Method + 'static) {
+            type Target = dyn LossDetector;
+            fn deref(&self) -> &(dyn LossDetector + 'static) {
                 match self { $(Reordering::$name(state) => state,)* }
             }
         }
 
         impl DerefMut for Reordering {
-            fn deref_mut(&mut self) -> &mut (dyn Method + 'static) {
+            fn deref_mut(&mut self) -> &mut (dyn LossDetector + 'static) {
                 match self { $(Reordering::$name(state) => state,)* }
             }
         }
@@ -226,16 +226,16 @@ methods! {
 
 impl Default for ReorderingSpec {
     fn default() -> Self {
-        ReorderingSpec::of(Hosts::Plain)
+        ReorderingSpec::of(HostDefaults::Plain)
     }
 }
 
 impl ReorderingSpec {
     /// What hosts do that are told nothing.
-    pub fn of(hosts: Hosts) -> ReorderingSpec {
+    pub fn of(hosts: HostDefaults) -> ReorderingSpec {
         match hosts {
-            Hosts::Plain => ReorderingSpec::None {},
-            Hosts::Linux => ReorderingSpec::Rack(rack::RackSpec::linux()),
+            HostDefaults::Plain => ReorderingSpec::None {},
+            HostDefaults::Linux => ReorderingSpec::Rack(rack::RackSpec::linux()),
         }
     }
 
@@ -257,10 +257,10 @@ fn check_max(max: u32) -> Result<(), SpecError> {
 }
 
 /// What a count of duplicate ACKs makes of an ACK.
-fn judge_by_count(sender: &mut Sender, threshold: u32, duplicate: bool) -> Verdict {
+fn judge_by_count(sender: &mut Sender, threshold: u32, duplicate: bool) -> LossVerdict {
     let lost = sender.board.mark_lost(threshold);
     let enough = sender.duplicates >= threshold || sender.board.first_is_lost();
-    Verdict { lost, recovers: duplicate && enough, holds: false }
+    LossVerdict { lost, recovers: duplicate && enough, holds: false }
 }
 
 /// Parts a duplicate report (RFC 2883 section 4) from the blocks proper.

@@ -5,7 +5,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tailcut_engine::Time;
 
-use super::{Choice, Method, Parameters, Verdict, judge_by_count, split};
+use super::{LossDetector, LossVerdict, Parameters, SendChoice, judge_by_count, split};
 use crate::packet::SackBlocks;
 use crate::transport::tcp::TcpSpec;
 use crate::transport::tcp::sender::{CongestionState, Sender};
@@ -37,7 +37,7 @@ pub enum NcrVariant {
 impl Parameters for NcrSpec {
     type State = Ncr;
 
-    fn start(&self) -> Ncr {
+    fn new_state(&self) -> Ncr {
         Ncr { variant: self.variant, flight_before: 0, end_before: 0 }
     }
 }
@@ -72,8 +72,14 @@ impl Ncr {
     }
 }
 
-impl Method for Ncr {
-    fn learn(&mut self, sender: &mut Sender, _: Time, ack: u32, blocks: &SackBlocks) -> SackBlocks {
+impl LossDetector for Ncr {
+    fn before_ack(
+        &mut self,
+        sender: &mut Sender,
+        _: Time,
+        ack: u32,
+        blocks: &SackBlocks,
+    ) -> SackBlocks {
         let (duplicate, blocks) = split(ack, blocks);
         if let Some((start, end)) = duplicate {
             sender.counters.duplicates_reported += u64::from(end - start);
@@ -87,14 +93,14 @@ impl Method for Ncr {
     }
 
     /// A share of what is in flight is always in reach.
-    fn judge(
+    fn detect_losses(
         &mut self,
         sender: &mut Sender,
         _: &TcpSpec,
         _: Time,
         _: u32,
         duplicate: bool,
-    ) -> Verdict {
+    ) -> LossVerdict {
         judge_by_count(sender, sender.threshold, duplicate)
     }
 
@@ -118,13 +124,13 @@ impl Method for Ncr {
     }
 
     /// Bytes that may leave though the window has room, while duplicate ACKs are not yet taken for loss (step E.2).
-    fn choose(&mut self, sender: &mut Sender, spec: &TcpSpec, room: u64) -> Choice {
+    fn choose(&mut self, sender: &mut Sender, spec: &TcpSpec, room: u64) -> SendChoice {
         let mut room = room;
         if sender.state == CongestionState::Disorder {
             let former = self.flight_before.saturating_sub(sender.pipe(spec));
             let skipped = u64::from(self.skipped(sender.board.end())) * spec.mss.0;
             room = room.min(former).saturating_sub(skipped);
         }
-        Choice::Within { room, in_doubt: true }
+        SendChoice::Within { room, in_doubt: true }
     }
 }

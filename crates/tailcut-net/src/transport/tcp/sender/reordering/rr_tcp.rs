@@ -9,9 +9,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tailcut_engine::Time;
 
-use super::before::Before;
 use super::holes::{Extents, Holes};
-use super::{Method, Parameters, Verdict, check_max, judge_by_count};
+use super::undo::UndoSnapshot;
+use super::{LossDetector, LossVerdict, Parameters, check_max, judge_by_count};
 use crate::component::SpecError;
 use crate::packet::SackBlocks;
 use crate::transport::tcp::TcpSpec;
@@ -49,7 +49,7 @@ impl Parameters for RrTcpSpec {
         check_max(self.max)
     }
 
-    fn start(&self) -> RrTcp {
+    fn new_state(&self) -> RrTcp {
         RrTcp {
             spec: self.clone(),
             seen: vec![],
@@ -69,7 +69,7 @@ const REMEMBERED: usize = 8;
 /// A recovery that may turn out to be false.
 #[derive(Debug, Clone)]
 struct Doubtful {
-    before: Before,
+    before: UndoSnapshot,
     /// Whether it has sent anything again.
     resent: bool,
     /// Segments sent again that nobody has reported as duplicates.
@@ -135,8 +135,14 @@ impl Extents for RrTcp {
     }
 }
 
-impl Method for RrTcp {
-    fn learn(&mut self, sender: &mut Sender, _: Time, ack: u32, blocks: &SackBlocks) -> SackBlocks {
+impl LossDetector for RrTcp {
+    fn before_ack(
+        &mut self,
+        sender: &mut Sender,
+        _: Time,
+        ack: u32,
+        blocks: &SackBlocks,
+    ) -> SackBlocks {
         let mut holes = std::mem::take(&mut self.holes);
         let (blocks, reported) = holes.learn(self, sender, ack, blocks);
         (self.holes, self.reported) = (holes, reported);
@@ -151,14 +157,14 @@ impl Method for RrTcp {
         self.recoveries.iter_mut().for_each(|recovery| recovery.before.note_congestion());
     }
 
-    fn judge(
+    fn detect_losses(
         &mut self,
         sender: &mut Sender,
         spec: &TcpSpec,
         _: Time,
         _: u32,
         duplicate: bool,
-    ) -> Verdict {
+    ) -> LossVerdict {
         if self.reported {
             self.restore(sender);
         }
@@ -177,7 +183,7 @@ impl Method for RrTcp {
         if self.recoveries.len() == REMEMBERED {
             self.recoveries.pop_front();
         }
-        let mut before = Before::of(sender, false);
+        let mut before = UndoSnapshot::of(sender, false);
         before.raise_threshold(std::mem::take(&mut self.threshold));
         self.recoveries.push_back(Doubtful { before, resent: false, unproven: BTreeSet::new() });
         true
@@ -217,7 +223,7 @@ mod tests {
 
     #[test]
     fn the_threshold_spares_the_percentile_of_what_was_seen() {
-        let mut histogram = RrTcpSpec::default().start();
+        let mut histogram = RrTcpSpec::default().new_state();
         let thresholds: Vec<u32> =
             (1..=20).map(|extent| Extents::learn(&mut histogram, extent, 3)).collect();
         // Of 20 extents, 18 are at most 18: 19 duplicate ACKs spare them.
@@ -226,8 +232,8 @@ mod tests {
     }
 
     #[test]
-    fn rare_reordering_does_not_raise_it() {
-        let mut histogram = RrTcpSpec::default().start();
+    fn rare_reordering_does_not_raise_the_threshold() {
+        let mut histogram = RrTcpSpec::default().new_state();
         assert!((0..18).all(|_| Extents::learn(&mut histogram, 4, 3) == 5));
         assert_eq!(Extents::learn(&mut histogram, 100, 3), 5);
     }

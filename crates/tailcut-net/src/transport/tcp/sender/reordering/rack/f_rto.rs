@@ -6,7 +6,7 @@ use crate::transport::tcp::sender::Sender;
 
 /// Where F-RTO is after a timeout (RFC 5682 section 3.1).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Doubt {
+pub(super) enum FRtoState {
     /// The timeout is believed.
     None,
     /// Step 2: the first segment was sent again; its ACK is awaited.
@@ -22,21 +22,21 @@ impl Rack {
         let (end, sacked_end) = (sender.board.end(), sender.board.sacked_end());
         let more = sender.has_more(spec);
         let most = match self.doubt {
-            Doubt::Waiting if advanced && una >= recover => {
-                self.doubt = Doubt::None;
+            FRtoState::Waiting if advanced && una >= recover => {
+                self.doubt = FRtoState::None;
                 2
             }
-            Doubt::Waiting if advanced && more => {
-                self.doubt = Doubt::Trying { left: 2, recovery_point: end };
+            FRtoState::Waiting if advanced && more => {
+                self.doubt = FRtoState::Trying { left: 2, recovery_point: end };
                 return;
             }
-            Doubt::Waiting if advanced => {
-                self.doubt = Doubt::None;
+            FRtoState::Waiting if advanced => {
+                self.doubt = FRtoState::None;
                 return;
             }
-            Doubt::None | Doubt::Waiting => return,
-            Doubt::Trying { recovery_point, .. } => {
-                self.doubt = Doubt::None;
+            FRtoState::None | FRtoState::Waiting => return,
+            FRtoState::Trying { recovery_point, .. } => {
+                self.doubt = FRtoState::None;
                 let beyond = una > recovery_point || sacked_end > recovery_point;
                 if !beyond && self.delivered > 0 {
                     return self.restore(sender);
@@ -50,16 +50,16 @@ impl Rack {
     /// What may leave while a timeout is doubted; none where it is not.
     pub(super) fn next_in_doubt(&mut self, sender: &Sender, spec: &TcpSpec) -> Option<Option<u32>> {
         match &mut self.doubt {
-            Doubt::None => None,
-            Doubt::Waiting => {
+            FRtoState::None => None,
+            FRtoState::Waiting => {
                 let first = sender.board.first_is_lost() && !sender.board.first_is_resent();
                 Some(first.then_some(sender.una))
             }
-            Doubt::Trying { left, .. } if *left > 0 && sender.has_more(spec) => {
+            FRtoState::Trying { left, .. } if *left > 0 && sender.has_more(spec) => {
                 *left -= 1;
                 Some(Some(sender.next))
             }
-            Doubt::Trying { .. } => Some(None),
+            FRtoState::Trying { .. } => Some(None),
         }
     }
 }

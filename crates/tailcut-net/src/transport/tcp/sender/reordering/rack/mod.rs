@@ -8,9 +8,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tailcut_engine::Time;
 
-use self::f_rto::Doubt;
-use super::before::{self, Before};
-use super::{Choice, Method, Parameters, Verdict, split};
+use self::f_rto::FRtoState;
+use super::undo::{self, UndoSnapshot};
+use super::{LossDetector, LossVerdict, Parameters, SendChoice, split};
 use crate::component::SpecError;
 use crate::packet::SackBlocks;
 use crate::transport::Timer;
@@ -63,7 +63,7 @@ impl Parameters for RackSpec {
         Ok(())
     }
 
-    fn start(&self) -> Rack {
+    fn new_state(&self) -> Rack {
         Rack {
             spec: self.clone(),
             sent: Time::ZERO,
@@ -81,7 +81,7 @@ impl Parameters for RackSpec {
             probes_tail: false,
             probe: None,
             measured: true,
-            doubt: Doubt::None,
+            doubt: FRtoState::None,
             before: None,
             reported: None,
             delivered: 0,
@@ -123,8 +123,8 @@ pub(in crate::transport::tcp) struct Rack {
     probe: Option<(u32, bool)>,
     /// A round trip was measured since the last probe.
     measured: bool,
-    doubt: Doubt,
-    before: Option<Before>,
+    doubt: FRtoState,
+    before: Option<UndoSnapshot>,
     /// Of the ACK in hand: its duplicate report, what it delivers, whether it has blocks, and when the tick was over
     /// that it echoes.
     reported: Option<(u32, u32)>,
@@ -194,7 +194,7 @@ impl Rack {
 
     /// A reduction was needless: what it changed is put back, and nothing is lost.
     fn restore(&mut self, sender: &mut Sender) {
-        self.doubt = Doubt::None;
+        self.doubt = FRtoState::None;
         let Some(before) = self.before.take() else { return };
         if before.put_back(sender) {
             sender.duplicates = 0;
@@ -203,9 +203,9 @@ impl Rack {
     }
 }
 
-impl Method for Rack {
+impl LossDetector for Rack {
     fn congestion_echoed(&mut self, reduces: bool) {
-        before::note_echo(&mut self.before, reduces);
+        undo::note_echo(&mut self.before, reduces);
     }
 
     /// Step 1: whatever RFC 6298 measures. A handshake's packets are short, so that on slow links no segment is ever as quick.
@@ -222,7 +222,7 @@ impl Method for Rack {
     }
 
     /// Steps 1 to 3.
-    fn learn(
+    fn before_ack(
         &mut self,
         sender: &mut Sender,
         now: Time,
@@ -250,26 +250,26 @@ impl Method for Rack {
         blocks
     }
 
-    fn judge(
+    fn detect_losses(
         &mut self,
         sender: &mut Sender,
         spec: &TcpSpec,
         now: Time,
         from: u32,
         _: bool,
-    ) -> Verdict {
+    ) -> LossVerdict {
         let advanced = sender.una > from;
         self.answer_probe(sender, spec, advanced);
         self.doubt_timeout(sender, spec, advanced);
         let repairs = matches!(sender.state, CongestionState::Recovery | CongestionState::Loss);
         let ends = repairs && sender.una >= sender.recover;
         self.adapt(sender.una, sender.board.end(), ends);
-        let needless = self.before.as_ref().is_some_and(Before::is_needless);
+        let needless = self.before.as_ref().is_some_and(UndoSnapshot::is_needless);
         if self.reported.is_some() && needless && self.spec.undo {
             self.restore(sender);
         }
         let lost = self.detect(sender, now);
-        Verdict { lost, recovers: lost > 0, holds: false }
+        LossVerdict { lost, recovers: lost > 0, holds: false }
     }
 
     fn ack_ends(&mut self, sender: &mut Sender, now: Time) {
@@ -278,16 +278,16 @@ impl Method for Rack {
 
     /// What is lost, time has told.
     fn recovery_begins(&mut self, sender: &Sender, _: bool) -> bool {
-        self.before = Some(Before::of(sender, false));
+        self.before = Some(UndoSnapshot::of(sender, false));
         // The window pays for what the probe has told by the recovery.
         self.probe = None;
         false
     }
 
     /// What time has not told to be lost is not in doubt.
-    fn choose(&mut self, sender: &mut Sender, spec: &TcpSpec, room: u64) -> Choice {
-        let within = Choice::Within { room, in_doubt: false };
-        self.next_in_doubt(sender, spec).map_or(within, Choice::Only)
+    fn choose(&mut self, sender: &mut Sender, spec: &TcpSpec, room: u64) -> SendChoice {
+        let within = SendChoice::Within { room, in_doubt: false };
+        self.next_in_doubt(sender, spec).map_or(within, SendChoice::Only)
     }
 
     fn on_send(&mut self, sender: &mut Sender, _: u32, again: bool, now: Time) {
@@ -302,10 +302,10 @@ impl Method for Rack {
     fn timeout_begins(&mut self, sender: &mut Sender, _: &TcpSpec) {
         let repairs = sender.state == CongestionState::Loss && sender.una <= sender.recover;
         (self.probe, self.probe_at, self.lost_at) = (None, Time::NEVER, Time::NEVER);
-        self.doubt = if self.spec.f_rto && !repairs { Doubt::Waiting } else { Doubt::None };
+        self.doubt = if self.spec.f_rto && !repairs { FRtoState::Waiting } else { FRtoState::None };
         // In a row, the first knows the window that was in use.
         if !repairs {
-            self.before = Some(Before::of(sender, true));
+            self.before = Some(UndoSnapshot::of(sender, true));
         }
     }
 
@@ -331,7 +331,7 @@ impl Method for Rack {
 
     /// Time tells of a loss, or the tail is to be probed.
     fn on_wake(&mut self, sender: &mut Sender, _: &TcpSpec, now: Time) -> bool {
-        if !sender.life.established() {
+        if !sender.life.is_established() {
             (self.lost_at, self.probe_at) = (Time::NEVER, Time::NEVER);
             return false;
         }

@@ -19,7 +19,7 @@ impl Rack {
         let wanted = calm
             && outstanding > 0
             && sender.board.sacked() == 0
-            && sender.life.established()
+            && sender.life.is_established()
             && sender.life.deadline < Time::NEVER;
         self.probe_at = Time::NEVER;
         if wanted && self.spec.tail_loss_probe && self.probe.is_none() {
@@ -38,7 +38,7 @@ impl Rack {
     /// Section 7.3: a probe leaves if a round trip was measured since the last.
     pub(super) fn probe_tail(&mut self, sender: &mut Sender) {
         if std::mem::take(&mut self.measured) {
-            sender.life.owe(owed::PROBE);
+            sender.life.set_pending(owed::PROBE);
         }
     }
 

@@ -1,0 +1,48 @@
+//! What is known of a run's flows before any packet is sent: for whoever carries them out by other means.
+
+use super::flow_predictor::{FlowPredictor, key_of};
+use super::flows::Flows;
+use super::profile::profiles;
+use super::{SimError, check_scenario};
+use crate::fabric::Fabric;
+use crate::measure::records::FlowRecord;
+use crate::packet::FlowKey;
+use crate::scenario::Scenario;
+use crate::topology::PortId;
+
+/// A flow before it starts.
+#[derive(Debug, Clone, PartialEq)]
+pub struct PredictedFlow {
+    /// Its row of the flow table: its ideal times and its links are known, nothing has happened to it.
+    pub record: FlowRecord,
+    /// What the packets of its first connection go by, from sender to receiver.
+    pub key: FlowKey,
+    /// The directed links that they cross, first to last; none where packets of one connection take several paths.
+    pub forward: Vec<PortId>,
+    /// Those that its acknowledgements cross.
+    pub backward: Vec<PortId>,
+}
+
+/// Every flow of a scenario, in its order, as the simulator would describe it at its start.
+///
+/// # Errors
+/// [`SimError`] when the scenario is inconsistent.
+pub fn predict_flows(scenario: &Scenario) -> Result<Vec<PredictedFlow>, SimError> {
+    check_scenario(scenario)?;
+    let fabric = Fabric::new(&scenario.fabric_spec())?;
+    let profiles = profiles(scenario);
+    let mut foresight = FlowPredictor::new(scenario, &profiles)?;
+    let mut flows = Flows::new(scenario);
+    let path = |key| match scenario.scheme.balance.is_per_connection() {
+        true => fabric.ways(&scenario.graph).path(key),
+        false => vec![],
+    };
+    let foretold = flows.all().map(|index| {
+        let foreseen = foresight.predict(flows.flow(index), &fabric);
+        flows.foresee(index, &foreseen);
+        let record = flows.record(index);
+        let key = key_of(&record.flow, 0, 0);
+        PredictedFlow { key, forward: path(key), backward: path(key.reversed()), record }
+    });
+    Ok(foretold.collect())
+}

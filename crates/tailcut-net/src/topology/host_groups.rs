@@ -1,0 +1,90 @@
+//! Which hosts are near each other, and how much can leave a neighbourhood.
+
+use tailcut_engine::Rate;
+
+use super::{Graph, Link, NodeId};
+
+/// Hosts partitioned into the parts that remain joined when the links of some tiers are taken away.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HostGroups {
+    /// Group of each host, numbered in the order of their first hosts.
+    pub of_host: Vec<u32>,
+    /// For each group, the total rate of the links that leave it, in one direction.
+    pub uplink: Vec<Rate>,
+}
+
+impl HostGroups {
+    /// Hosts in each group.
+    pub fn sizes(&self) -> Vec<u32> {
+        let mut sizes = vec![0; self.uplink.len()];
+        for &group in &self.of_host {
+            sizes[group as usize] += 1;
+        }
+        sizes
+    }
+}
+
+impl Graph {
+    /// The groups that remain when links between switches of `tier` and above are taken away:
+    /// tier 1 gives the racks.
+    pub fn groups_below(&self, tier: u8) -> HostGroups {
+        let nodes = self.nodes();
+        let mut parent: Vec<NodeId> = (0..nodes).map(NodeId::at).collect();
+        let inner = |link: &&Link| link.tier < tier || self.switch(link.a).is_none();
+        for link in self.links.iter().filter(inner) {
+            let (a, b) = (root(&mut parent, link.a), root(&mut parent, link.b));
+            parent[a.max(b).index()] = a.min(b);
+        }
+        let mut number = vec![u32::MAX; nodes];
+        let mut of_host = Vec::with_capacity(self.hosts as usize);
+        let mut groups = 0;
+        for host in 0..self.hosts {
+            let root = root(&mut parent, NodeId(host)).index();
+            if number[root] == u32::MAX {
+                number[root] = groups;
+                groups += 1;
+            }
+            of_host.push(number[root]);
+        }
+        let mut uplink = vec![Rate(0); groups as usize];
+        for link in self.links.iter().filter(|link| !inner(link)) {
+            let (a, b) = (root(&mut parent, link.a), root(&mut parent, link.b));
+            for end in [a, b] {
+                let group = number[end.index()];
+                if a != b && group != u32::MAX {
+                    uplink[group as usize].0 += link.rate.0;
+                }
+            }
+        }
+        HostGroups { of_host, uplink }
+    }
+
+    /// Hosts that share an edge switch.
+    pub fn racks(&self) -> HostGroups {
+        self.groups_below(1)
+    }
+
+    /// Hosts that reach each other without the topmost tier of links: the pods of a
+    /// fat-tree, the racks of a leaf-spine.
+    pub fn pods(&self) -> HostGroups {
+        self.groups_below((self.tiers.len() as u8).saturating_sub(1).max(1))
+    }
+
+    /// Rate of each host's link.
+    pub fn host_rates(&self) -> Vec<Rate> {
+        let mut rates = vec![Rate(0); self.hosts as usize];
+        for link in self.links.iter().filter(|link| self.switch(link.a).is_none()) {
+            rates[link.a.index()] = link.rate;
+        }
+        rates
+    }
+}
+
+/// The representative of `node`, shortening the way to it.
+fn root(parent: &mut [NodeId], mut node: NodeId) -> NodeId {
+    while parent[node.index()] != node {
+        parent[node.index()] = parent[parent[node.index()].index()];
+        node = parent[node.index()];
+    }
+    node
+}

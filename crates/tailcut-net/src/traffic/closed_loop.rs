@@ -1,0 +1,366 @@
+//! Starts flows when what they wait for has happened. Sans-I/O: it is told what has happened, and says which flows start when.
+
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, VecDeque};
+
+use tailcut_engine::Time;
+
+use super::demand::{Dependent, JobKind, Jobs, NONE, Signal};
+use super::{Flow, FlowIndex};
+
+/// What happened to one job: one row of the job table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct JobRecord {
+    /// Its number among the jobs of the run.
+    pub id: u64,
+    /// What kind of job it is: `"query"`, `"transfer"`.
+    pub kind: JobKind,
+    /// When its first flow started.
+    pub start: Time,
+    /// From `start` until the last byte of its last flow reached its receiver; none if that did not happen.
+    pub completion: Option<Time>,
+    /// Its flows.
+    pub flows: u32,
+    /// Their application bytes.
+    pub bytes: u64,
+}
+
+/// The state of closed-loop traffic during a run.
+#[derive(Debug, Clone)]
+pub struct ClosedLoop {
+    jobs: Jobs,
+    /// What waits for flow i: `edges[first_edge[i]..first_edge[i + 1]]`, as positions in `jobs.edges`.
+    first_edge: Vec<u32>,
+    /// How much a flow, or a pool, still waits for.
+    flow_needs: Vec<u32>,
+    pool_needs: Vec<u32>,
+    pools: Vec<PoolState>,
+    /// Flows whose start is known and not yet reached.
+    due: BinaryHeap<Reverse<(Time, FlowIndex)>>,
+    started: Vec<bool>,
+    progress: Vec<JobProgress>,
+}
+
+#[derive(Debug, Clone, Default)]
+struct PoolState {
+    open: bool,
+    running: u32,
+    /// Flows that wait for their turn alone.
+    ready: VecDeque<FlowIndex>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct JobProgress {
+    start: Option<Time>,
+    end: Option<Time>,
+    left: u32,
+    flows: u32,
+    bytes: u64,
+}
+
+impl ClosedLoop {
+    /// The driver of closed-loop traffic; none for open-loop traffic.
+    pub fn new(flows: &[Flow], jobs: &Jobs) -> Option<ClosedLoop> {
+        if jobs.is_empty() {
+            return None;
+        }
+        let mut jobs = jobs.clone();
+        jobs.edges.sort_by_key(|edge| edge.from);
+        let mut first_edge = vec![0u32; flows.len() + 1];
+        let mut flow_needs = vec![0u32; flows.len()];
+        let mut pool_needs = vec![0u32; jobs.pools.len()];
+        for edge in &jobs.edges {
+            first_edge[edge.from.index() + 1] += 1;
+            match edge.to {
+                Dependent::Flow(to) => flow_needs[to.index()] += 1,
+                Dependent::Pool(to) => pool_needs[to as usize] += 1,
+            }
+        }
+        for at in 0..flows.len() {
+            first_edge[at + 1] += first_edge[at];
+        }
+        let mut driver = ClosedLoop {
+            first_edge,
+            flow_needs,
+            pool_needs,
+            pools: vec![PoolState::default(); jobs.pools.len()],
+            due: BinaryHeap::new(),
+            started: vec![false; flows.len()],
+            progress: begin(flows, &jobs),
+            jobs,
+        };
+        for at in driver.jobs.independent..flows.len() {
+            let pool = driver.jobs.rules[at].pool;
+            if driver.flow_needs[at] == 0 {
+                debug_assert_ne!(pool, NONE, "a flow that waits for nothing is listed");
+                driver.pools[pool as usize].ready.push_back(FlowIndex::at(at));
+            }
+        }
+        for pool in 0..driver.pools.len() {
+            if driver.pool_needs[pool] == 0 {
+                driver.open(pool, driver.jobs.pools[pool].opens);
+            }
+        }
+        Some(driver)
+    }
+
+    /// When the next flow starts, as far as that is known.
+    pub fn next(&self) -> Option<Time> {
+        self.due.peek().map(|Reverse((time, _))| *time)
+    }
+
+    /// A flow whose time has come.
+    pub fn take(&mut self, now: Time) -> Option<FlowIndex> {
+        self.due.peek().filter(|Reverse((time, _))| *time <= now)?;
+        self.due.pop().map(|Reverse((_, flow))| flow)
+    }
+
+    /// A flow starts.
+    pub fn on_start(&mut self, flow: FlowIndex, now: Time) {
+        self.started[flow.index()] = true;
+        let job = self.jobs.rules[flow.index()].job;
+        if job != NONE {
+            self.progress[job as usize].start.get_or_insert(now);
+        }
+    }
+
+    /// A flow is over, as far as `signal` says.
+    pub fn on_finished(&mut self, flow: FlowIndex, signal: Signal, now: Time) {
+        let rule = self.jobs.rules[flow.index()];
+        if signal == Signal::Received && rule.job != NONE {
+            let job = &mut self.progress[rule.job as usize];
+            job.left -= 1;
+            if job.left == 0 {
+                job.end = Some(now);
+            }
+        }
+        if rule.pool != NONE && self.jobs.pools[rule.pool as usize].on == signal {
+            self.pools[rule.pool as usize].running -= 1;
+            self.refill(rule.pool as usize, now);
+        }
+        let at = flow.index();
+        for edge in self.first_edge[at] as usize..self.first_edge[at + 1] as usize {
+            let edge = self.jobs.edges[edge];
+            if edge.on == signal {
+                self.satisfy(edge.to, now);
+            }
+        }
+    }
+
+    fn satisfy(&mut self, waiting: Dependent, now: Time) {
+        match waiting {
+            Dependent::Flow(flow) => {
+                let needs = &mut self.flow_needs[flow.index()];
+                *needs -= 1;
+                if *needs > 0 {
+                    return;
+                }
+                match self.jobs.rules[flow.index()].pool {
+                    NONE => self.release(flow, now),
+                    pool => {
+                        self.pools[pool as usize].ready.push_back(flow);
+                        self.refill(pool as usize, now);
+                    }
+                }
+            }
+            Dependent::Pool(pool) => {
+                self.pool_needs[pool as usize] -= 1;
+                if self.pool_needs[pool as usize] == 0 {
+                    self.open(pool as usize, now);
+                }
+            }
+        }
+    }
+
+    fn open(&mut self, pool: usize, at: Time) {
+        self.pools[pool].open = true;
+        self.refill(pool, at);
+    }
+
+    fn refill(&mut self, pool: usize, now: Time) {
+        let at_once = self.jobs.pools[pool].at_once;
+        while self.pools[pool].open && self.pools[pool].running < at_once {
+            let Some(flow) = self.pools[pool].ready.pop_front() else { break };
+            self.pools[pool].running += 1;
+            self.release(flow, now);
+        }
+    }
+
+    fn release(&mut self, flow: FlowIndex, now: Time) {
+        let at = now + self.jobs.rules[flow.index()].delay;
+        // Starts are whole nanoseconds, so that the flow table states them exactly.
+        let at = Time::from_ns(at.0.div_ceil(1_000));
+        self.due.push(Reverse((at, flow)));
+    }
+
+    /// True once a flow has started; listed ones count as such.
+    pub fn has_started(&self, flow: FlowIndex) -> bool {
+        flow.index() < self.jobs.independent || self.started[flow.index()]
+    }
+
+    /// What became of the jobs that have begun.
+    pub fn records(&self) -> Vec<JobRecord> {
+        records(&self.progress, &self.jobs)
+    }
+}
+
+/// No job has begun.
+fn begin(flows: &[Flow], jobs: &Jobs) -> Vec<JobProgress> {
+    let idle = JobProgress { start: None, end: None, left: 0, flows: 0, bytes: 0 };
+    let mut progress = vec![idle; jobs.kinds.len()];
+    for (rule, flow) in jobs.rules.iter().zip(flows).filter(|(rule, _)| rule.job != NONE) {
+        let job = &mut progress[rule.job as usize];
+        job.left += 1;
+        job.flows += 1;
+        job.bytes += flow.bytes;
+    }
+    progress
+}
+
+fn records(progress: &[JobProgress], jobs: &Jobs) -> Vec<JobRecord> {
+    let jobs = progress.iter().zip(&jobs.kinds).enumerate();
+    let begun = jobs.filter_map(|(id, (job, &kind))| {
+        let start = job.start?;
+        let completion = job.end.map(|end| end - start);
+        let (flows, bytes) = (job.flows, job.bytes);
+        Some(JobRecord { id: id as u64, kind, start, completion, flows, bytes })
+    });
+    begun.collect()
+}
+
+/// What became of jobs that something other than the simulator has carried out: of each flow that has started, when, and
+/// when its last byte was received.
+pub fn measured_job_records(
+    flows: &[Flow],
+    jobs: &Jobs,
+    carried: impl IntoIterator<Item = (FlowIndex, Time, Option<Time>)>,
+) -> Vec<JobRecord> {
+    let mut progress = begin(flows, jobs);
+    let mut last = vec![Time::ZERO; progress.len()];
+    for (flow, start, received) in carried {
+        let Some(rule) = jobs.rules.get(flow.index()).filter(|rule| rule.job != NONE) else {
+            continue;
+        };
+        let job = &mut progress[rule.job as usize];
+        job.start = Some(job.start.map_or(start, |first| first.min(start)));
+        if let Some(received) = received {
+            let last = &mut last[rule.job as usize];
+            *last = received.max(*last);
+            job.left -= 1;
+            job.end = (job.left == 0).then_some(*last);
+        }
+    }
+    records(&progress, jobs)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::topology::HostId;
+    use crate::traffic::demand::{Demand, FlowPool, StartRule};
+
+    const RULE: StartRule = StartRule { job: NONE, pool: NONE, delay: Time::ZERO };
+
+    fn flow() -> Flow {
+        Flow { src: HostId(0), dst: HostId(1), bytes: 10, start: Time::ZERO, id: 0 }
+    }
+
+    fn drive(demand: Demand) -> ClosedLoop {
+        let demand = demand.numbered();
+        ClosedLoop::new(&demand.flows, &demand.jobs).expect("some flows wait")
+    }
+
+    #[test]
+    fn a_flow_starts_its_delay_after_the_last_that_it_waits_for() {
+        let mut demand = Demand::default();
+        let (a, b) = (demand.flow(RULE, flow()), demand.flow(RULE, flow()));
+        let c = demand.flow(StartRule { delay: Time::from_us(5), ..RULE }, flow());
+        demand.wait(Dependent::Flow(c), a, Signal::Received);
+        demand.wait(Dependent::Flow(c), b, Signal::Acknowledged);
+        let mut driver = drive(demand);
+        driver.on_finished(a, Signal::Received, Time::from_us(10));
+        driver.on_finished(b, Signal::Received, Time::from_us(20));
+        assert_eq!(driver.next(), None, "the acknowledgement of b is missing");
+        driver.on_finished(b, Signal::Acknowledged, Time::from_us(30));
+        assert_eq!(driver.next(), Some(Time::from_us(35)));
+        assert_eq!(driver.take(Time::from_us(34)), None);
+        assert_eq!(driver.take(Time::from_us(35)), Some(c));
+    }
+
+    #[test]
+    fn a_pool_runs_so_many_at_once_and_in_order() {
+        let mut demand = Demand::default();
+        let opens = Time::from_us(3);
+        let pool = demand.pool(FlowPool { opens, at_once: 2, on: Signal::Received });
+        for _ in 0..4 {
+            demand.flow(StartRule { pool, ..RULE }, flow());
+        }
+        let mut driver = drive(demand);
+        assert_eq!(
+            (driver.take(opens), driver.take(opens), driver.take(opens)),
+            (Some(FlowIndex(0)), Some(FlowIndex(1)), None)
+        );
+        driver.on_finished(FlowIndex(1), Signal::Acknowledged, Time::from_us(8));
+        assert_eq!(driver.next(), None, "this pool goes by what is received");
+        driver.on_finished(FlowIndex(1), Signal::Received, Time::from_us(9));
+        assert_eq!(driver.take(Time::from_us(9)), Some(FlowIndex(2)));
+        driver.on_finished(FlowIndex(0), Signal::Received, Time::from_us(11));
+        assert_eq!(driver.take(Time::from_us(11)), Some(FlowIndex(3)));
+    }
+
+    #[test]
+    fn a_job_lasts_from_its_first_start_to_its_last_byte() {
+        let mut demand = Demand::default();
+        let job = demand.job("query");
+        let (a, b) = (
+            demand.flow(StartRule { job, ..RULE }, flow()),
+            demand.flow(StartRule { job, ..RULE }, flow()),
+        );
+        let mut driver = drive(demand);
+        assert!(driver.records().is_empty(), "it has not begun");
+        driver.on_start(a, Time::from_us(1));
+        driver.on_start(b, Time::from_us(2));
+        driver.on_finished(b, Signal::Received, Time::from_us(5));
+        assert_eq!(driver.records()[0].completion, None);
+        driver.on_finished(a, Signal::Received, Time::from_us(7));
+        let record = &driver.records()[0];
+        assert_eq!((record.start, record.completion), (Time::from_us(1), Some(Time::from_us(6))));
+        assert_eq!((record.kind, record.flows, record.bytes), ("query", 2, 20));
+    }
+
+    #[test]
+    fn jobs_carried_out_elsewhere_last_from_their_first_start_to_their_last_byte() {
+        let mut demand = Demand::default();
+        let (query, other) = (demand.job("query"), demand.job("pings"));
+        let a = demand.flow(StartRule { job: query, ..RULE }, flow());
+        let b = demand.flow(StartRule { job: query, ..RULE }, flow());
+        let c = demand.flow(StartRule { job: other, ..RULE }, flow());
+        let demand = demand.numbered();
+        let us = Time::from_us;
+        let of = |carried: &[(FlowIndex, Time, Option<Time>)]| {
+            measured_job_records(&demand.flows, &demand.jobs, carried.iter().copied())
+        };
+        let whole = of(&[(b, us(4), Some(us(9))), (a, us(2), Some(us(7))), (c, us(5), None)]);
+        let told: Vec<_> =
+            whole.iter().map(|job| (job.id, job.start, job.completion, job.flows)).collect();
+        assert_eq!(told, [(0, us(2), Some(us(7)), 2), (1, us(5), None, 1)]);
+        assert_eq!(of(&[(b, us(4), Some(us(9)))])[0].completion, None, "a has not started");
+        assert_eq!(of(&[]), []);
+    }
+
+    #[test]
+    fn a_pool_may_wait_for_flows() {
+        let mut demand = Demand::default();
+        let first = demand.flow(RULE, flow());
+        let pool = demand.pool(FlowPool { opens: Time::ZERO, at_once: 1, on: Signal::Received });
+        let second = demand.flow(StartRule { pool, ..RULE }, flow());
+        demand.wait(Dependent::Pool(pool), first, Signal::Received);
+        let mut driver = drive(demand);
+        assert_eq!(driver.next(), None);
+        driver.on_finished(first, Signal::Received, Time::from_us(4));
+        assert_eq!(
+            (driver.next(), driver.take(Time::from_us(4))),
+            (Some(Time::from_us(4)), Some(second))
+        );
+    }
+}

@@ -1,0 +1,105 @@
+//! Transports whose ends are not TCP's. Their senders have the calls of TCP's, with parameters of their own; the list of this
+//! folder has a line for each, from which whoever holds connections makes one kind of end without a call through a table
+//! per packet.
+
+use std::fmt::Debug;
+
+use tailcut_engine::{Bytes, Time};
+
+use super::tcp::{self, Close, Recovery, TcpSpec, WireSizes};
+use super::{DataAck, Segment};
+use crate::amount::Amount;
+use crate::packet::OptionStore;
+use crate::topology::Graph;
+
+/// The segments of transports that acknowledge every one selectively and end without a FIN: at first, and at most, so many packets
+/// under way, repeated after `rto`.
+pub(crate) fn one_by_one(mss: Bytes, initial_window: u32, max_window: u32, rto: Time) -> TcpSpec {
+    TcpSpec {
+        mss,
+        initial_window: Amount::Packets(initial_window),
+        receive_window: Bytes(u64::from(max_window) * mss.0),
+        recovery: Recovery::SackPrr,
+        min_rto: rto,
+        initial_rto: rto,
+        ack_every: 1,
+        close: Close::None,
+        ..TcpSpec::default()
+    }
+}
+
+/// The parameters of such a transport.
+pub(crate) trait CustomEndpoints: Clone + Debug {
+    type Sender: Clone + Debug;
+    type Receiver: ReceivingEnd;
+
+    /// A sender waits for the answer to its SYN before it sends data.
+    const HANDSHAKE: bool = true;
+    /// Its receivers ask for packets, one after the other of each host.
+    const PULLS: bool = false;
+
+    /// The parameters in a network: what is not said follows from it.
+    fn fitted(self, graph: &Graph) -> Self;
+    /// The sending half of a connection of `size` bytes that opens at `open_at`.
+    fn sender(&self, size: u64, open_at: Time) -> Self::Sender;
+    /// The receiving half of a connection of so many segments.
+    fn receiver(&self, segments: u32) -> Self::Receiver;
+    /// What a sender has or may have under way, in packets.
+    fn window(sender: &Self::Sender) -> u32;
+}
+
+/// A receiver. What it does not say otherwise is done by TCP's, which reassembles.
+pub(crate) trait ReceivingEnd: Clone + Debug {
+    /// What reassembles.
+    fn tcp(&self) -> &tcp::Receiver;
+    fn tcp_mut(&mut self) -> &mut tcp::Receiver;
+
+    /// A packet has arrived. True when it completes the data. `spec` is what decides its transport's segments.
+    fn on_packet(
+        &mut self,
+        spec: &TcpSpec,
+        now: Time,
+        packet: &Segment,
+        options: &OptionStore,
+    ) -> bool;
+
+    /// What to send now, if anything; to be called until it has nothing.
+    #[inline]
+    fn poll_transmit(
+        &mut self,
+        spec: &TcpSpec,
+        sizes: &WireSizes,
+        now: Time,
+        data: Option<DataAck>,
+        options: &mut OptionStore,
+    ) -> Option<Segment> {
+        self.tcp_mut().poll_transmit(spec, sizes, now, data, options)
+    }
+
+    /// Whether [`ReceivingEnd::poll_transmit`] has anything.
+    #[inline]
+    fn has_output(&self) -> bool {
+        self.tcp().has_output()
+    }
+
+    /// The receiving application resets the connection.
+    fn reset(&mut self) {
+        self.tcp_mut().reset();
+    }
+
+    /// What asks for packets, if its transport does.
+    #[inline]
+    fn pulls(&mut self) -> Option<&mut dyn Pull> {
+        None
+    }
+}
+
+/// A receiver that asks for packets.
+pub(crate) trait Pull {
+    /// True when it wants to ask and has no turn yet: from now on it has one.
+    fn join_pull_queue(&mut self) -> bool;
+    /// True when it has a turn: it gives it up.
+    fn leave_pull_queue(&mut self) -> bool;
+    /// Its turn has come: what asks, if it still wants to.
+    fn pull(&mut self, sizes: &WireSizes) -> Option<Segment>;
+}
