@@ -414,6 +414,38 @@ fn a_first_timeout_below_three_round_trips_of_the_longest_path_is_told() {
 }
 
 #[test]
+fn a_window_that_stands_while_packets_are_sprayed_is_told() {
+    let long = &with("arrivals = \"1ms\"", "arrivals = \"20ms\"");
+    let ncr = ("transport.reordering.kind", "\"ncr\"");
+    let spray = ("balance.kind", "\"spray\"");
+    assert!(notes(long, &[ncr, spray])[0].contains("the window stays where it was"));
+    assert_eq!(notes(long, &[ncr]), Vec::<String>::new(), "ECMP keeps the order of a flow");
+}
+
+#[test]
+fn reordering_that_rr_tcp_takes_for_loss_is_told() {
+    let long = &with("arrivals = \"1ms\"", "arrivals = \"20ms\"");
+    let rr_tcp = ("transport.reordering.kind", "\"rr-tcp\"");
+    let spray = ("balance.kind", "\"spray\"");
+    assert!(notes(long, &[rr_tcp, spray])[0].contains("a share of 0.10 of the reordering"));
+    assert_eq!(notes(long, &[rr_tcp]), Vec::<String>::new(), "ECMP keeps the order of a flow");
+    let all = ("transport.reordering.percentile", "1.0");
+    assert_eq!(notes(long, &[rr_tcp, spray, all]), Vec::<String>::new());
+}
+
+#[test]
+fn an_order_at_one_instant_that_no_port_asks_for_is_told() {
+    let arrival = ("queue.ties", "\"arrival\"");
+    let drr = ("queue.kind", "\"drr\"");
+    let told = notes(GOOD, &[drr, arrival]);
+    assert!(told[0].starts_with("queue.ties has no effect"), "{told:?}");
+    let paused = notes(GOOD, &[arrival, ("switch.pfc", "{ xoff = \"40KB\", xon = \"20KB\" }")]);
+    assert!(paused[0].contains("with flow control"), "{paused:?}");
+    assert_eq!(notes(GOOD, &[arrival]), Vec::<String>::new(), "drop-tail");
+    assert_eq!(notes(GOOD, &[drr]), Vec::<String>::new(), "nobody chose");
+}
+
+#[test]
 fn when_routing_learns_of_what_fails_is_told() {
     let faults = r#"[{ kind = "link-down", link = "edge0>agg0", at = "0s", until = "5ms" }, { kind = "switch-down", switch = "core0", at = "1ms" },
         { kind = "rate", link = "edge0>agg1", rate = "100Mbps", at = "0s" }]"#;
