@@ -77,7 +77,7 @@ fn estimated_and_allocated(scheme: &str, overrides: &[(&str, &str)]) -> (f64, f6
     (plan.runs[0].facts.estimated_memory_bytes as f64, peak as f64)
 }
 
-const SCHEMES: [(&str, &str); 11] = [
+const SCHEMES: [(&str, &str); 12] = [
     ("tcp", ""),
     ("repflow", "replicate = { kind = \"repflow\" }"),
     ("spray", "balance = { kind = \"spray\" }"),
@@ -93,6 +93,7 @@ const SCHEMES: [(&str, &str); 11] = [
     ("flowlet", "balance = { kind = \"flowlet\" }"),
     ("conga", "balance = { kind = \"conga\" }"),
     ("tinyflow", "balance = { kind = \"tinyflow\" }"),
+    ("drill", "balance = { kind = \"drill\" }"),
     ("mptcp", "transport = { kind = \"mptcp\" }"),
     ("mmptcp", "transport = { kind = \"mmptcp\" }"),
 ];

@@ -78,6 +78,13 @@ impl Strategy for Drill {
         Ok(())
     }
 
+    /// Memories of the best ports, at most one per port. Components are left out: most fabrics of several rates have none.
+    fn state_bytes(&self, graph: &Graph) -> u64 {
+        let entry = size_of::<(PortId, Vec<PortId>)>() as u64 + u64::from(self.memory) * 4;
+        u64::from(graph.switches) * size_of::<Switch>() as u64
+            + 2 * graph.links.len() as u64 * entry
+    }
+
     fn state(&self, layout: Layout<'_>) -> DrillState {
         let stream = |switch| RandomStream::new(layout.seed, u64::from(switch), "drill");
         let salts = Salts::drawn(layout.seed);
