@@ -25,6 +25,8 @@ export interface Attachment {
   readonly paired: boolean;
   /** A native handle is in use by the socket itself (accepted, unpaired). */
   readonly native: boolean;
+  /** Replication has nothing to do with the socket, or not any more. */
+  readonly plain?: true;
   /** What the application's `_handle` was found to be, once somebody has asked; native code may have taken it, so it stays. */
   bridge?: Bridge | undefined;
   /** net's own methods are at work on the socket, and are to find its native handle. Set by whoever attaches. */
@@ -150,6 +152,7 @@ export function attach(socket: net.Socket, what: Attachment): void {
 
 /** What is attached to a socket that is plain, but for native code that may read through the bridge. */
 class Bridged implements Attachment {
+  readonly plain = true;
   readonly flow = undefined;
   readonly paired = false;
   readonly native = true;
@@ -213,7 +216,7 @@ export function becomeNative(socket: net.Socket, handle: Handle): void {
 /** Replication has nothing to do with the socket, or not any more. */
 export function isPlain(socket: Inner): boolean {
   const attached = socket[kAttachment];
-  return attached === undefined || attached instanceof Bridged;
+  return attached === undefined || attached.plain === true;
 }
 
 /** Counters of the native handle include `read` and `written` bytes that are not the application's. */

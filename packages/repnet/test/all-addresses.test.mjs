@@ -1,4 +1,4 @@
-/** RepSYN to a name with several addresses: a race over all of them, with net's options as with net. */
+/** A name with several addresses: a race over all of them in each mode, with net's options as with net. */
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import net from 'node:net';
@@ -8,6 +8,7 @@ import { Resolution } from '../dist/client/resolution.js';
 import repnet from '../dist/index.js';
 import './lib/far-away.mjs';
 import { fullServer } from './lib/full-queue.mjs';
+import { notThisNode } from './lib/skips.mjs';
 import { defaults, echo, until } from './lib/support.mjs';
 
 const NAME = 'a.name';
@@ -126,6 +127,111 @@ test('addresses that do not answer: the next one is tried beside them', {
   assert.equal(await echo(socket, 'x'), 'x');
   assert.equal(socket.remoteAddress, '127.0.0.3');
   assert.equal(repnet.stats().copiesIssued, 2);
+});
+
+const FIRST_CONTACT = { replicate: 'syn', peer: 'auto' };
+const MODES = {
+  'RepSYN, first contact': FIRST_CONTACT,
+  'RepFlow, first contact': { replicate: 'flow', peer: 'auto' },
+  'RepFlow, server known to be plain': { replicate: 'flow', peer: 'plain' },
+};
+
+for (const [name, mode] of Object.entries(MODES)) {
+  test(`${name}: an attempt that hangs is not ended by the next one`, {
+    skip: process.platform === 'linux' ? false : 'what a full queue does to a SYN is known of Linux only',
+  }, async (t) => {
+    const { port } = await fullServer(t, 'net', 0);
+    const late = race(t, port, {
+      ...mode,
+      lookup: resolver('127.0.0.1', '127.0.0.3'),
+      autoSelectFamilyAttemptTimeout: 10,
+    });
+    let failure;
+    late.on('error', (error) => {
+      failure = error;
+    });
+    // The other address refuses, and a second one is asked in its turn after that.
+    const server = net.createServer((socket) => socket.on('error', () => {}).pipe(socket));
+    server.listen(port, '127.0.0.4');
+    await once(server, 'listening');
+    t.after(() => server.close());
+    const lookup = resolver('127.0.0.1', '127.0.0.3', '127.0.0.4');
+    const socket = race(t, port, { ...mode, lookup, autoSelectFamilyAttemptTimeout: 10 });
+    assert.equal(await echo(socket, 'x'), 'x');
+    assert.equal(socket.remoteAddress, '127.0.0.4');
+    assert.equal(socket.remotePort, port);
+    assert.deepEqual([failure, late.connecting], [undefined, true]);
+  });
+
+  test(`${name}: every address refuses: one error, as net tells it`, async (t) => {
+    const { port } = await servers(t, net, ['127.0.0.1']);
+    const seen = [];
+    for (const api of [net, repnet]) {
+      const socket = api.connect({ host: NAME, port, lookup: resolver('127.0.0.2', '::1'), ...mode });
+      const [error] = await once(socket, 'error');
+      const causes = error.errors.map(({ code, message }) => [code, message]);
+      seen.push([error.name, error.code, error.message, causes, socket.autoSelectFamilyAttemptedAddresses]);
+    }
+    assert.deepEqual(seen[1], seen[0]);
+  });
+
+  test(`${name}: an AbortSignal ends it, and 'connect' is never told`, async (t) => {
+    const { port } = await servers(t, net, ['127.0.0.2', '127.0.0.3']);
+    const abort = new AbortController();
+    const lookup = resolver('127.0.0.2', '127.0.0.3');
+    const socket = race(t, port, { ...mode, lookup, signal: abort.signal });
+    socket.once('connect', () => assert.fail('connected'));
+    socket.once('lookup', () => abort.abort());
+    const [error] = await once(socket, 'error');
+    assert.equal(error.name, 'AbortError');
+    await once(socket, 'close');
+  });
+
+  for (const [option, value] of [
+    ['autoSelectFamily', false],
+    ['family', 4],
+    ['localAddress', '127.0.0.9'],
+  ])
+    test(`${name}: ${option} is ${value}: one address, as with net`, async (t) => {
+      const { port, came } = await servers(t, net, ['127.0.0.2', '127.0.0.3']);
+      for (const api of [net, repnet]) {
+        const lookup = resolver('127.0.0.2', '127.0.0.3');
+        const socket = api.connect({ host: NAME, port, ...mode, lookup, [option]: value });
+        t.after(() => socket.destroy());
+        assert.equal(await echo(socket, 'x'), 'x');
+        assert.equal(socket.remoteAddress, '127.0.0.2');
+      }
+      assert.deepEqual(came['127.0.0.3'], []);
+    });
+
+  test(`${name}: a blocked address is left out`, async (t) => {
+    const { port, came } = await servers(t, net, ['127.0.0.2', '127.0.0.3']);
+    const blockList = new net.BlockList();
+    blockList.addAddress('127.0.0.2');
+    if (new net.Socket({ blockList }).blockList === undefined) return t.skip(notThisNode('blockList'));
+    const lookup = resolver('127.0.0.2', '127.0.0.3');
+    const socket = race(t, port, { ...mode, lookup, blockList });
+    assert.equal(await echo(socket, 'x'), 'x');
+    assert.deepEqual([socket.remoteAddress, came['127.0.0.2']], ['127.0.0.3', []]);
+  });
+}
+
+test('first contact by RepSYN: a connection to each of two addresses, at once, and one of them is used', async (t) => {
+  const { port, came } = await servers(t, net, ['127.0.0.2', '127.0.0.3']);
+  const socket = race(t, port, { ...FIRST_CONTACT, lookup: resolver('127.0.0.2', '127.0.0.3') });
+  assert.equal(await echo(socket, 'x'), 'x');
+  await until(() => came['127.0.0.2'].length >= 1 && came['127.0.0.3'].length >= 1, 'both were asked');
+  const { flowsPlain, copiesIssued } = repnet.stats();
+  assert.deepEqual([flowsPlain, copiesIssued], [1, 1]);
+  assert.equal(repnet.info(socket).mode, false);
+});
+
+test('a second connection that waits starts when the first fails, whatever its delay', async (t) => {
+  // No connection can be made to the broadcast address.
+  const options = { host: '255.255.255.255', peer: 'repnet', copyDelay: 60_000 };
+  const socket = race(t, 9, options);
+  await once(socket, 'error');
+  assert.equal(repnet.stats().copiesIssued, 1);
 });
 
 test('every address refuses: one error, as net tells it', async (t) => {

@@ -493,7 +493,7 @@ for (const [name, behaviour] of Object.entries(BEHAVIOURS))
       for (const peer of mode.replicate ? ['repnet', 'auto'] : ['auto'])
         await t.test(JSON.stringify({ ...mode, peer }), async () => {
           Object.assign(defaults, before, mode, { peer });
-          const raced = mode.replicate === 'syn' && peer === 'repnet' ? RACED[name] : undefined;
+          const raced = mode.replicate === 'syn' ? RACED[name] : undefined;
           const seen = await observe(repnet, behaviour);
           if (raced !== undefined) seen[raced] = expected[raced];
           assert.deepEqual(seen, expected);

@@ -38,7 +38,7 @@ const ONCE = new RegExp(
     '^repnet-proxy/test/(package|proxy|replication)\\.',
     '/long/',
     '/(bounds-fuzz|machine|machine-walk-\\w+|quantiles|single-fault|threat-model|tidy-map)\\.',
-    '/(bundled|examples|leak|node-internals|node-suite|package-types|readme|soak)\\.',
+    '/(bundled|examples|leak|race-matrix|node-internals|node-suite|package-types|readme|soak)\\.',
   ].join('|'),
 );
 /** Repeated by `--long` only: what is about the paths of a network. */

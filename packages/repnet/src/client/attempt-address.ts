@@ -29,9 +29,9 @@ export class AddressAttempt implements Attempt {
     this.#options = options;
   }
 
-  /** In the next tick, as net does. */
-  start(): void {
-    process.nextTick(begin, this);
+  start(atOnce = false): void {
+    if (atOnce) this.begin();
+    else process.nextTick(begin, this);
   }
 
   begin(): void {

@@ -1,6 +1,6 @@
 /**
- * Connecting as net does, in every respect: resolving, choosing among addresses, its events and errors. Costs a socket, of
- * which only the native handle is used in the end.
+ * Connecting as net does: resolving, its events and errors. Several addresses race (race.ts), where
+ * net would try one after the other. Costs a socket, of which only the native handle is used in the end.
  */
 import net from 'node:net';
 import { errnoOf } from '../errors.js';
@@ -15,7 +15,11 @@ import {
   takeHandle,
   untold,
 } from '../net-internals.js';
+import type { Address } from './address.js';
 import { type Attempt, type AttemptOptions, type AttemptSink, isToItself } from './attempt.js';
+import { AddressAttempt } from './attempt-address.js';
+import { AddressRace, type RaceOptions, type RaceSink } from './race.js';
+import { type Answer, racing } from './resolution.js';
 
 const { prototype } = net.Socket;
 
@@ -29,23 +33,113 @@ const refusing = {
   close: (done?: () => void) => done?.(),
 } as unknown as Handle;
 
-export class NameAttempt extends net.Socket implements Attempt {
-  declare readonly autoSelectFamilyAttemptedAddresses: string[];
+/** What a race of the addresses needs beside what the options of net say. */
+export interface RaceOf extends Pick<RaceOptions, 'delay' | 'loser' | 'early'> {
+  /** The application has chosen a local port or a block list, whose errors are net's: each attempt is made by net. */
+  byNet: boolean;
+}
+
+/** An attempt at one of the addresses of a name. */
+export function oneAddress(
+  copy: Copy,
+  sink: AttemptSink,
+  host: Address,
+  options: AttemptOptions,
+  { byNet }: RaceOf,
+): Attempt {
+  const { port, localPort } = options;
+  if (!byNet)
+    return new AddressAttempt(
+      copy,
+      sink,
+      localPort === undefined ? { host, port } : { host, port, localPort },
+    );
+  const { lookup: _, ...rest } = options;
+  return new NameAttempt(copy, sink, { ...rest, host });
+}
+
+/** Of net's options: where a race goes, and which addresses the application forbids. */
+export function raceOptions(options: AttemptOptions, race: RaceOf): RaceOptions {
+  const { blockList } = options as { blockList?: net.BlockList };
+  const isBlocked = (address: Address) =>
+    blockList?.check(address, address.includes(':') ? 'ipv6' : 'ipv4') === true;
+  const { delay, loser, early } = race;
+  return { delay, loser, early, port: options.port, isBlocked };
+}
+
+export class NameAttempt extends net.Socket implements Attempt, RaceSink {
+  declare autoSelectFamilyAttemptedAddresses: string[];
   readonly copy: Copy;
   readonly #options: AttemptOptions;
   #sink: AttemptSink | undefined;
   /** An event is being told: net asserts, or needs a handle, after some of them. */
   #telling = false;
+  readonly #raceOf: RaceOf | undefined;
+  #race: AddressRace | undefined;
+  #isUnref = false;
 
-  constructor(copy: Copy, sink: AttemptSink, options: AttemptOptions) {
+  /** `race`: how several addresses of a name race; without, net tries one after the other. */
+  constructor(copy: Copy, sink: AttemptSink, options: AttemptOptions, race?: RaceOf) {
     super(options);
     this.copy = copy;
     this.#sink = sink;
     this.#options = options;
+    this.#raceOf = race;
   }
 
   start(): void {
-    untold(this, () => this.connect(this.#options));
+    const race = this.#raceOf;
+    const options =
+      race === undefined
+        ? this.#options
+        : racing(this.#options, (answer, addresses) => this.#begin(race, answer, addresses));
+    untold(this, () => this.connect(options));
+  }
+
+  /** The name has several addresses: they race, and net's socket has done its part. */
+  #begin(raceOf: RaceOf, answer: readonly Answer[], addresses: Address[]): true {
+    for (const { address, family } of answer) {
+      this.#sink?.attemptEvent(this, 'lookup', [null, address, family, this.#options.host]);
+      if (this.#sink === undefined) return true;
+    }
+    prototype.destroy.call(this);
+    const options = this.#options;
+    const race = new AddressRace(this, addresses, raceOptions(options, raceOf), (address, sink) =>
+      oneAddress(this.copy, sink, address, options, raceOf),
+    );
+    this.#race = race;
+    this.autoSelectFamilyAttemptedAddresses = race.attempted;
+    if (this.#isUnref) race.unref();
+    race.start();
+    return true;
+  }
+
+  raceEvent(event: string, args: unknown[]): void {
+    this.#sink?.attemptEvent(this, event, args);
+  }
+
+  raceWon(_attempt: Attempt, handle: Handle): void {
+    const sink = this.#sink;
+    this.#sink = undefined;
+    sink?.attemptOpen(this, handle);
+  }
+
+  raceFailed(error: NodeJS.ErrnoException): void {
+    const sink = this.#sink;
+    this.#sink = undefined;
+    sink?.attemptFailed(this, error);
+  }
+
+  override ref(): this {
+    this.#isUnref = false;
+    this.#race?.ref();
+    return super.ref();
+  }
+
+  override unref(): this {
+    this.#isUnref = true;
+    this.#race?.unref();
+    return super.unref();
   }
 
   get remote(): undefined {
@@ -53,10 +147,12 @@ export class NameAttempt extends net.Socket implements Attempt {
   }
 
   get isEstablished(): boolean {
+    if (this.#race !== undefined) return this.#race.isEstablished;
     return nativeHandle(this)?.getpeername({}) === 0;
   }
 
   get local() {
+    if (this.#race !== undefined) return this.#race.latest?.local ?? {};
     return { address: this.localAddress, family: this.localFamily, port: this.localPort };
   }
 
@@ -111,6 +207,7 @@ export class NameAttempt extends net.Socket implements Attempt {
   /** Gives it up. `reset`: by RST, if the kernel has established what Node still takes for connecting. */
   abandon(reset: boolean): void {
     this.#sink = undefined;
+    if (this.#race !== undefined) return this.#race.abandon(reset);
     if (this.#telling) return this.#stop();
     if (reset) {
       const handle = nativeHandle(this);

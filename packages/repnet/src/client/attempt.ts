@@ -37,8 +37,8 @@ export interface Attempt extends Connection {
   readonly isEstablished: boolean;
   /** To where, if that is known without asking the system. */
   readonly remote: net.AddressInfo | undefined;
-  /** Begins. Throws what net throws for invalid options. */
-  start(): void;
+  /** Begins: in the next tick, as net does for an address, or `atOnce`. Throws what net throws for invalid options. */
+  start(atOnce?: boolean): void;
   /** Tells `sink` what comes of it from now on. */
   passTo(sink: AttemptSink): void;
   /** Gives it up. `reset`: by RST, if the kernel has established what Node still takes for connecting. */

@@ -23,11 +23,11 @@ import { ANSWER_BYTES, type Answer, decodeAnswer } from '../wire.js';
 import { type Address, asAddress } from './address.js';
 import type { Attempt, AttemptOptions, AttemptSink } from './attempt.js';
 import { Destination } from './destination.js';
+import { dialPlain } from './dial-plain.js';
 import {
   type ConnectionError,
   connected,
   copyAttempts,
-  dialPlain,
   isCollision,
   isShortage,
   newAttempt,
@@ -422,7 +422,7 @@ export class FlowDial implements Attachment, AttemptSink, FlowClient {
   #goPlain(): void {
     this.#discard();
     const net = { ...this.#target.net, ...this.#destination.options };
-    dialPlain(this.#socket, { ...this.#target, net }, true);
+    dialPlain(this.#socket, { ...this.#target, net }, { again: true });
   }
 
   /** Nothing of the flow has been sent yet. */

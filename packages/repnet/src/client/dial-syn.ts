@@ -1,6 +1,5 @@
 /** The client side of RepSYN: two handshakes and one flow, by whichever connection is established first. */
 
-import net from 'node:net';
 import { type Copy, PRIMARY, REPLICA } from '../flow/machine.js';
 import { patientTimeout } from '../flow/patience.js';
 import { begun } from '../flow-events.js';
@@ -23,10 +22,18 @@ import { counters } from '../stats.js';
 import { type Answer, Kind } from '../wire.js';
 import { type Address, asAddress } from './address.js';
 import type { Attempt, AttemptSink } from './attempt.js';
-import { type ConnectionError, connected, copyAttempts, isShortage, newAttempt } from './dialing.js';
+import {
+  attemptDelay,
+  type ConnectionError,
+  connected,
+  copyAttempts,
+  isRefused,
+  isShortage,
+  newAttempt,
+} from './dialing.js';
 import { noteTime } from './hedge-delay.js';
 import { sendHelloFirst } from './hello-first.js';
-import { Loser } from './loser.js';
+import { dropLoser } from './loser.js';
 import { forgetLife, forgetPeer, lifeKey, type Peer, peerKey, strikePeer } from './peers.js';
 import { probe } from './probe.js';
 import { Proof, raceHello } from './proof.js';
@@ -110,11 +117,16 @@ export class SynDial implements Attachment, AttemptSink {
       this.#next();
       return;
     }
-    this.#delay = setTimeout(() => {
-      this.#delay = undefined;
-      if (budget.takeConnection()) this.#next();
-    }, copyDelay);
+    this.#delay = setTimeout(() => this.#startWaiting(), copyDelay);
     this.#delay.unref();
+  }
+
+  /** Starts the second connection, if it waits: its time has come, or the first has failed. */
+  #startWaiting(): void {
+    if (this.#delay === undefined) return;
+    clearTimeout(this.#delay);
+    this.#delay = undefined;
+    if (budget.takeConnection()) this.#next();
   }
 
   /** A server of net has nothing to prove; one that the application vouches for is known by its port, others by their lives. */
@@ -131,10 +143,9 @@ export class SynDial implements Attachment, AttemptSink {
     if (this.#peer !== undefined) this.#connect(REPLICA, address);
     else process.nextTick(() => this.#nextToPlain(address));
     if (this.#untried.length === 0) return;
-    const { autoSelectFamilyAttemptTimeout: wait } = this.#target.net;
     this.#stagger = setTimeout(() => {
       if (budget.takeConnection()) this.#next();
-    }, wait ?? net.getDefaultAutoSelectFamilyAttemptTimeout()).unref();
+    }, attemptDelay(this.#target.net)).unref();
   }
 
   /**
@@ -192,6 +203,7 @@ export class SynDial implements Attachment, AttemptSink {
 
   #stopTimers(): void {
     clearTimeout(this.#delay);
+    this.#delay = undefined;
     clearTimeout(this.#stagger);
     clearTimeout(this.#patience);
   }
@@ -298,9 +310,7 @@ export class SynDial implements Attachment, AttemptSink {
     const losers = [...this.#attempts.keys()];
     this.#attempts.clear();
     const { loser = this.#peer === undefined ? 'fin' : 'rst' } = this.#target.replication;
-    for (const attempt of losers)
-      if (loser === 'fin' && attempt.isEstablished) attempt.passTo(new Loser(attempt));
-      else attempt.abandon(loser === 'rst');
+    for (const attempt of losers) dropLoser(attempt, loser);
     this.#dropProofs();
   }
 
@@ -310,7 +320,8 @@ export class SynDial implements Attachment, AttemptSink {
     if (attempt.copy === PRIMARY || this.#error === undefined) this.#error = error;
     if (this.#peer !== undefined && attempt.copy === PRIMARY) {
       // Nobody is there any more, as net would say; whoever else may be on the second port.
-      if (error?.code === 'ECONNREFUSED') this.#dropSeconds();
+      if (isRefused(error)) this.#dropSeconds();
+      else this.#startWaiting();
       return this.#endIfAlone();
     }
     // To another address at once; the first connection goes on to all of them by itself.

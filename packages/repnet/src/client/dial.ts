@@ -3,10 +3,11 @@
 import * as budget from '../memory/budget.js';
 import { setDial } from '../socket.js';
 import type { DialTarget, Inner } from '../socket-internals.js';
+import { counters } from '../stats.js';
 import { asAddress } from './address.js';
 import { FlowDial } from './dial-flow.js';
+import { dialPlain, type Plain } from './dial-plain.js';
 import { SynDial } from './dial-syn.js';
-import { dialPlain } from './dialing.js';
 import { chooseDelay } from './hedge-delay.js';
 import {
   isDue,
@@ -34,6 +35,16 @@ setDial((socket, target) => {
   new FlowDial(socket, target, known?.kind === 'repnet' ? known : undefined).start();
 });
 
+/** RepSYN races from the first contact on: the second address of a name has as long as a second connection would wait. */
+function earlyRace({ replication }: DialTarget): Plain {
+  const take = () => {
+    if (!budget.takeConnection()) return false;
+    counters.copiesIssued++;
+    return true;
+  };
+  return { early: { after: replication.copyDelay, take } };
+}
+
 function dialSyn(socket: Inner, target: DialTarget, known: Peer | undefined): void {
   const { host, localPort } = target.net;
   if (localPort !== undefined) return dialPlain(socket, target);
@@ -43,7 +54,8 @@ function dialSyn(socket: Inner, target: DialTarget, known: Peer | undefined): vo
     return dialPlain(socket, target);
   // Unknown, or not for certain: one connection now, and find out for the next.
   const certain = known?.kind === 'repnet' || (known?.kind === 'plain' && mayRace(known));
-  if (!certain || !mayDouble(target)) dialPlain(socket, target);
+  if (!certain) dialPlain(socket, target, earlyRace(target));
+  else if (!mayDouble(target)) dialPlain(socket, target);
   else if (known.kind === 'plain') new SynDial(socket, target, undefined).start();
   else new SynDial(socket, target, known).start();
   if (known?.kind === 'repnet' ? mayLearnLife(known) : known?.kind !== 'plain' || isDue(known))

@@ -2,14 +2,12 @@
 import { randomFillSync } from 'node:crypto';
 import net from 'node:net';
 import type { Copy } from '../flow/machine.js';
-import { begun } from '../flow-events.js';
-import { keepingState, noteConnect, untold } from '../net-internals.js';
-import { type DialTarget, detachToConnect, type Inner, kRace, setConnecting } from '../socket-internals.js';
-import { counters } from '../stats.js';
+import { noteConnect } from '../net-internals.js';
+import { type DialTarget, type Inner, setConnecting } from '../socket-internals.js';
 import { asAddress } from './address.js';
 import type { Attempt, AttemptOptions, AttemptSink } from './attempt.js';
 import { AddressAttempt } from './attempt-address.js';
-import { NameAttempt } from './attempt-name.js';
+import { NameAttempt, type RaceOf } from './attempt-name.js';
 
 export type ConnectionError = NodeJS.ErrnoException & { localAddress?: string; localPort?: number };
 
@@ -48,6 +46,24 @@ const NETS_OWN = [
   'autoSelectFamilyAttemptTimeout',
 ] as const;
 
+/** Milliseconds between attempts at the addresses of a name, as net reads its option. */
+export function attemptDelay({ autoSelectFamilyAttemptTimeout: own }: DialTarget['net']): number {
+  return Math.max(LEAST_DELAY, own ?? net.getDefaultAutoSelectFamilyAttemptTimeout());
+}
+
+/** net's own, and that of RFC 8305, section 8. */
+const LEAST_DELAY = 10;
+
+/** How the addresses of a name race: those that lose are closed in order, unless the application asks for RST. */
+export function raceOf(target: DialTarget): RaceOf {
+  const { localPort, blockList } = target.net as AttemptOptions & { blockList?: net.BlockList };
+  return {
+    delay: attemptDelay(target.net),
+    loser: target.replication.loser ?? 'fin',
+    byNet: localPort !== undefined || blockList !== undefined,
+  };
+}
+
 /** An attempt at one connection of `target`, to a host and port of its own. */
 export function newAttempt(
   copy: Copy,
@@ -57,23 +73,8 @@ export function newAttempt(
 ): Attempt {
   const options = target.net as AttemptOptions & { blockList?: net.BlockList };
   if (asAddress(own.host) === undefined || NETS_OWN.some((key) => options[key] != null))
-    return new NameAttempt(copy, sink, { ...legOptions(target, own.host, own.port), ...own });
+    return new NameAttempt(copy, sink, { ...legOptions(target, own.host, own.port), ...own }, raceOf(target));
   return new AddressAttempt(copy, sink, own);
-}
-
-/** `again`: a race or a flow has begun, is counted, and came to nothing. */
-export function dialPlain(socket: Inner, target: DialTarget, again = false): void {
-  if (!again) {
-    counters.flowsPlain++;
-    begun(socket, 'plain');
-  }
-  socket[kRace] = undefined;
-  setConnecting(socket, false);
-  detachToConnect(socket);
-  const { connect: netsOwn } = net.Socket.prototype as { connect(...args: unknown[]): unknown };
-  const connect = () => untold(socket, () => netsOwn.call(socket, target.net));
-  if (again) keepingState(socket, connect);
-  else connect();
 }
 
 let tokens = Buffer.alloc(0);
@@ -90,6 +91,12 @@ export function newToken(): Buffer {
 
 export function isCollision(error: NodeJS.ErrnoException | undefined): boolean {
   return error?.code === 'EADDRINUSE' || error?.code === 'EADDRNOTAVAIL';
+}
+
+/** Returns whether nobody listens: the port refuses, of a name that of each address. */
+export function isRefused(error: NodeJS.ErrnoException | undefined): boolean {
+  const { errors = [error] } = (error ?? {}) as { errors?: (NodeJS.ErrnoException | undefined)[] };
+  return errors.every((each) => each?.code === 'ECONNREFUSED');
 }
 
 const OF_THIS_HOST = ['EADDRINUSE', 'EADDRNOTAVAIL', 'EMFILE', 'ENFILE', 'ENOBUFS', 'ENOMEM'];

@@ -8,7 +8,16 @@ import { endLinger, type Linger, startLinger } from '../flow/linger.js';
 import type { Handle } from '../net-internals.js';
 import type { Attempt, AttemptSink } from './attempt.js';
 
-export class Loser implements AttemptSink, LegSink {
+/** How a loser is closed: by RST, or in order. */
+export type DropBy = 'rst' | 'fin';
+
+/** Gives up an attempt that has lost; in order, one that the system has established is read to the server's end. */
+export function dropLoser(attempt: Attempt, by: DropBy): void {
+  if (by === 'fin' && attempt.isEstablished) attempt.passTo(new Loser(attempt));
+  else attempt.abandon(by === 'rst');
+}
+
+class Loser implements AttemptSink, LegSink {
   #linger: Linger | undefined;
 
   constructor(attempt: Attempt) {

@@ -3,7 +3,37 @@ import dns from 'node:dns';
 import type * as net from 'node:net';
 import { type Address, asAddress } from './address.js';
 
-type Lookup = (host: string, options: object, done: (...result: unknown[]) => void) => void;
+export type Lookup = (host: string, options: object, done: (...result: unknown[]) => void) => void;
+
+/** The application's resolver, or Node's; undefined if it is invalid, of which net complains. */
+export function resolverOf(own: unknown): Lookup | undefined {
+  if (own != null && typeof own !== 'function') return undefined;
+  return (own ?? dns.lookup) as Lookup;
+}
+
+export interface Answer {
+  address?: unknown;
+  family?: unknown;
+}
+
+/**
+ * The addresses in a resolver's answer that net would try. Families take turns from that of the first on
+ * (RFC 8305, section 4), as net orders its attempts. None if the answer is no list.
+ */
+export function inTurns(resolved: unknown): Address[] {
+  if (!Array.isArray(resolved)) return [];
+  const usable = ({ address, family }: Answer) =>
+    family === 4 || family === 6 ? (asAddress(address) ?? []) : [];
+  const all: Address[] = resolved.flatMap(usable);
+  const six = (address: Address) => address.includes(':');
+  const [first] = all;
+  if (first === undefined) return [];
+  const same = all.filter((address) => six(address) === six(first));
+  const others = all.filter((address) => six(address) !== six(first));
+  const turns: Address[] = [];
+  while (same.length > 0 || others.length > 0) turns.push(...same.splice(0, 1), ...others.splice(0, 1));
+  return turns;
+}
 
 export class Resolution {
   readonly #own: unknown;
@@ -24,29 +54,15 @@ export class Resolution {
     return Array.isArray(addresses) && addresses.length > 1;
   }
 
-  /**
-   * The addresses of the host, families taking turns from that of the first on (RFC 8305, section 4), as net orders its attempts. None
-   * before they are known, or where net asks for one only.
-   */
+  /** The addresses of the host, in the order of the attempts. None before they are known, or where net asks for one only. */
   get addresses(): Address[] {
-    const resolved = this.#resolved?.[1];
-    if (!Array.isArray(resolved)) return [];
-    const all = resolved.flatMap(({ address }: { address?: unknown }) => asAddress(address) ?? []);
-    const six = (address: Address) => address.includes(':');
-    const [first] = all;
-    if (first === undefined) return [];
-    const same = all.filter((address) => six(address) === six(first));
-    const others = all.filter((address) => six(address) !== six(first));
-    const turns: Address[] = [];
-    while (same.length > 0 || others.length > 0) turns.push(...same.splice(0, 1), ...others.splice(0, 1));
-    return turns;
+    return inTurns(this.#resolved?.[1]);
   }
 
   /** For an attempt's options. An invalid resolver is left for net to complain of. */
   get options(): { lookup?: net.LookupFunction } {
-    const own = this.#own;
-    if (own != null && typeof own !== 'function') return {};
-    const resolve = (own ?? dns.lookup) as Lookup;
+    const resolve = resolverOf(this.#own);
+    if (resolve === undefined) return {};
     const lookup: Lookup = (host, options, done) => {
       const resolved = this.#resolved;
       if (resolved !== undefined) return process.nextTick(done, ...resolved);
@@ -57,4 +73,25 @@ export class Resolution {
     };
     return { lookup: lookup as unknown as net.LookupFunction };
   }
+}
+
+/**
+ * Options for net with which `host` is resolved as by `options`. Where the answer has several
+ * addresses `race` is called with the answer and with the addresses, each once, in the order of the
+ * attempts. If it returns true, net hears nothing of the answer.
+ */
+export function racing<T extends { host?: string | undefined; lookup?: net.LookupFunction | undefined }>(
+  options: T,
+  race: (answer: readonly Answer[], addresses: Address[]) => boolean,
+): T {
+  const resolve = asAddress(options.host) === undefined ? resolverOf(options.lookup) : undefined;
+  if (resolve === undefined) return options;
+  const lookup: Lookup = (host, how, done) =>
+    resolve(host, how, (error, ...answer) => {
+      // net asks for all of them only where it would try several.
+      const all = (how as { all?: boolean }).all === true && !error ? answer[0] : undefined;
+      const addresses = [...new Set(inTurns(all))];
+      if (addresses.length < 2 || !race(all as Answer[], addresses)) done(error, ...answer);
+    });
+  return { ...options, lookup: lookup as unknown as net.LookupFunction };
 }
