@@ -8,7 +8,7 @@ use tailcut_net::balance::round_robin::RoundRobin;
 use tailcut_net::component::OneOrEach;
 use tailcut_net::faults::Incident;
 use tailcut_net::measure::records::FlowRecord;
-use tailcut_net::queue::{QueueSpec, red::Red};
+use tailcut_net::queue::{QueueSpec, drr::Drr, red::Red};
 use tailcut_net::replicate::ReplicateSpec;
 use tailcut_net::replicate::repflow::RepFlow;
 use tailcut_net::scenario::Scenario;
@@ -18,6 +18,7 @@ use tailcut_net::topology::leaf_spine::LeafSpine;
 use tailcut_net::topology::parallel_paths::ParallelPaths;
 use tailcut_net::topology::star::Star;
 use tailcut_net::transport::TransportSpec;
+use tailcut_net::transport::mmptcp::MmptcpSpec;
 use tailcut_net::transport::mptcp::MptcpSpec;
 use tailcut_net::transport::tcp::congestion::cubic::CubicSpec;
 use tailcut_net::transport::tcp::{CongestionSpec, HostDefaults, Recovery, TcpSpec};
@@ -151,6 +152,19 @@ fn subflows_share_the_paths_that_they_have() {
         let record = record(&several);
         assert!((1.0..1.4).contains(&slowdown(&record)), "{record:?}");
     }
+}
+
+/// Deficit round robin serves the last 9 bytes, on ports of their own, before the first 1,460; a slow link carries them
+/// while the full segment is still coming.
+#[test]
+fn a_short_last_segment_overtakes_a_full_one_that_is_served_in_turn() {
+    let graph = row(&[(FAST, Time::from_us(1)), (Rate(100_000_000), Time::from_us(1))]);
+    let mut scattered = alone(&graph, 0, 1, 1_469);
+    scattered.scheme.transport = TransportSpec::Mmptcp(MmptcpSpec::default());
+    scattered.scheme.queue =
+        QueueSpec::Drr(Drr { quantum: Bytes(366), hosts: true, ..Drr::default() });
+    let record = record(&scattered);
+    assert!(record.fct.expect("it finishes") >= record.ideal_fct, "{record:?}");
 }
 
 #[test]
