@@ -2,44 +2,45 @@
 
 use std::net::Ipv4Addr;
 
-/// The interface of every host.
+/// The name of every host's network interface.
 pub const INTERFACE: &str = "eth0";
-/// The hardware address of every host: with ARP off, the kernel takes its own for that of its neighbours.
+/// The hardware address of every interface. With ARP off, the kernel uses an interface's own
+/// address for its neighbours.
 pub const HARDWARE_ADDRESS: [u8; 6] = [0x02, 0x54, 0x43, 0, 0, 1];
-/// The addresses of all hosts, further ones among them.
+/// The prefix of all host addresses, extra ones included.
 pub const PREFIX: &str = "10.64.0.0/10";
-/// Addresses of a host at most.
+/// The most addresses of a host.
 pub const MAX_ADDRESSES: u32 = 8;
-/// Where hosts listen: beyond the source ports of flows, and those that the kernel chooses. The second copy of a flow goes to
-/// the port after it.
+/// The port on which hosts listen, above the source ports of flows and the kernel's ephemeral
+/// ports. The second copy of a flow goes to the port after it.
 pub const LISTEN_PORT: u16 = 62_000;
-/// Connections of a flow, at most.
+/// The most connections of a flow.
 pub const MAX_COPIES: u16 = 2;
-/// Where the last host listens for it: no port of the run's.
+/// The port on which the last host listens for idle flows; no flow of the run uses it.
 pub const IDLE_FLOW_PORT: u16 = LISTEN_PORT + MAX_COPIES;
 
-/// [`HARDWARE`], as `ip` has it.
+/// Returns [`HARDWARE_ADDRESS`] in the notation of `ip`.
 pub fn hardware_address() -> String {
     HARDWARE_ADDRESS.map(|byte| format!("{byte:02x}")).join(":")
 }
 
-/// The address of a host.
+/// Returns the address of a host.
 pub fn address(host: u32) -> Ipv4Addr {
     extra_address(host, 0)
 }
 
-/// A host's address of this number; the first is its own.
+/// Returns a host's address of this number; number 0 is its own address.
 fn extra_address(host: u32, number: u8) -> Ipv4Addr {
     let place = host + 1;
     Ipv4Addr::new(10, 77 + number, (place >> 8) as u8, place as u8)
 }
 
-/// A host's addresses besides its own.
+/// Returns a host's `count` addresses besides its own.
 pub fn extra_addresses(host: u32, count: u32) -> Vec<Ipv4Addr> {
     (1..=count as u8).map(|number| extra_address(host, number)).collect()
 }
 
-/// The host of an address, and which of its addresses it is.
+/// Returns the host of an address and the number of that address; none if it is no host's.
 pub fn host_and_number(address: Ipv4Addr) -> Option<(u32, u8)> {
     let [10, place, high, low] = address.octets() else { return None };
     let number = place.checked_sub(77).filter(|number| u32::from(*number) < MAX_ADDRESSES)?;
@@ -47,7 +48,7 @@ pub fn host_and_number(address: Ipv4Addr) -> Option<(u32, u8)> {
     Some((host, number))
 }
 
-/// The host whose own address it is.
+/// Returns the host whose own address it is, if any.
 pub fn host_of(address: Ipv4Addr) -> Option<u32> {
     host_and_number(address).filter(|(_, number)| *number == 0).map(|(host, _)| host)
 }

@@ -1,76 +1,77 @@
-//! Answers of the lab to a plan: how exactly it realises each field, and what that needs of the machine.
+//! Answers of the lab to a plan: how exactly it realises each field, and what that needs of the
+//! machine.
 
 use serde::Serialize;
 use tailcut_engine::Time;
 
 use crate::host_settings::HostSettings;
 
-/// What becomes of a field of the plan.
+/// How exactly the lab realises a field of the plan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Realisation {
-    /// As the plan says.
+    /// Exactly as planned.
     Done,
-    /// Nearly: the text says how it departs.
+    /// With a difference, which the text names.
     Near,
-    /// Not at all: the run is refused.
+    /// Impossible: the run is refused.
     Fatal,
 }
 
-/// A field of the plan, and what becomes of it.
+/// A field of the plan, how exactly the lab realises it, and by what means.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct FieldOutcome {
-    /// The field, as `transport.initial_rto`.
+    /// The field's key, such as `transport.initial_rto`.
     pub field: String,
-    /// What becomes of it.
+    /// How exactly the field is realised.
     #[serde(rename = "answer")]
     pub realisation: Realisation,
-    /// By what means, or why not.
+    /// The means, the difference, or the reason why it is impossible.
     pub text: String,
 }
 
-/// What a field of the plan takes of the kernel or the system.
+/// A capability of the kernel or the system that a field of the plan needs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Need {
-    /// As what [`probe`](crate::probe) finds is called, or `repnet-bench`.
+    /// The capability's name in the answers of [`probe`](crate::probe), or `repnet-bench`.
     pub offer: String,
-    /// The field.
+    /// The field that needs it.
     pub field: String,
 }
 
-/// Something that schemes take of a kernel or the system, as `tailcut lab` shows it.
+/// A row of `tailcut lab`: a capability of the kernel or the system that schemes need.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct CapabilityRow {
-    /// As what [`probe`](crate::probe) finds is called.
+    /// The capability's name in the answers of [`probe`](crate::probe).
     pub name: String,
     /// What runs need it for.
     pub needed_for: &'static str,
-    /// How to get it.
+    /// How to obtain it.
     pub remedy: &'static str,
-    /// Whether no run goes without.
+    /// Whether every run needs it.
     pub fatal: bool,
 }
 
-/// The answers for a run, and the hosts' settings.
+/// The result of checking a run: the outcome of each field, and the settings of the hosts.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct RunCheck {
-    /// A field each.
+    /// The outcomes, one per field.
     #[serde(rename = "told")]
     pub outcomes: Vec<FieldOutcome>,
-    /// What the hosts are set to; what it says is meant only if nothing is fatal.
+    /// The settings of the hosts; valid if no outcome is fatal.
     pub hosts: HostSettings,
-    /// What it takes that not every machine has.
+    /// The capabilities that the run needs and that not every machine has.
     pub needs: Vec<Need>,
-    /// Frames a second that hosts send at the busiest, at the most.
+    /// An upper bound of the frames that hosts send per second, over the busiest 50 ms.
     #[serde(rename = "busiest")]
     pub peak_frame_rate: f64,
-    /// Whether BPF programs can be loaded, or why not.
+    /// Whether BPF programs can be loaded, or the reason why not.
     #[serde(skip)]
     pub programs: Result<(), String>,
 }
 
 impl RunCheck {
-    /// With no answer yet.
+    /// Creates an empty check.
     pub(crate) fn new(programs: Result<(), String>) -> RunCheck {
         RunCheck {
             outcomes: vec![],
@@ -96,7 +97,7 @@ impl RunCheck {
     pub(crate) fn fatal(&mut self, field: &str, text: impl Into<String>) {
         self.record(field, Realisation::Fatal, text);
     }
-    /// `done` if it holds, otherwise `fatal`.
+    /// Records `done` if the condition holds, otherwise `fatal`.
     pub(crate) fn done_or_fatal(
         &mut self,
         holds: bool,
@@ -109,7 +110,7 @@ impl RunCheck {
             false => self.fatal(field, why_not),
         }
     }
-    /// `done` if it holds, otherwise `near`.
+    /// Records `done` if the condition holds, otherwise `near`.
     pub(crate) fn done_or_near(
         &mut self,
         holds: bool,
@@ -122,7 +123,7 @@ impl RunCheck {
             false => self.near(field, but),
         }
     }
-    /// For a field it takes something that the kernel or the system may not have.
+    /// Records that a field needs a capability which the kernel or the system may lack.
     pub(crate) fn needs(&mut self, offer: impl Into<String>, field: &str) {
         self.needs.push(Need { offer: offer.into(), field: field.to_owned() });
     }
@@ -134,7 +135,7 @@ impl RunCheck {
         self.hosts.route.push((name, value.to_string()));
     }
 
-    /// Whether a run of it can begin.
+    /// Whether no outcome is fatal, so that the run may start.
     pub fn is_possible(&self) -> bool {
         self.outcomes.iter().all(|told| told.realisation != Realisation::Fatal)
     }

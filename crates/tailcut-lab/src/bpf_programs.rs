@@ -1,14 +1,15 @@
-//! What of the lab are BPF programs (`bpf/`): whether they can be had, and what of them `make lab-bpf` has compiled.
+//! The lab's BPF programs (`bpf/`): availability, and the objects that `make lab-bpf` has compiled.
 
 use std::path::Path;
 
 #[cfg(target_os = "linux")]
 use crate::sys::bpf;
 
-/// Why programs cannot be loaded here, and what to do about it, if they cannot; `directory` is where they are, once they are compiled.
+/// Checks whether BPF programs can be loaded. `directory` holds the compiled objects, if there are
+/// any.
 ///
 /// # Errors
-/// That.
+/// The reason, and what to do about it.
 pub fn available(directory: Option<&Path>) -> Result<(), String> {
     if directory.is_none() {
         return Err(
@@ -29,10 +30,10 @@ pub fn available(directory: Option<&Path>) -> Result<(), String> {
     })
 }
 
-/// One of them as it was compiled, where programs can be loaded.
+/// Reads a compiled object, if programs can be loaded.
 ///
 /// # Errors
-/// Why not.
+/// The reason why programs cannot be loaded, or the object cannot be read.
 #[cfg(target_os = "linux")]
 pub fn compiled(directory: Option<&Path>, name: &str) -> Result<Vec<u8>, String> {
     available(directory)?;

@@ -1,7 +1,8 @@
-//! What a plan asks of the hosts, field by field: how this backend realises it, how it departs from it, or why it cannot.
+//! Checks of a run: how exactly the lab realises each field of its plan, where it differs, and what
+//! is impossible.
 //!
-//! Every struct of the plan is taken apart by name, so that a field that is added to one does not compile here until it
-//! is decided what becomes of it.
+//! Every struct of the plan is destructured field by field: a new field does not compile here until
+//! its outcome is decided.
 
 use std::path::Path;
 
@@ -16,20 +17,21 @@ use crate::replication::{self, MAX_NODE_HOSTS};
 use crate::transports::{self, TRANSPORTS};
 use crate::{bpf_programs, fabric_kinds, frame_rate, traffic};
 
-/// What the kernel's congestion controls and transports take, a row each.
+/// Returns the capabilities that the kernel's congestion controls and transports need.
 pub fn capability_rows() -> Vec<CapabilityRow> {
     let controls = CONTROLS.into_iter().map(congestion::capability);
     controls.chain(TRANSPORTS.into_iter().filter_map(|one| one.capability())).collect()
 }
 
-/// Beyond this many hosts a machine has no room for their processes.
+/// The most hosts of a run: more processes do not fit a machine.
 pub const MAX_HOSTS: u32 = 256;
 
-/// What becomes of every field of a run of a plan (an element of `runs`, as JSON). `by_repnet`: `repnet-bench` carries its flows.
-/// `fabric`: the name of what lies between the hosts. `programs`: where BPF programs are, if they are compiled.
+/// Checks every field of a run, an element of the plan's `runs` as JSON. `by_repnet`: whether
+/// `repnet-bench` carries the flows. `fabric`: the name of the fabric's kind. `programs`: the
+/// directory of compiled BPF programs, if there is one.
 ///
 /// # Errors
-/// When the text is no run of a plan, or there is no such fabric.
+/// The JSON is not a run of a plan, or no fabric has that name.
 pub fn check_run(
     run_json: &str,
     by_repnet: bool,
@@ -69,7 +71,7 @@ pub(crate) fn scenario(plan: &RunPlan) -> Result<Scenario, String> {
     to_scenario(plan, &no_table_reader).map_err(|error| error.to_string())
 }
 
-/// What becomes of every field of a run.
+/// Checks every field that hosts, fabric and traffic realise.
 pub fn check(
     scenario: &Scenario,
     by_repnet: bool,

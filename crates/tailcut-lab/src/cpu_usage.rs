@@ -1,19 +1,19 @@
-//! What the machine's processors were wanted for beside a run, and by whom, as far as its kernel tells.
+//! CPU contention and steal during a run, from `/proc/pressure/cpu` and `/proc/stat`.
 
 use std::fs;
 
 use crate::sys::monotonic_ns;
 
-/// What had been counted at one time, since the machine started.
+/// Counters of CPU usage at one instant, since boot.
 pub struct CpuUsage {
     at_ns: u64,
-    /// Microseconds in which something waited for a processor; none where the kernel does not say.
+    /// Microseconds in which some process waited for a CPU; none if the kernel does not report it.
     waited_us: Option<u64>,
     ticks: Option<CpuTicks>,
 }
 
 impl CpuUsage {
-    /// As the kernel says it now.
+    /// Reads the counters.
     pub fn now() -> Self {
         Self {
             at_ns: monotonic_ns(),
@@ -22,25 +22,25 @@ impl CpuUsage {
         }
     }
 
-    /// The share of the time from now to a later one in which something waited for a processor.
+    /// Returns the share of the time until `later` in which some process waited for a CPU.
     pub fn pressure_until(&self, later: &Self) -> Option<f64> {
         let waited = later.waited_us? - self.waited_us?;
         Some(waited as f64 / (later.at_ns - self.at_ns).div_ceil(1_000) as f64)
     }
 
-    /// The share of the processors' time that the host of a virtual machine took meanwhile.
+    /// Returns the share of CPU time until `later` that the hypervisor took (steal).
     pub fn steal_until(&self, later: &Self) -> Option<f64> {
         later.ticks.as_ref()?.stolen_since(self.ticks.as_ref()?)
     }
 }
 
-/// Of `/proc/pressure/cpu`.
+/// Parses the total of the `some` line of `/proc/pressure/cpu`.
 fn waited_us(text: &str) -> Option<u64> {
     let total = text.lines().find(|line| line.starts_with("some"))?.rsplit_once("total=")?.1;
     total.trim().parse().ok()
 }
 
-/// What the processors' time went to, in ticks.
+/// CPU time of all CPUs together, in ticks.
 #[derive(Debug, PartialEq)]
 struct CpuTicks {
     all: u64,
@@ -48,7 +48,8 @@ struct CpuTicks {
 }
 
 impl CpuTicks {
-    /// Of `/proc/stat`: user, nice, system, idle, iowait, irq, softirq and steal. What guests had is part of user.
+    /// Parses the first line of `/proc/stat`: user, nice, system, idle, iowait, irq, softirq and
+    /// steal. User includes the time of guests.
     fn read(text: &str) -> Option<Self> {
         let line = text.lines().next()?.strip_prefix("cpu ")?;
         let kinds: Vec<u64> =

@@ -1,5 +1,5 @@
-//! Flows that wait for others. Each host starts its own, by what it sees itself: what it has received, and which of what it sent is
-//! acknowledged.
+//! Flows that start when other flows finish. A host starts its own by what it observes itself:
+//! bytes received, and its own bytes acknowledged.
 
 use tailcut_engine::Time;
 use tailcut_net::scenario::Scenario;
@@ -8,7 +8,7 @@ use tailcut_net::traffic::closed_loop::ClosedLoop;
 use tailcut_net::traffic::demand::{Dependent, Jobs, NONE, Signal};
 use tailcut_net::traffic::{Flow, FlowIndex};
 
-/// How many of a run's flows start at times of their own; they come first.
+/// Returns the number of flows that start at scheduled times; they come first in the list.
 pub fn scheduled_flows(scenario: &Scenario) -> usize {
     match scenario.jobs.is_empty() {
         true => scenario.flows.len(),
@@ -16,12 +16,12 @@ pub fn scheduled_flows(scenario: &Scenario) -> usize {
     }
 }
 
-/// Which host sees that it is each flow's turn, where one waits: the one that has received what it waits for, or knows that it is
-/// acknowledged, and how many flows of its pool are under way. It starts the flow, if that is its own, and otherwise tells the host that
-/// sends it.
+/// Returns, for each dependent flow, the host that can decide when it may start: the one that
+/// observes the end of its predecessors, as receiver or as sender, and the size of its pool. That
+/// host starts the flow, or notifies the sender's host.
 ///
 /// # Errors
-/// A flow that waits for what two hosts see, if there is one.
+/// The first flow whose end only another host than the decider can observe.
 pub fn deciders(flows: &[Flow], jobs: &Jobs) -> Result<Vec<Option<HostId>>, FlowIndex> {
     let sees = |flow: &Flow, on| match on {
         Signal::Received => flow.dst,
@@ -55,7 +55,7 @@ pub fn deciders(flows: &[Flow], jobs: &Jobs) -> Result<Vec<Option<HostId>>, Flow
     Ok(of_flows)
 }
 
-/// What a host's flows wait for, and those that are due.
+/// Dependencies between the flows of a run, as one host observes them.
 pub struct Dependencies {
     host: HostId,
     driver: ClosedLoop,
@@ -64,30 +64,31 @@ pub struct Dependencies {
 }
 
 impl Dependencies {
-    /// None where no flow waits, or some wait for what two hosts see.
+    /// Creates the dependencies; none if no flow depends on another, or if some flow depends on
+    /// events at two hosts.
     pub fn new(host: HostId, flows: &[Flow], jobs: &Jobs) -> Option<Dependencies> {
         let driver = ClosedLoop::new(flows, jobs)?;
         let deciders = deciders(flows, jobs).ok()?;
         Some(Dependencies { host, driver, deciders, begin_ns: 0 })
     }
 
-    /// Now it is known when the run begins.
+    /// Sets the start of the run, on the monotonic clock.
     pub fn start(&mut self, begin_ns: u64) {
         self.begin_ns = begin_ns;
     }
 
-    /// A flow of this run is over, as far as `signal` says, since this time of the monotonic clock.
+    /// Records that a flow finished at `at_ns` (monotonic), in the sense of `signal`.
     pub fn on_finished(&mut self, flow: u64, signal: Signal, at_ns: u64) {
         let at = Time::from_ns(at_ns.saturating_sub(self.begin_ns));
         self.driver.on_finished(FlowIndex(flow as u32), signal, at);
     }
 
-    /// When a flow is due next, by the monotonic clock; this host may have no part in it.
+    /// Returns when the next flow is due (monotonic), whichever host decides about it.
     pub fn next_ns(&self) -> Option<u64> {
         self.driver.next().map(|next| self.begin_ns + next.as_ns())
     }
 
-    /// A flow whose turn this host sees and that is due by now, and since when.
+    /// Returns a flow that is due by now and about which this host decides, and when it was due.
     pub fn due(&mut self, now_ns: u64) -> Option<(FlowIndex, u64)> {
         let now = Time::from_ns(now_ns.checked_sub(self.begin_ns)?);
         loop {
@@ -109,7 +110,7 @@ mod tests {
         Flow { src: HostId(src), dst: HostId(dst), bytes: 10, start: Time::ZERO, id: 0 }
     }
 
-    /// A flow from 0 to 1, and one that waits for it.
+    /// Returns a flow from host 0 to host 1, and one that depends on it.
     fn two(second: Flow, on: Signal) -> ([Flow; 2], Jobs) {
         let rule = StartRule { job: NONE, pool: NONE, delay: Time::from_us(3) };
         let edge = Dependency { from: FlowIndex(0), on, to: Dependent::Flow(FlowIndex(1)) };

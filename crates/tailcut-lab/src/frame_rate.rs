@@ -1,4 +1,4 @@
-//! What a run asks of the machine: how many frames its hosts send in the busiest moments.
+//! The frame rate that a run asks of the machine in its busiest 50 ms.
 
 use std::collections::BTreeMap;
 
@@ -8,21 +8,22 @@ use tailcut_net::scenario::Scenario;
 use tailcut_net::topology::NodeId;
 use tailcut_net::traffic::Flow;
 
-/// Over which frames are counted: as long as the verdict looks at what a busy link hands over.
+/// The interval over which frames are counted: the verdict's window.
 const STEP: Time = Time::from_ms(50);
-/// Frames of a connection that carry no data: two to open it, two to end it, and their acknowledgements.
+/// Frames of a connection without data: two to open it, two to close it, and their
+/// acknowledgements.
 const CONTROL_FRAMES: f64 = 6.0;
 
-/// What a host is to send or to receive.
+/// Frames and bytes that a host has to send or to receive.
 #[derive(Debug, Clone, Copy, Default)]
 struct FrameLoad {
     frames: f64,
     bytes: f64,
 }
 
-/// Frames a second that hosts send in the busiest 50 ms, data and acknowledgements, at the most: each host sends what it has as
-/// fast as its link allows, and none receives more than its link allows. Where flows wait for others, all are taken
-/// to be there from the first moment on.
+/// Returns an upper bound of the frame rate (data and ACKs, in frames/s) over the busiest 50 ms.
+/// Each host sends at link rate until it is done, and none receives above its link rate. Dependent
+/// flows count from time 0.
 pub(crate) fn peak_frame_rate(scenario: &Scenario) -> f64 {
     let sent = frames_by_step(scenario, |flow| flow.src.node());
     let received = frames_by_step(scenario, |flow| flow.dst.node());
@@ -30,7 +31,8 @@ pub(crate) fn peak_frame_rate(scenario: &Scenario) -> f64 {
         / STEP.as_secs_f64()
 }
 
-/// Frames in each step, where this end's links are what bounds them.
+/// Returns the frames of each interval, limited by the links of the senders or of the receivers, as
+/// `end` selects.
 fn frames_by_step(scenario: &Scenario, end: impl Fn(&Flow) -> NodeId) -> Vec<f64> {
     let rates = host_rates(scenario);
     let steps = scenario.end().0.div_ceil(STEP.0).max(1) as usize;
@@ -62,7 +64,7 @@ fn frames_by_step(scenario: &Scenario, end: impl Fn(&Flow) -> NodeId) -> Vec<f64
     frames
 }
 
-/// Of each host, what its links carry together.
+/// Returns the total rate of each host's links.
 fn host_rates(scenario: &Scenario) -> BTreeMap<NodeId, Rate> {
     let graph = &scenario.graph;
     let mut rates = BTreeMap::new();
@@ -74,7 +76,7 @@ fn host_rates(scenario: &Scenario) -> BTreeMap<NodeId, Rate> {
     rates
 }
 
-/// What a flow takes, with its copy if it has one.
+/// Returns the frames and bytes of a flow, with its copies.
 fn flow_load(scenario: &Scenario, flow: &Flow) -> FrameLoad {
     let transport = &scenario.scheme.transport;
     let tcp = transport.carriers()[transport.carrier_of(flow, scenario.seed)].segment_spec();

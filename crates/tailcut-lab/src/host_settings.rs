@@ -1,19 +1,20 @@
-//! How hosts are set up: the result of checking a run.
+//! Settings of hosts: what checking a run yields.
 
 use serde::Serialize;
 
 use crate::congestion::program::CongestionProgram;
 
-/// How each host is set up.
+/// The settings of every host.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 pub struct HostSettings {
-    /// Bytes of the largest IP datagram.
+    /// The size of the largest IP datagram in bytes.
     pub mtu: u64,
-    /// Sysctls below `net.`, with `/` between the parts, and their values.
+    /// Names of sysctls below `net.`, with `/` between the parts, and their values.
     pub sysctls: Vec<(&'static str, String)>,
     /// The kernel's name of the congestion control.
     pub congestion: String,
-    /// The lab's own program that is it, where there is one: it has another name once it is registered.
+    /// The lab's BPF program that implements the congestion control, if any; registering it gives
+    /// it a random name.
     pub program: Option<CongestionProgram>,
     /// Attributes of the route to all other hosts.
     pub route: Vec<(&'static str, String)>,
@@ -21,27 +22,27 @@ pub struct HostSettings {
     pub closes: bool,
     /// The name of the transport.
     pub transport: &'static str,
-    /// Addresses that a host has besides its own.
+    /// The number of a host's addresses besides its own.
     pub further_addresses: u32,
-    /// How `repnet-bench` carries flows, where it does.
+    /// How `repnet-bench` carries the flows, if it does.
     pub repnet: Option<Replication>,
 }
 
-/// How `repnet-bench` carries flows.
+/// Settings of `repnet-bench`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Replication {
-    /// Its mode: `net`, or that of a scheme.
+    /// The mode: `net`, or that of a replication scheme.
     pub mode: &'static str,
-    /// Longer flows are not replicated.
+    /// The largest flow that is replicated, in bytes.
     pub threshold: u64,
-    /// By how much the second copy starts later.
+    /// The delay before the second copy starts, in nanoseconds.
     pub copy_delay_ns: u64,
-    /// Whether the kernel chooses the source ports of those that are.
+    /// Whether the kernel chooses the source ports of replicated flows.
     pub kernel_chooses_ports: bool,
 }
 
 impl Replication {
-    /// Whether the kernel chooses the source port of a flow of so many bytes.
+    /// Whether the kernel chooses the source port of a flow of this size.
     pub fn chooses_port(&self, bytes: u64) -> bool {
         self.kernel_chooses_ports && bytes <= self.threshold
     }

@@ -1,18 +1,19 @@
-//! What flows alone say of the machine: sent before a run and after it, when nothing else is in the fabric.
+//! Verdict of the idle flows: single flows sent before and after a run, while nothing else crosses
+//! the fabric.
 
 use serde::{Deserialize, Serialize};
 
-/// By how much the lone flows of before or after were late.
+/// How late the idle flows arrived, before or after a run.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct IdleCheck {
-    /// Each, in nanoseconds; none if it did not arrive.
+    /// The lateness of each flow in nanoseconds; none if it did not arrive.
     pub late_ns: Vec<Option<i64>>,
-    /// By how much the median may be.
+    /// The largest permitted median, in nanoseconds.
     pub allowed_ns: u64,
 }
 
 impl IdleCheck {
-    /// Why they say that the machine does not keep time, if they do. `when`: before or after the run.
+    /// Returns why the machine does not keep time, if it does not. `when` is "before" or "after".
     pub fn reason(&self, when: &str) -> Option<String> {
         let mut late: Vec<i64> = self.late_ns.iter().map(|late| late.unwrap_or(i64::MAX)).collect();
         late.sort_unstable();

@@ -1,8 +1,10 @@
-//! The kernel lab: a run of a plan over real TCP stacks and sockets, on one Linux machine, without root.
+//! The kernel lab: runs of a plan over real TCP stacks and sockets, on one Linux machine, without
+//! root.
 //!
-//! Each host is a process in a network namespace of its own; what lies between them is the fabric of `tailcut-net`, the
-//! simulator's own switches, ports, queues, balancers and failures, run against the wall clock. A frame of a host comes in by
-//! `AF_PACKET`, crosses the fabric as the packet that stands for it, and goes out when its last hop says so.
+//! Each host is a process in its own network namespace. The fabric between hosts is that of
+//! `tailcut-net` in real time: the simulator's switches, ports, queues, balancers and failures. A
+//! host's frame enters through `AF_PACKET`, crosses the fabric as a packet, and leaves when its
+//! last hop is due.
 
 pub mod addressing;
 pub mod answers;

@@ -1,4 +1,4 @@
-//! What a run has measured, of what its hosts and its fabric tell.
+//! Measurements of a run, collected from the reports of hosts and fabric.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +14,7 @@ const BY_NODE: &str =
 const BEFORE_6_7: &str =
     "this kernel does not count timeouts of a connection: Linux 6.7 and later do";
 
-/// Columns of the flow table that nobody fills, and why.
+/// Returns the columns of the flow table that stay empty, and the reasons.
 fn unknown_columns(by_repnet: bool, counts_timeouts: bool) -> BTreeMap<String, String> {
     let mut unknown = BTreeMap::new();
     let mut note = |names: &[&str], why: &str| {
@@ -31,16 +31,16 @@ fn unknown_columns(by_repnet: bool, counts_timeouts: bool) -> BTreeMap<String, S
     unknown
 }
 
-/// By how much a flow started late.
+/// How late a flow started.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FlowStart {
-    /// The flow's number, as in the table of flows.
+    /// The flow's id in the table of flows.
     pub id: u64,
-    /// Nanoseconds from when it was due until its connection was opened.
+    /// Nanoseconds from the due time until the connection was opened.
     pub late_ns: u64,
 }
 
-/// Everything that was measured, and by how much each flow started late, in the order of their numbers.
+/// Returns all measurements, and the lateness of each flow's start ordered by flow id.
 pub fn measure(
     foretold: &[PredictedFlow],
     by_repnet: bool,

@@ -1,21 +1,23 @@
-//! What flows carry: bytes that tell what is lost, doubled, or another flow's.
+//! Payload of flows: its bytes reveal loss, repetition and mix-ups of flows.
 
 use std::fmt::Write as _;
 
-/// A prime, so that no multiple of a segment's size falls on the same bytes again.
+/// The period of the payload: a prime, so that no multiple of a segment's size starts at the same
+/// bytes again.
 const PERIOD: usize = 65_521;
 
-/// So many bytes are at one place of the period only.
+/// The number of bytes that identify a flow: any 8 consecutive bytes occur at one position of the
+/// period only.
 pub const ID_BYTES: u64 = 8;
 
-/// The bytes of every flow, which begin at places of their own.
+/// The bytes of all flows, which start at different positions of one period.
 pub struct Payload {
-    /// Two periods, so that any period of it is in one piece.
+    /// Two periods, so that a slice of up to one period is contiguous.
     bytes: Vec<u8>,
 }
 
 impl Default for Payload {
-    /// Computes it.
+    /// Computes the period.
     fn default() -> Payload {
         let mut state = 0x2545_f491_4f6c_dd1d_u64;
         let mut draw = || {
@@ -31,7 +33,7 @@ impl Default for Payload {
 }
 
 impl Payload {
-    /// One period, in hexadecimal.
+    /// Returns one period in hexadecimal.
     pub fn hex(&self) -> String {
         let mut text = String::with_capacity(2 * PERIOD);
         for byte in &self.bytes[..PERIOD] {
@@ -40,23 +42,24 @@ impl Payload {
         text
     }
 
-    /// Where in the period the bytes of a flow begin.
+    /// Returns the position in the period at which the bytes of a flow start.
     pub fn place(&self, flow: u64) -> u64 {
         flow * 7_919 % PERIOD as u64
     }
 
-    /// The bytes by which a receiver knows a flow: its first ones.
+    /// Returns the first bytes of a flow, by which its receiver identifies it.
     pub fn head(&self, flow: u64, bytes: u64) -> &[u8] {
         self.slice(flow, 0, bytes.min(ID_BYTES))
     }
 
-    /// As many of the bytes of a flow from `offset` on as are in one piece, at most `most` and a period.
+    /// Returns up to `most` bytes of a flow from `offset` on, and at most one period.
     pub fn slice(&self, flow: u64, offset: u64, most: u64) -> &[u8] {
         let at = ((self.place(flow) + offset) % PERIOD as u64) as usize;
         &self.bytes[at..at + most.min(PERIOD as u64) as usize]
     }
 
-    /// The first place from which on `found` is not what the flow has at `offset`.
+    /// Returns the offset of the first byte of `found` that differs from the flow's bytes at
+    /// `offset`, if any.
     pub fn mismatch(&self, flow: u64, offset: u64, found: &[u8]) -> Option<u64> {
         let mut at = 0;
         while at < found.len() {

@@ -1,4 +1,4 @@
-//! What a run needs before anything is started.
+//! A run that is ready to be started.
 
 use std::collections::BTreeSet;
 use std::os::fd::OwnedFd;
@@ -14,32 +14,33 @@ use crate::hosts::guests::Guest;
 use crate::hosts::idle_flows::IdlePlan;
 use crate::sys::bpf::BpfObject;
 
-/// What a run needs: the scenario, what is known of its flows, and what hosts are set to.
+/// A run with everything that its processes need: the scenario, predictions for its flows, and the
+/// settings of the hosts.
 pub struct Prepared {
-    /// The run.
+    /// The simulator's input for the run.
     pub scenario: Scenario,
-    /// Its flows.
+    /// Its flows, with their predicted records and keys.
     pub flows: Vec<PredictedFlow>,
-    /// The flows alone before the run and after it.
+    /// The idle flows before and after the run.
     pub idle: IdlePlan,
-    /// What hosts are set to.
+    /// The settings of the hosts.
     pub hosts: HostSettings,
-    /// How `repnet-bench` is started, if it carries the flows.
+    /// The command that starts `repnet-bench`, if it carries the flows.
     pub program: Option<Vec<String>>,
-    /// What else runs on hosts.
+    /// The callers' programs that run on hosts.
     pub guests: Vec<Guest>,
-    /// What to write of what hosts send and receive.
+    /// The capture to write, if one was requested.
     pub capture: Option<CaptureRequest>,
     /// Directed links whose interfaces are taken down during the run.
     pub taken_down: BTreeSet<PortId>,
-    /// Programs of its switches, if it has any.
+    /// The BPF programs of the switches, one each, if the balancer needs them.
     pub programs: Vec<BpfObject>,
-    /// What keeps the hosts' congestion control registered, if it is the lab's own.
+    /// The registration of the hosts' congestion control, if it is a BPF program.
     pub congestion: Option<OwnedFd>,
 }
 
 impl Prepared {
-    /// Whether the kernel runs programs of the lab's, which libbpf has loaded.
+    /// Whether libbpf has loaded programs for this run.
     pub fn uses_libbpf(&self) -> bool {
         !self.programs.is_empty() || self.congestion.is_some()
     }

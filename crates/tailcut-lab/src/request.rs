@@ -14,26 +14,27 @@ use crate::hosts::guests::Guest;
 use crate::hosts::idle_flows::IdlePlan;
 use crate::prepared::Prepared;
 
-/// Headers of a segment at most: one never has fewer bytes of payload than an MTU without them.
+/// The headers of a segment at most, in bytes: subtracting them from the MTU never overstates a
+/// segment's payload.
 const MAX_HEADERS: u64 = 52;
 
-/// What is to be carried out.
+/// A request for a run, as JSON.
 #[derive(Debug, Deserialize)]
 struct RunRequest {
-    /// A run of a plan.
+    /// The run, an element of the plan's `runs`.
     run: RunPlan,
-    /// How `repnet-bench` is started, if it is to carry the flows.
+    /// The command that starts `repnet-bench`, if it is to carry the flows.
     program: Option<Vec<String>>,
-    /// What else runs on hosts.
+    /// The callers' programs that run on hosts.
     #[serde(default)]
     guests: Vec<Guest>,
-    /// What to write of what hosts send and receive.
+    /// The capture to write, if any.
     #[serde(default)]
     capture: Option<CaptureRequest>,
-    /// The name of what lies between the hosts.
+    /// The name of the fabric's kind.
     #[serde(default = "default_fabric")]
     fabric: String,
-    /// Where BPF programs are, if they are compiled.
+    /// The directory of compiled BPF programs, if there is one.
     #[serde(default)]
     programs: Option<PathBuf>,
 }
@@ -42,10 +43,10 @@ fn default_fabric() -> String {
     KINDS[0].name().to_owned()
 }
 
-/// Takes apart what was asked for.
+/// Parses and checks a request, and prepares the run; returns it with its kind of fabric.
 ///
 /// # Errors
-/// When it is no run, or none that the lab can carry.
+/// The request is not valid, or the lab cannot realise the run.
 pub fn prepare(asked: &str) -> Result<(&'static dyn FabricKind, Prepared), String> {
     let RunRequest { run, program, guests, capture, fabric, programs } =
         serde_json::from_str(asked).map_err(|error| error.to_string())?;

@@ -1,4 +1,4 @@
-//! The system's tools that set namespaces up. They are told what to do by their standard input, and no shell has a part in it.
+//! Tools of the system that set up namespaces. Their input is standard input; no shell is involved.
 
 use std::io::{self, Write};
 use std::path::Path;
@@ -6,14 +6,14 @@ use std::process::{Command, Stdio};
 
 const PLACES: [&str; 4] = ["/usr/sbin", "/sbin", "/usr/bin", "/bin"];
 
-/// A tool, and the package that it comes with.
+/// A tool, and the package that it belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Tool {
-    /// Interfaces, addresses, routes and rules.
+    /// `ip`: interfaces, addresses, routes and rules.
     Ip,
-    /// Queues.
+    /// `tc`: queues.
     Tc,
-    /// What marks packets.
+    /// `nft`: packet marks.
     Nft,
 }
 
@@ -34,10 +34,10 @@ impl Tool {
         })
     }
 
-    /// Does what the lines say; nothing in them comes from outside the lab.
+    /// Runs a batch of commands. The commands must not contain text from outside the lab.
     ///
     /// # Errors
-    /// What it said.
+    /// The tool's error messages.
     pub fn run_batch(self, lines: &str) -> io::Result<()> {
         let arguments: &[&str] = match self {
             Tool::Ip | Tool::Tc => &["-batch", "-"],
@@ -50,7 +50,7 @@ impl Tool {
             .stdout(Stdio::null())
             .stderr(Stdio::piped())
             .spawn()?;
-        // A tool that ends at its first line breaks the pipe of the others: what it says counts.
+        // A tool that exits at an early line breaks the pipe for the rest: its own error counts.
         let told = child.stdin.take().map_or(Ok(()), |mut to| to.write_all(lines.as_bytes()));
         let done = child.wait_with_output()?;
         match done.status.success() {
@@ -59,10 +59,10 @@ impl Tool {
         }
     }
 
-    /// What it says.
+    /// Runs the tool and returns its standard output.
     ///
     /// # Errors
-    /// When it is not there, or fails.
+    /// The tool is missing or fails.
     pub fn output(self, arguments: &[&str]) -> io::Result<String> {
         let done = self.command()?.args(arguments).stdin(Stdio::null()).output()?;
         match done.status.success() {
@@ -71,10 +71,10 @@ impl Tool {
         }
     }
 
-    /// Its version, as it says it.
+    /// Returns the tool's version string.
     ///
     /// # Errors
-    /// When it is not there.
+    /// The tool is missing.
     pub fn version(self) -> io::Result<String> {
         let asked = match self {
             Tool::Ip | Tool::Tc => "-Version",

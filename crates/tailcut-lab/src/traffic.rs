@@ -1,4 +1,4 @@
-//! What becomes of a plan's flows and jobs, and of the time series that it asks for.
+//! Checks of a plan's flows, jobs and time series.
 
 use std::collections::BTreeMap;
 
@@ -10,9 +10,9 @@ use crate::answers::{FabricFacts, RunCheck};
 use crate::dependencies::deciders;
 use crate::payload::{ID_BYTES, Payload};
 
-/// Source ports tell flows apart.
+/// The most flows of a run: source ports identify them.
 pub const MAX_FLOWS: usize = 60_000;
-/// The kernel is not asked more often: it stops a connection while it tells of it.
+/// The shortest sampling interval of windows: the kernel locks a connection while it reports on it.
 pub const MIN_WINDOW_INTERVAL: Time = Time::from_ms(1);
 
 const WAITING: &str = "flows that wait for others are started by their hosts when these see what they wait for, or when another host, which sees it, \
@@ -59,7 +59,8 @@ pub(crate) fn check(
     series(checked, &scenario.series, by_repnet, fabric);
 }
 
-/// Two flows that their receiver could not tell apart, since they are the same few bytes from the same host.
+/// Returns two flows that their receiver could not tell apart: the same few bytes from the same
+/// host.
 fn indistinguishable(flows: &[Flow]) -> Option<(usize, usize)> {
     let payload = Payload::default();
     let mut known = BTreeMap::new();
@@ -117,7 +118,7 @@ mod tests {
     fn short_flows_of_the_same_bytes_between_two_hosts_are_indistinguishable() {
         assert_eq!(indistinguishable(&[flow(0, 1_000); 300]), None);
         assert_eq!(indistinguishable(&[flow(0, ID_BYTES); 300]), None);
-        // There are only 256 bytes.
+        // There are only 256 values of a byte.
         let (one, other) = indistinguishable(&[flow(0, 1); 300]).expect("two of them are the same");
         let payload = Payload::default();
         assert_eq!(payload.head(one as u64, 1), payload.head(other as u64, 1));

@@ -1,4 +1,5 @@
-//! Whether the machine could carry a run: only then do its numbers say something about the plan.
+//! The verdict: whether the machine carried a run in time. Only then do its numbers describe the
+//! plan.
 
 use std::collections::BTreeMap;
 
@@ -8,48 +9,48 @@ use crate::fabric::lateness::Lateness;
 use crate::fabric::rate_check::RateWindows;
 use crate::idle_check::IdleCheck;
 
-/// What the verdict goes by.
+/// Measurements on which the verdict is based.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct VerdictFacts {
-    /// By how much flows started late.
+    /// How late flows started.
     pub starts: Lateness,
-    /// By how much the fabric handed frames over late.
+    /// How late the fabric handed over frames.
     pub released: Lateness,
-    /// How long after its time each change to the network was carried out, where kernels carry it out.
+    /// How late each change of the network was carried out, where kernels carry it out.
     #[serde(default)]
     pub changed: Lateness,
-    /// Frames that found no room on their way into the fabric.
+    /// Frames dropped for lack of room on their way into the fabric.
     pub ring_drops: u64,
-    /// Frames that could not be handed to a host.
+    /// Frames that the host's interface refused.
     pub refused: u64,
-    /// Frames that no flow is known for.
+    /// Frames that match no flow.
     pub strange: u64,
-    /// The share of the run's time in which something waited for a processor (`/proc/pressure/cpu`); none where the kernel
-    /// does not say.
+    /// The share of the run's time in which some process waited for a CPU (`/proc/pressure/cpu`);
+    /// none if the kernel does not report it.
     pub pressure: Option<f64>,
-    /// The share of the processors' time that the host of a virtual machine took meanwhile ("steal"); none where the kernel does
-    /// not say. It is no reason by itself, and may be the reason of others.
+    /// The share of CPU time that the hypervisor took ("steal"); none if the kernel does not report
+    /// it. Steal alone is no reason, but may explain others.
     #[serde(default)]
     pub stolen: Option<f64>,
-    /// What hosts were handed while the links to them were busy.
+    /// Windows in which links to hosts were busy, and those that missed the rate.
     pub paces: RateWindows,
-    /// What kernels have thrown away, by the names of their counters.
+    /// Packets dropped by kernels, by the names of their counters.
     pub thrown_away: BTreeMap<String, u64>,
-    /// Flows alone before the run.
+    /// The idle flows before the run.
     pub before: IdleCheck,
-    /// And after it; none where what the run has left behind still crosses the fabric.
+    /// The idle flows after the run; empty if leftovers of the run may still cross the fabric.
     pub after: IdleCheck,
 }
 
-/// Flows start within this of their time, but for one in a hundred.
+/// The lateness up to which 99 % of flows must start, in nanoseconds.
 pub const MAX_START_NS: u64 = 1_000_000;
-/// Frames are handed over within this of their time, but for one in a hundred.
+/// The lateness up to which 99 % of frames must be handed over, in nanoseconds.
 pub const MAX_RELEASE_NS: u64 = 300_000;
-/// Links fail and are repaired, and routes changed, within this of their time.
+/// The lateness up to which failures, repairs and reroutes must be carried out, in nanoseconds.
 pub const MAX_CHANGE_NS: u64 = 50_000_000;
-/// Something may wait for a processor for this share of the run's time.
+/// The largest share of the run's time in which some process may wait for a CPU.
 pub const MAX_PRESSURE: f64 = 0.5;
-/// A host that takes so much from a virtual machine is told of, where a run is not in time.
+/// The smallest steal that is reported beside other reasons.
 pub const REPORTED_STEAL: f64 = 0.005;
 const QUANTILE: f64 = 0.99;
 
@@ -57,7 +58,7 @@ fn ms(ns: u64) -> f64 {
     ns as f64 / 1e6
 }
 
-/// Why a run is not faithful; nothing if it is.
+/// Returns the reasons why a run is not faithful; none if it is faithful.
 pub fn reasons(facts: &VerdictFacts) -> Vec<String> {
     let mut reasons = vec![];
     let late = facts.starts.quantile_ns(QUANTILE);

@@ -1,4 +1,4 @@
-//! A process of the lab, and the messages to and from it: JSON, a line each.
+//! Processes of the lab, and messages to and from them: JSON, one line each.
 
 use std::io::{self, BufRead, BufReader, Write};
 use std::os::unix::net::UnixStream;
@@ -8,24 +8,24 @@ use serde::{Deserialize, Serialize};
 
 use crate::sys::process;
 
-/// How long a process of ours may take to get ready, or to tell what it knows: longer than any machine needs, since one that ends
-/// is noticed at once, and longer than Node may take, which says what it was.
+/// The time that a process has for an answer. No machine needs as long; a process that exits is
+/// noticed at once. It exceeds Node's own timeout, whose error names the cause.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(360);
 
-/// A process of the lab, and the way to talk to it.
+/// A child process of the lab, and the channel to it.
 pub struct Worker {
-    /// What it is, as whoever reads of it knows it.
+    /// Its name in messages to the user.
     pub name: String,
-    /// Its number.
+    /// The process id.
     pub pid: i32,
-    /// By which it is told what to do.
+    /// The supervisor's end of the channel.
     pub channel: UnixStream,
 }
 
-/// A child of this process that does its work and ends; it is killed when this process ends.
+/// Forks a child that does its work and exits. The child is killed when this process exits.
 ///
 /// # Errors
-/// The kernel's.
+/// The kernel's error.
 pub fn start(
     name: impl Into<String>,
     work: impl FnOnce(UnixStream) -> io::Result<()>,
@@ -46,24 +46,24 @@ pub fn start(
     }
 }
 
-/// A line to the other side, as JSON.
+/// Sends a line of JSON.
 ///
 /// # Errors
-/// The kernel's.
+/// The kernel's error.
 pub fn send_json<T: Serialize>(mut channel: &UnixStream, what: &T) -> io::Result<()> {
     let mut line = serde_json::to_vec(what)?;
     line.push(b'\n');
     channel.write_all(&line)
 }
 
-/// What a process says, a line, or why it cannot.
+/// Receives the result that a process sends: a line of JSON.
 ///
 /// # Errors
-/// That, its end, and that it has said nothing for too long.
+/// The error that the process sent, its exit, or a timeout.
 pub fn receive_result<T: for<'de> Deserialize<'de>>(worker: &Worker) -> io::Result<T> {
     let Worker { name, channel, .. } = worker;
     let mut line = String::new();
-    // Each side waits for the other's answer, so that nothing follows a line that is already there.
+    // Each side waits for the other's answer, so nothing follows a line that is already there.
     BufReader::with_capacity(1 << 16, channel).read_line(&mut line).map_err(|error| {
         io::Error::other(match error.kind() {
             io::ErrorKind::WouldBlock => {
@@ -72,27 +72,27 @@ pub fn receive_result<T: for<'de> Deserialize<'de>>(worker: &Worker) -> io::Resu
             _ => format!("{name}: {error}"),
         })
     })?;
-    // Events that nobody counts any more come before the report.
+    // Late events, which are no longer counted, precede the report.
     let from = line.find(['{', '[', '"']).unwrap_or(0);
     let answer: Result<T, String> = serde_json::from_str(&line[from..])
         .map_err(|_| io::Error::other(format!("{name} has ended")))?;
     answer.map_err(io::Error::other)
 }
 
-/// The result to the other side; an error is an error here, too.
+/// Sends a result; an error is also returned to the caller.
 ///
 /// # Errors
-/// That, and the kernel's.
+/// The error that was sent, or the kernel's error.
 pub fn send_result<T: Serialize>(channel: &UnixStream, result: io::Result<T>) -> io::Result<()> {
     let told = result.as_ref().map_err(ToString::to_string);
     send_json(channel, &told)?;
     result.map(drop)
 }
 
-/// What the supervisor says, a line.
+/// Receives a command of the supervisor: a line of JSON.
 ///
 /// # Errors
-/// Its end.
+/// The supervisor's exit.
 pub fn receive_command<T: for<'de> Deserialize<'de>>(channel: &UnixStream) -> io::Result<T> {
     let mut line = String::new();
     BufReader::new(channel).read_line(&mut line)?;

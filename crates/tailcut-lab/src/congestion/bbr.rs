@@ -1,4 +1,4 @@
-//! The kernel's bbr, where it is loaded.
+//! BBR: the kernel's, where it is loaded.
 
 use tailcut_net::transport::tcp::congestion::CongestionSpec;
 use tailcut_net::transport::tcp::congestion::bbr::BbrSpec;

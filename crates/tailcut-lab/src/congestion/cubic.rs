@@ -1,4 +1,4 @@
-//! The kernel's cubic.
+//! CUBIC: the kernel's.
 
 use tailcut_net::transport::tcp::congestion::CongestionSpec;
 use tailcut_net::transport::tcp::congestion::cubic::CubicSpec;

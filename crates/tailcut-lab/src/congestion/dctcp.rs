@@ -1,4 +1,5 @@
-//! DCTCP: the kernel's where that has it loaded and the plan has its parameters, otherwise a BPF program (`bpf/dctcp.c`).
+//! DCTCP: the kernel's, if it is loaded and the plan has its parameters, otherwise a BPF program
+//! (`bpf/dctcp.c`).
 
 use tailcut_net::transport::tcp::congestion::CongestionSpec;
 use tailcut_net::transport::tcp::congestion::dctcp::DctcpSpec;
@@ -8,8 +9,8 @@ use crate::congestion::program::CongestionProgram;
 
 pub(super) struct Dctcp;
 
-/// The program with a plan's parameters: the weight of the latest window, in parts of 2^16, and the estimate of a new
-/// connection, in parts of 2^20.
+/// Returns the BPF program with the plan's parameters: the weight of the latest window in units of
+/// 2^-16, and the initial estimate in units of 2^-20.
 fn program(spec: &DctcpSpec) -> CongestionProgram {
     let parts = |share: f64, bits: u32| (share * f64::from(1_u32 << bits)).round() as u32;
     CongestionProgram {

@@ -1,4 +1,4 @@
-//! Which of the kernel's congestion controls a plan's is: a file for each, and a line in [`CONTROLS`].
+//! Congestion controls of kernels. A new one is a file here and a line in [`CONTROLS`].
 
 mod bbr;
 mod cubic;
@@ -13,39 +13,39 @@ use tailcut_net::transport::tcp::congestion::CongestionSpec;
 use crate::answers::{CapabilityRow, Realisation, RunCheck};
 use program::CongestionProgram;
 
-/// A congestion control of kernels.
+/// A congestion control that hosts can use.
 pub(crate) trait CongestionControl: Sync {
-    /// The kernel's name of it.
+    /// The kernel's name of the congestion control.
     fn name(&self) -> &'static str;
-    /// What runs need it for.
+    /// The settings of a plan that need it.
     fn needed_for(&self) -> &'static str;
-    /// What it takes of a kernel.
+    /// How to obtain a kernel that has it.
     fn remedy(&self) -> &'static str;
-    /// Whether no run goes without.
+    /// Whether every run needs it.
     fn is_required(&self) -> bool {
         false
     }
-    /// The lab's own program for it, with the parameters that plans have by default, where there is one.
+    /// The lab's BPF program for it with default parameters, if there is one.
     fn program(&self) -> Option<CongestionProgram> {
         None
     }
-    /// What becomes of a plan's, if it is this one.
+    /// Returns how exactly it realises the plan's congestion control; none if the plan has another.
     fn check(&self, spec: &CongestionSpec, here: &KernelSupport) -> Option<ControlOutcome>;
 }
 
-/// All that hosts can be set to.
+/// All congestion controls that hosts can use.
 pub(crate) const CONTROLS: [&dyn CongestionControl; 4] =
     [&reno::Reno, &cubic::Cubic, &bbr::Bbr, &dctcp::Dctcp];
 
-/// What there is here.
+/// Support of this kernel for a congestion control.
 pub(crate) struct KernelSupport {
     /// Whether the kernel has the control loaded.
     pub offered: bool,
-    /// Whether BPF programs can be loaded, or why not.
+    /// Whether BPF programs can be loaded, or the reason why not.
     pub programs: Result<(), String>,
 }
 
-/// What becomes of a plan's congestion control.
+/// The outcome of checking a plan's congestion control.
 pub(crate) struct ControlOutcome {
     answer: Realisation,
     text: String,
@@ -65,13 +65,13 @@ impl ControlOutcome {
     fn fatal(text: impl Into<String>) -> ControlOutcome {
         ControlOutcome::new(Realisation::Fatal, text)
     }
-    /// A program of the lab's does it.
+    /// Adds the BPF program that implements it.
     fn by(self, program: CongestionProgram) -> ControlOutcome {
         ControlOutcome { program: Some(program), ..self }
     }
 }
 
-/// How the row of a control is called in what a kernel offers.
+/// Returns the row of a control in the list of capabilities.
 pub(crate) fn capability(control: &dyn CongestionControl) -> CapabilityRow {
     CapabilityRow {
         name: format!("hosts with {}", control.name()),
@@ -81,13 +81,13 @@ pub(crate) fn capability(control: &dyn CongestionControl) -> CapabilityRow {
     }
 }
 
-/// Whether the kernel has a congestion control loaded, by its name.
+/// Whether the kernel has a congestion control of this name loaded.
 pub(crate) fn is_available(name: &str) -> bool {
     let there = fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control");
     there.is_ok_and(|there| there.split_whitespace().any(|one| one == name))
 }
 
-/// What becomes of the plan's; `offered` says what this kernel has.
+/// Checks the plan's congestion control. `offered` reports which controls this kernel has loaded.
 pub(crate) fn check(checked: &mut RunCheck, spec: &CongestionSpec, offered: impl Fn(&str) -> bool) {
     const FIELD: &str = "transport.congestion";
     let found = CONTROLS.iter().find_map(|control| {
@@ -113,7 +113,8 @@ mod tests {
     use super::*;
     use crate::answers::FieldOutcome;
 
-    /// What becomes of a plan's, where the kernel has all of them or none, and where programs can be loaded or not.
+    /// Returns the check of a plan's congestion control, on a kernel with all controls loaded or
+    /// none, and with or without BPF programs.
     pub(super) fn checked(spec: &serde_json::Value, there: bool, programs: bool) -> RunCheck {
         let spec: CongestionSpec = serde_json::from_value(spec.clone()).expect("it is one");
         let programs = programs.then_some(()).ok_or_else(|| "nothing is compiled".to_owned());
@@ -122,7 +123,7 @@ mod tests {
         checked
     }
 
-    /// What is said of it.
+    /// Returns the outcome of that check.
     pub(super) fn told(spec: &serde_json::Value, there: bool, programs: bool) -> FieldOutcome {
         checked(spec, there, programs).outcomes.remove(0)
     }

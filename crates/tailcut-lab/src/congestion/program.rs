@@ -1,4 +1,4 @@
-//! A congestion control that is one of the lab's own BPF programs.
+//! Congestion controls that are BPF programs of the lab.
 
 #[cfg(target_os = "linux")]
 use std::os::fd::OwnedFd;
@@ -14,25 +14,27 @@ use crate::sys::bpf::BpfObject;
 #[cfg(target_os = "linux")]
 use crate::sys::random_u32;
 
-/// A congestion control that is a BPF program of the lab's: `bpf/NAME.c`, whose `struct_ops` is called so, too, and whose map
-/// `settings` has its parameters.
+/// A congestion control that is a BPF program: `bpf/NAME.c`, with a `struct_ops` of the same name
+/// and a map `settings` of parameters.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct CongestionProgram {
-    /// As its file is called.
+    /// The name of the source file and of its `struct_ops`.
     pub name: &'static str,
-    /// Its parameters, in the order of its `struct settings`.
+    /// The parameters, in the order of the program's `struct settings`.
     pub settings: Vec<u32>,
 }
 
 #[cfg(target_os = "linux")]
 impl CongestionProgram {
-    /// Registers the program, for as long as what this gives is kept by any process, under a name that nobody else has. Only the
-    /// machine's root may do so. `directory` is where programs are, once they are compiled.
+    /// Registers the program under a random name, and returns that name. It stays registered while
+    /// any process holds the returned descriptor. Requires root of the machine. `directory` holds
+    /// the compiled objects.
     ///
     /// # Errors
-    /// Why it cannot be had.
+    /// The reason why it cannot be loaded or registered.
     pub fn register(&self, directory: Option<&Path>) -> Result<(String, OwnedFd), String> {
-        /// What the source has for a name: as many letters as there may be.
+        /// The placeholder for the name in the compiled object, of the greatest length that the
+        /// kernel allows.
         const NAME: &[u8] = b"tailcut-by-name";
         let file = self.name;
         let mut bytes = compiled(directory, file)?;

@@ -1,4 +1,4 @@
-//! The kernel's reno, which is NewReno and what every host is set to.
+//! NewReno: the kernel's `reno`, which every host has.
 
 use tailcut_net::transport::tcp::congestion::CongestionSpec;
 

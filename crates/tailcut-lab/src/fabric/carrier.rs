@@ -1,4 +1,5 @@
-//! The fabric in real time: frames of hosts come in, cross the engine, and go out when their last hop says so.
+//! The simulator's fabric in real time: frames of hosts enter, cross the engine, and leave when
+//! their last hop is due.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -25,78 +26,80 @@ use crate::sys::packet_ring::{PacketRing, ReceivedFrame};
 use crate::sys::realtime::Rank;
 use crate::sys::{cpu_time_ns, latency, monotonic_ns, process, real_ahead_ns};
 
-/// Frames that the ring holds at least.
+/// The least number of frames that the ring holds.
 pub const RING_FRAMES: usize = 8_192;
 
-/// Ports that kernels choose for those who open connections begin here (`ip_local_port_range`).
+/// The first port that kernels choose for clients (`ip_local_port_range`).
 const EPHEMERAL_PORTS: u16 = 32_768;
 
-/// A capture under way.
+/// A capture that is being written.
 pub type FrameCapture = Capture<BufWriter<File>>;
 
-/// Which connections there are.
+/// A table of planned flows, which finds the flow of a frame.
 #[derive(Debug, Clone, Default)]
 pub struct FlowTable {
-    /// Where their receivers listen: the second copies' at the port after it.
+    /// The port on which receivers listen; second copies go to the port after it.
     listen: u16,
-    /// By who sends and the source port: key of the first connection, and size.
+    /// The key of the first connection and the size of the flow, by sender and source port.
     planned: BTreeMap<(HostId, u16), (FlowKey, u64)>,
-    /// Hosts, if there are also connections from ports that kernels choose.
+    /// The number of hosts whose kernels also choose source ports, if any do.
     racing: Option<u32>,
-    /// Whether there are also connections that no plan knows.
+    /// Whether there are connections of guests, which no plan lists.
     guests: bool,
 }
 
 impl FlowTable {
-    /// Those with these keys and sizes, from the ports that the simulator hashes; where `racing`, these hosts' kernels choose others,
-    /// too.
+    /// Creates a table of planned flows with the simulator's source ports. `racing`: the number of
+    /// hosts whose kernels also choose source ports themselves (RepSYN).
     pub fn new(flows: impl Iterator<Item = (FlowKey, u64)>, racing: Option<u32>) -> FlowTable {
         let planned = flows.map(|(key, bytes)| ((key.src(), key.sport()), (key, bytes)));
         FlowTable { listen: LISTEN_PORT, planned: planned.collect(), racing, guests: false }
     }
 
-    /// With connections that no plan knows, from any port to any, if `any`.
+    /// Accepts connections of guests, from any port to any port, if `any`.
     pub fn with_guests(self, any: bool) -> FlowTable {
         FlowTable { guests: any, ..self }
     }
 
-    /// Those that are alone, before a run or after it.
+    /// Creates the table of the idle flows before or after a run.
     pub fn alone(flows: impl Iterator<Item = (FlowKey, u64)>) -> FlowTable {
         FlowTable { listen: IDLE_FLOW_PORT, ..FlowTable::new(flows, None) }
     }
 
-    /// Which copy goes to a port.
+    /// Returns the number of the copy that uses a port of the receiver.
     fn copy(&self, port: u16) -> Option<u16> {
         let copies = if self.listen == IDLE_FLOW_PORT { 1 } else { MAX_COPIES };
         port.checked_sub(self.listen).filter(|copy| *copy < copies)
     }
 
-    /// What the packets of a guest's connection go by, in their own direction, and whether that is back to who opened it. They are
-    /// hashed by what they are, as those that race; whoever opened a connection has the port that its kernel chose.
+    /// Returns the key by which a guest's packets are hashed, in their own direction, and whether
+    /// they go back to the client (a port below the ephemeral range sends them).
     fn guest(&self, from: (HostId, u16), to: (HostId, u16)) -> Option<(FlowKey, bool)> {
         self.guests.then(|| (FlowKey::new(from.0, to.0, from.1, to.1), from.1 < EPHEMERAL_PORTS))
     }
 
-    /// What the packets of a connection go by, from sender to receiver, and the size of its flow. The copies' keys are the
-    /// simulator's: that of the first connection, to a port of their own.
+    /// Looks up the flow key (from sender to receiver) and size of a connection. As in the
+    /// simulator, a copy's key is that of the first connection with the destination port advanced
+    /// by the copy.
     fn find(&self, sender: (HostId, u16), receiver: HostId, copy: u16) -> Option<(FlowKey, u64)> {
         if let Some(&(key, bytes)) = self.planned.get(&sender) {
             let copied = FlowKey::new(key.src(), key.dst(), key.sport(), key.dport() + copy);
             return (key.dst() == receiver).then_some((copied, bytes));
         }
-        // Of a flow that races it is not known which it is, only that it is short: no switch takes it for an elephant.
+        // The flow of a racing connection is unknown; it is short, so that no switch treats it as
+        // an elephant.
         let known = self.racing.is_some_and(|hosts| receiver.0 < hosts);
         known.then(|| (FlowKey::new(sender.0, receiver, sender.1, SERVICE_PORT + copy), 1))
     }
 }
 
-/// A frame on its way.
+/// A frame whose packet is crossing the fabric.
 struct HeldFrame {
     bytes: Vec<u8>,
     ecn: u8,
 }
 
-/// The fabric, its frames and its hosts.
+/// The fabric of a run, with the frames that cross it.
 pub struct Carrier<'a> {
     scenario: &'a Scenario,
     engine: FabricEngine<'a>,
@@ -114,16 +117,16 @@ pub struct Carrier<'a> {
     sampler: SeriesSampler,
     /// When links are sampled next, if at all.
     sample: Option<Time>,
-    /// What the kernel had thrown away before.
+    /// The counts of dropped frames and packets before the run.
     before: (u64, DropCounters),
     report: FabricReport,
 }
 
 impl<'a> Carrier<'a> {
-    /// The fabric of a run behind these interfaces, one for each host.
+    /// Creates the fabric of a run behind these interfaces, one per host.
     ///
     /// # Errors
-    /// When the fabric cannot be built.
+    /// The fabric cannot be built.
     pub fn new(
         scenario: &'a Scenario,
         frames: &'a mut PacketRing,
@@ -133,7 +136,7 @@ impl<'a> Carrier<'a> {
     ) -> io::Result<Carrier<'a>> {
         let hosts = interfaces.iter().enumerate().map(|(host, &index)| (index, host as u32));
         let engine = FabricEngine::new(scenario).map_err(io::Error::other)?;
-        // Windows are the hosts' to tell.
+        // The hosts sample the windows.
         let links = SeriesSpec { flows: vec![], ..scenario.series.clone() };
         let sampler = SeriesSampler::new(&links, &scenario.graph, engine.fabric().routes())
             .map_err(io::Error::other)?;
@@ -158,10 +161,10 @@ impl<'a> Carrier<'a> {
         })
     }
 
-    /// Works until the supervisor says that it is enough, and tells what there is to tell.
+    /// Carries frames until the supervisor writes, and returns the report.
     ///
     /// # Errors
-    /// The kernel's, and routes that overflow after a failure.
+    /// The kernel's error, or routes that overflow after a failure.
     pub fn run(mut self, times: RunTimes, mut supervisor: UnixStream) -> io::Result<FabricReport> {
         supervisor.set_nonblocking(true)?;
         latency::minimise_timer_slack();
@@ -183,7 +186,8 @@ impl<'a> Carrier<'a> {
         Ok(FabricReport { worked_ns: cpu_time_ns() - had_ns, ..report })
     }
 
-    /// Lets everything happen that is due `ns` after the beginning.
+    /// Advances the fabric to `ns` after the start, and records the busy times at the end of
+    /// arrivals.
     fn advance(&mut self, ns: u64) -> io::Result<()> {
         let arrivals = self.scenario.horizon.arrivals;
         let until = Time(ns * 1_000);
@@ -194,7 +198,7 @@ impl<'a> Carrier<'a> {
         self.run_and_sample(until)
     }
 
-    /// Lets everything happen that is due by then, and samples links at their times.
+    /// Advances the fabric to `until`, sampling links on the way.
     fn run_and_sample(&mut self, until: Time) -> io::Result<()> {
         while let Some(at) = self.sample.filter(|at| *at <= until) {
             self.engine.run(at, &mut self.left).map_err(io::Error::other)?;
@@ -210,7 +214,7 @@ impl<'a> Carrier<'a> {
             (0..fabric.port_count()).map(|port| fabric.busy_time(at, PortId(port))).collect();
     }
 
-    /// Takes in every frame that is there, each at the time at which the kernel had it.
+    /// Reads all frames in the ring, each at the time at which the kernel received it.
     fn receive_frames(&mut self, times: RunTimes) -> io::Result<()> {
         let ahead = real_ahead_ns();
         loop {
@@ -224,7 +228,7 @@ impl<'a> Carrier<'a> {
             if !any {
                 return Ok(());
             }
-            // What lone flows have left behind is not the run's.
+            // Leftovers of idle flows do not belong to the run.
             if lone {
                 continue;
             }
@@ -240,7 +244,7 @@ impl<'a> Carrier<'a> {
             let now_ns = self.engine.now().as_ns();
             self.report.entered.add(now_ns.saturating_sub(came_ns));
             self.advance(came_ns.max(now_ns))?;
-            // What has left the fabric by then comes before it in a capture.
+            // Frames that have left the fabric by then precede it in a capture.
             self.hand_over(times);
             if let Some(capture) = &mut self.capture {
                 let now = self.engine.now().max(Time(came_ns * 1_000));
@@ -268,7 +272,7 @@ impl<'a> Carrier<'a> {
         }
     }
 
-    /// Hands over what has reached its host, and forgets what has not.
+    /// Hands over the frames that have reached their host, and discards the others.
     fn hand_over(&mut self, times: RunTimes) {
         for left in self.left.drain(..) {
             let ConnectionId(slot) = left.packet.connection;
@@ -322,7 +326,8 @@ impl<'a> Carrier<'a> {
     }
 }
 
-/// Who sends a frame, what it says, and the flow that it belongs to.
+/// The sender of a frame, its header fields, the key of its flow, whether it goes back to the
+/// sender, and the size of the flow.
 type Known = (HostId, ParsedFrame, FlowKey, bool, u64);
 
 fn identify(
@@ -351,7 +356,7 @@ fn identify(
     Some((host, parsed, key, to_sender, bytes))
 }
 
-/// Whether a frame is of a flow alone.
+/// Whether a frame belongs to an idle flow.
 fn is_idle_flow(frame: &[u8]) -> bool {
     parse(frame)
         .is_some_and(|parsed| [parsed.source.1, parsed.destination.1].contains(&IDLE_FLOW_PORT))

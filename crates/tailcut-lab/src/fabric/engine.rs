@@ -1,4 +1,4 @@
-//! The simulator's fabric with a list of what is due, for a caller who keeps the time.
+//! The simulator's fabric with its pending events, for a caller who advances the time.
 
 use std::collections::{BTreeSet, VecDeque};
 
@@ -9,56 +9,56 @@ use tailcut_net::packet::Packet;
 use tailcut_net::scenario::Scenario;
 use tailcut_net::topology::{Graph, HostId, PortId, RouteError};
 
-/// What becomes of a packet in the end.
+/// The end of a packet's path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fate {
-    /// It is at this host.
+    /// It has reached this host.
     Delivered(HostId),
-    /// It found a queue full.
+    /// A full queue dropped it.
     Dropped,
-    /// It was lost to a failure.
+    /// A failure lost it.
     Lost,
 }
 
 /// A packet that has left the fabric.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DepartedPacket {
-    /// When.
+    /// The time of departure.
     pub at: Time,
-    /// As it left: a queue may have marked it.
+    /// The packet as it left: a queue may have marked it.
     pub packet: Packet,
-    /// How.
+    /// The way in which it left.
     pub fate: Fate,
 }
 
-// What is due at one instant, in this order.
+// Kinds of events, in the order in which they are carried out at one instant.
 const ARRIVES: u8 = 0;
 const FAILS: u8 = 1;
 const IDLE: u8 = 2;
 const NO_PORT: PortId = PortId(u32::MAX);
 
-/// A fabric and its agenda.
+/// A fabric and its pending events.
 pub struct FabricEngine<'a> {
     graph: &'a Graph,
     fabric: Fabric,
     now: Time,
     due: BTreeSet<(Time, u8, PortId)>,
-    /// When each port's arrival and idle transmitter are due.
+    /// When each port's next arrival and its idle transmitter are due.
     times: [Vec<Option<Time>>; 2],
-    /// At which port, by which link it came, and what.
+    /// Packets to be offered: the egress port, the link by which it arrived, and the packet.
     offers: VecDeque<(PortId, Option<PortId>, Packet)>,
     packet_hops: u64,
     dropped: u64,
     lost: u64,
-    /// Routes have changed since the last sample.
+    /// Whether routes have changed since the last sample.
     rerouted: bool,
 }
 
 impl<'a> FabricEngine<'a> {
-    /// The fabric of a run, idle.
+    /// Creates the idle fabric of a run.
     ///
     /// # Errors
-    /// When it cannot be built.
+    /// The fabric cannot be built.
     pub fn new(scenario: &'a Scenario) -> Result<FabricEngine<'a>, FabricError> {
         let graph = &scenario.graph;
         let fabric = Fabric::new(&scenario.fabric_spec())?;
@@ -79,29 +79,30 @@ impl<'a> FabricEngine<'a> {
         Ok(engine)
     }
 
-    /// The time of the last event, before which nothing can happen any more.
+    /// The time of the last event; no earlier event can follow.
     pub fn now(&self) -> Time {
         self.now
     }
 
-    /// When something is due next, and whether it is a packet at its host.
+    /// Returns when the next event is due, and whether it is the arrival of a packet at a host.
     pub fn next(&self) -> Option<(Time, bool)> {
         let (time, kind, port) = *self.due.first()?;
         let at_host = || self.graph.switch(self.graph.far_end(port)).is_none();
         Some((time, kind == ARRIVES && at_host()))
     }
 
-    /// What the fabric knows.
+    /// The fabric's state.
     pub fn fabric(&self) -> &Fabric {
         &self.fabric
     }
 
-    /// Packets times links crossed, packets that found a queue full, and packets lost to failures.
+    /// Returns the packets times links crossed, the packets dropped by full queues, and the packets
+    /// lost to failures.
     pub fn counts(&self) -> (u64, u64, u64) {
         (self.packet_hops, self.dropped, self.lost)
     }
 
-    /// Takes samples of links at `at`, once everything that is due by then has been done.
+    /// Samples the links at `at`; all events due by then must have been carried out.
     pub fn sample(&mut self, at: Time, sampler: &mut SeriesSampler) {
         if std::mem::take(&mut self.rerouted) {
             sampler.reroute(self.graph, self.fabric.routes());
@@ -110,7 +111,8 @@ impl<'a> FabricEngine<'a> {
         sampler.sample_links(at, &mut self.fabric);
     }
 
-    /// A host sends a packet of a flow of so many bytes. Everything due before `now` has been done.
+    /// Sends a packet from a host, of a flow of `flow_bytes`. All events due before `now` must have
+    /// been carried out.
     pub fn send(
         &mut self,
         now: Time,
@@ -127,10 +129,10 @@ impl<'a> FabricEngine<'a> {
         self.offer_all(left);
     }
 
-    /// Does everything that is due by `until`.
+    /// Carries out all events due by `until`, and appends the packets that leave.
     ///
     /// # Errors
-    /// When a table of routes overflows after a failure.
+    /// A table of routes overflows after a failure.
     pub fn run(&mut self, until: Time, left: &mut Vec<DepartedPacket>) -> Result<(), RouteError> {
         while let Some((time, kind, port)) = self.due.first().copied().filter(|due| due.0 <= until)
         {
@@ -201,7 +203,7 @@ impl<'a> FabricEngine<'a> {
         Ok(())
     }
 
-    /// Offers whatever is to be offered.
+    /// Offers the waiting packets to their egress ports.
     fn offer_all(&mut self, left: &mut Vec<DepartedPacket>) {
         while let Some((port, ingress, packet)) = self.offers.pop_front() {
             let offered = self.fabric.offer(self.now, port, ingress, packet);
@@ -227,7 +229,7 @@ impl<'a> FabricEngine<'a> {
                     self.schedule(IDLE, port, at);
                 }
             }
-            // Queues that trim are none of the lab's.
+            // The lab supports no trimming queues.
             OfferOutcome::Returned | OfferOutcome::Dropped => self.drop(packet, left),
             OfferOutcome::Lost => self.lose(packet, left),
         }
@@ -255,8 +257,8 @@ mod tests {
     use tailcut_net::topology::chain::Chain;
     use tailcut_net::traffic::demand::Jobs;
 
-    /// Two hosts with two switches between them, 2 us apart, and queues of four packets: 1,250 bytes take 10 us on the links
-    /// of hosts, and ten times that between the switches.
+    /// Returns a chain of two hosts and two switches, with links of 2 us and queues of four
+    /// packets: 1,250 bytes take 10 us on the links of hosts, and 100 us between the switches.
     fn scenario(faults: serde_json::Value) -> Scenario {
         let rates = json!({ "rate": ["1Gbps", "100Mbps", "1Gbps"] });
         let chain: Chain = serde_json::from_value(rates).expect("it is a chain");
@@ -282,7 +284,7 @@ mod tests {
         Packet { key, connection: ConnectionId(number), seq: 0, options, wire_bytes: 1_250, flags }
     }
 
-    /// A burst at time zero; the fabric is asked in steps of so many microseconds.
+    /// Sends a burst at time zero, and advances in steps of `step` microseconds.
     fn burst(
         scenario: &Scenario,
         packets: u32,
@@ -328,7 +330,7 @@ mod tests {
         let (left, (hops, dropped, lost)) = burst(&scenario(json!({})), 12, 2_100);
         let delivered: Vec<Time> =
             left.iter().filter(|l| l.fate == Fate::Delivered(HostId(1))).map(|l| l.at).collect();
-        // One in service and four behind it; one more came when the first had gone.
+        // One packet in service and four behind it; a sixth arrives when the first has left.
         assert_eq!((delivered.len() as u64, dropped, lost), (6, 6, 0));
         assert!(delivered.windows(2).all(|pair| pair[1] - pair[0] == Time::from_us(100)));
         assert_eq!(hops, 12 + 2 * 6);
@@ -343,8 +345,8 @@ mod tests {
         }
     }
 
-    /// Of each port: for how long it was busy by each millisecond, and when it sent the last bit of each packet. Host 0 sends so many
-    /// packets of 1,250 bytes in each millisecond.
+    /// Returns for each port its busy time by each millisecond, and when it sent the last bit of
+    /// each packet. Host 0 sends `bursts[n]` packets of 1,250 bytes in millisecond n.
     fn busy_and_sent(scenario: &Scenario, bursts: &[u32]) -> Vec<(Vec<Time>, Vec<Time>)> {
         let mut engine = FabricEngine::new(scenario).expect("it can be built");
         let mut known = vec![(vec![], vec![]); engine.fabric().port_count() as usize];
@@ -370,8 +372,8 @@ mod tests {
         known
     }
 
-    /// The 50 ms that begin with each millisecond and in which a port was busy: a port sends between 0.98 and 1.00 of its rate, plus or
-    /// minus a packet. Gives how many there were.
+    /// Asserts that every busy port sends 0.98 to 1.00 of its rate, plus or minus a packet, over
+    /// the 50 ms that begin with each millisecond. Returns the number of busy windows.
     fn judged(scenario: &Scenario, bursts: &[u32]) -> usize {
         const WINDOW_MS: usize = 50;
         let mut judged = 0;
@@ -400,11 +402,11 @@ mod tests {
         let mut scenario = scenario(json!({}));
         let queue = json!({ "queue": { "kind": "drop-tail", "limit": "2000packets" } });
         scenario.scheme = serde_json::from_value(queue).expect("it is a scheme");
-        // Ten packets take the slow link a millisecond; there are pauses in which it runs dry.
+        // The slow link carries ten packets per millisecond; in the pauses it runs dry.
         let bursts: Vec<u32> =
             (0..600).map(|ms| if ms % 150 < 70 { 3 + ms * ms % 23 } else { 0 }).collect();
         assert!(judged(&scenario, &bursts) > 50);
-        // A hundred a millisecond keep the fast link before it busy, too.
+        // A hundred packets per millisecond keep the fast link before it busy, too.
         let busy = judged(&scenario, &[101; 200]);
         assert!(busy > 2 * 140, "{busy}");
     }

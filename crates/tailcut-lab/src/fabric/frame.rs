@@ -1,4 +1,5 @@
-//! A frame of a real host as the fabric's packet, and back: its bytes wait aside and leave as they came, but for a mark.
+//! Conversion between frames of real hosts and packets of the fabric. A frame's bytes leave
+//! unchanged, except for a congestion mark.
 
 use std::net::Ipv4Addr;
 
@@ -7,26 +8,26 @@ use tailcut_net::packet::{ConnectionId, Flags, FlowKey, NO_OPTIONS, Packet};
 const ETHERNET: usize = 14;
 const TCP: u8 = 6;
 
-/// What of a frame the fabric has to know.
+/// The header fields of a frame that the fabric uses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ParsedFrame {
-    /// Where it says that it comes from.
+    /// The source address and port.
     pub source: (Ipv4Addr, u16),
-    /// Where it goes.
+    /// The destination address and port.
     pub destination: (Ipv4Addr, u16),
-    /// Bytes of the IP datagram.
+    /// The size of the IP datagram in bytes.
     pub datagram: u16,
     /// Whether it carries payload.
     pub has_data: bool,
-    /// The two bits of ECN.
+    /// The two ECN bits.
     pub ecn: u8,
-    /// SYN, FIN, RST and ACK, as TCP has them.
+    /// The flags of the TCP header.
     pub tcp: u8,
-    /// TCP's sequence number.
+    /// The TCP sequence number.
     pub sequence: u32,
 }
 
-/// Takes a frame apart; none if it is not TCP over IPv4, whole.
+/// Parses a frame; none unless it is a complete TCP segment over IPv4.
 pub fn parse(frame: &[u8]) -> Option<ParsedFrame> {
     let ip = frame.get(ETHERNET..)?;
     let word =
@@ -54,7 +55,7 @@ pub fn parse(frame: &[u8]) -> Option<ParsedFrame> {
     })
 }
 
-/// The packet of the fabric that stands for a frame.
+/// Returns the packet that represents a frame in the fabric.
 pub fn packet_for(
     parsed: &ParsedFrame,
     key: FlowKey,
@@ -86,7 +87,7 @@ pub fn packet_for(
     }
 }
 
-/// Sets the mark of congestion in a frame that may carry one, and mends the checksum of its header (RFC 1624).
+/// Sets the CE codepoint of an ECN-capable frame, and updates its header checksum (RFC 1624).
 pub fn set_ce(frame: &mut [u8]) {
     let before = u16::from_be_bytes([frame[ETHERNET], frame[ETHERNET + 1]]);
     let after = before | 3;
@@ -104,7 +105,7 @@ mod tests {
     use super::*;
     use tailcut_net::topology::HostId;
 
-    /// A frame with an IPv4 header of 20 bytes and a TCP header of `tcp` bytes.
+    /// Returns a frame with an IPv4 header of 20 bytes and a TCP header of `tcp` bytes.
     fn frame(tos: u8, tcp: u8, payload: usize) -> Vec<u8> {
         let total = 20 + usize::from(tcp) + payload;
         let mut frame = vec![0; 12];

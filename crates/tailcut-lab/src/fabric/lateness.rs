@@ -1,16 +1,16 @@
-//! How late things happened: a histogram in steps of ten microseconds.
+//! Lateness of events: a histogram in steps of 10 us.
 
 use serde::{Deserialize, Serialize};
 
 const STEP_NS: u64 = 10_000;
 const STEPS: usize = 10_000;
 
-/// Times by which things were late; beyond 100 ms they count as 100 ms.
+/// A histogram of lateness; values beyond 100 ms count as 100 ms.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Lateness {
-    /// How many were late by n to n + 1 steps of 10 us; nothing follows the latest.
+    /// The number of events late by n to n + 1 steps of 10 us, up to the latest.
     counts: Vec<u64>,
-    /// The longest, in nanoseconds.
+    /// The longest lateness in nanoseconds.
     longest_ns: u64,
 }
 
@@ -23,7 +23,7 @@ impl FromIterator<u64> for Lateness {
 }
 
 impl Lateness {
-    /// One more.
+    /// Adds the lateness of one event in nanoseconds.
     pub fn add(&mut self, ns: u64) {
         let step = ((ns / STEP_NS) as usize).min(STEPS - 1);
         if self.counts.len() <= step {
@@ -33,17 +33,18 @@ impl Lateness {
         self.longest_ns = self.longest_ns.max(ns);
     }
 
-    /// How many there are.
+    /// The number of events.
     pub fn count(&self) -> u64 {
         self.counts.iter().sum()
     }
 
-    /// The longest, in nanoseconds.
+    /// The longest lateness in nanoseconds.
     pub fn longest_ns(&self) -> u64 {
         self.longest_ns
     }
 
-    /// What a share of them does not exceed, in nanoseconds, rounded up to the next step.
+    /// Returns the lateness that a share of the events does not exceed, in nanoseconds, rounded up
+    /// to the next step.
     pub fn quantile_ns(&self, share: f64) -> u64 {
         let wanted = (self.count() as f64 * share).ceil() as u64;
         let mut sum = 0;

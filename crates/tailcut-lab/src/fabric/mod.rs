@@ -1,4 +1,4 @@
-//! The fabric between hosts.
+//! The simulator's fabric between real hosts, and checks of its punctuality.
 
 #[cfg(target_os = "linux")]
 pub mod carrier;

@@ -1,16 +1,16 @@
-//! What ports have counted, as a run tells it.
+//! Counters of switch ports, as a run reports them.
 
 use serde_json::{Value, json};
 use tailcut_net::port::PortCounters;
 use tailcut_net::topology::find::link_name;
 use tailcut_net::topology::{Graph, NodeId, PortId};
 
-/// The node that sends to a directed link.
+/// Returns the node that sends into a directed link.
 pub fn near_end(graph: &Graph, port: PortId) -> NodeId {
     graph.far_end(port.reversed())
 }
 
-/// Of each switch, the counts of its ports by the names of their links.
+/// Returns for each switch the counters of its ports, by the names of their links.
 pub fn switch_counters(graph: &Graph, counts: impl Fn(PortId) -> PortCounters) -> Vec<Value> {
     let mut switches = vec![json!({ "ports": {} }); graph.switches as usize];
     for port in (0..graph.links.len()).flat_map(PortId::both_directions) {

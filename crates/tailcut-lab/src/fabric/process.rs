@@ -13,10 +13,10 @@ use crate::prepared::Prepared;
 use crate::sys::packet_ring::{FrameDirections, PacketRing};
 use crate::worker::{receive_command, send_result};
 
-/// The fabric, from its ring to its report.
+/// Runs the fabric's process, from its ring to its reports.
 ///
 /// # Errors
-/// The end of the supervisor, and what it was told, too.
+/// The supervisor's exit, or the error that was sent to it.
 pub fn run_fabric(
     prepared: &Prepared,
     interfaces: Vec<u32>,

@@ -1,54 +1,54 @@
-//! What the last link to each host handed over while it was busy, against its rate: in windows of 50 ms.
+//! Checks the rates of the links to hosts while these are busy, in windows of 50 ms.
 
 use serde::{Deserialize, Serialize};
 use tailcut_engine::Rate;
 use tailcut_net::faults::{Change, ChangeKind};
 use tailcut_net::topology::{Graph, NodeId};
 
-/// How long a window is.
+/// The length of a window in nanoseconds.
 pub const WINDOW_NS: u64 = 50_000_000;
-/// How late frames may be without a word.
+/// The lateness of frames that the check tolerates, in nanoseconds.
 const LATE_NS: u64 = 300_000;
 const LEAST: f64 = 0.98;
 
-/// Bytes that a rate sends in a time.
+/// Returns the bytes that a rate sends in `ns`.
 pub fn bytes_in(rate: Rate, ns: u64) -> f64 {
     rate.0 as f64 * ns as f64 / 8e9
 }
 
-/// Whether a port that was busy for so long has sent as many bytes as its rate wants: two per cent less, a packet and what 300 us
-/// carry are forgiven.
+/// Whether the bytes that a port sent while busy match its rate. Tolerance: one packet plus 300 us
+/// of traffic either way, and 2 % below.
 pub fn is_within_rate(rate: Rate, busy_ns: u64, packet: u64, sent: u64) -> bool {
     let (whole, sent) = (bytes_in(rate, busy_ns), sent as f64);
     let slack = packet as f64 + bytes_in(rate, LATE_NS);
     sent + slack >= LEAST * whole && sent <= whole + slack
 }
 
-/// How many windows there were.
+/// Numbers of checked windows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct RateWindows {
-    /// In which a link was busy all the time.
+    /// Windows in which a link was busy throughout.
     pub busy: u64,
-    /// Of these, in which its host was handed more or less than its rate.
+    /// Busy windows in which the host received more or less than the link's rate.
     pub off: u64,
 }
 
-/// Bytes in one window: those whose last bit was due in it, and those handed over in it.
+/// Bytes of a window: those due in it, and those handed over in it.
 type WindowBytes = (u64, u64);
 
-/// The rate of a host's last link from so many nanoseconds after the beginning on.
+/// The rate of a host's last link from a time on, in nanoseconds after the start.
 type RateFrom = (u64, Rate);
 
-/// What every host is handed.
+/// A check of the rate at which each host receives.
 pub struct HostRateCheck {
-    /// In order of time.
+    /// The rates of each host's last link, in order of time.
     rates: Vec<Vec<RateFrom>>,
     windows: Vec<Vec<WindowBytes>>,
     longest: u64,
 }
 
 impl HostRateCheck {
-    /// Of the hosts of a graph that changes so, in order of time.
+    /// Creates the check for a graph whose links change as listed, in order of time.
     pub fn new(graph: &Graph, changes: &[Change]) -> HostRateCheck {
         let built = |host| {
             let link = graph.links.iter().find(|link| link.a == host || link.b == host);
@@ -67,7 +67,8 @@ impl HostRateCheck {
         HostRateCheck { windows: vec![vec![]; rates.len()], rates, longest: 0 }
     }
 
-    /// A packet of so many bytes was due at its host, and handed over, so many nanoseconds after the beginning.
+    /// Records a packet by the times at which it was due and handed over, in nanoseconds after the
+    /// start.
     pub fn add(&mut self, host: u32, bytes: u64, due_ns: u64, handed_ns: u64) {
         let windows = &mut self.windows[host as usize];
         let [due, handed] = [due_ns, handed_ns].map(|ns| (ns / WINDOW_NS) as usize);
@@ -79,7 +80,8 @@ impl HostRateCheck {
         self.longest = self.longest.max(bytes);
     }
 
-    /// How many windows were busy, and how many of these off their rate. In a window in which its rate changes a link has none to keep.
+    /// Counts the windows in which a host's last link was busy throughout, and those of them that
+    /// missed its rate. Windows with a rate change are skipped.
     pub fn windows(&self) -> RateWindows {
         let mut paces = RateWindows::default();
         for (rates, windows) in self.rates.iter().zip(&self.windows) {
@@ -96,7 +98,7 @@ impl HostRateCheck {
     }
 }
 
-/// The rate of a link all through the window that begins then, if it has one.
+/// Returns the rate of a link in the window that begins then; none if the rate changes within it.
 fn constant_rate(rates: &[RateFrom], begin_ns: u64) -> Option<Rate> {
     let by = rates.partition_point(|(from_ns, _)| *from_ns <= begin_ns);
     let next = rates.get(by).is_none_or(|(from_ns, _)| *from_ns >= begin_ns + WINDOW_NS);
@@ -111,7 +113,7 @@ mod tests {
 
     use super::*;
 
-    /// Of the second of two hosts, whose links have 100 Mbps where these incidents do not say otherwise.
+    /// Returns the check of two hosts with links of 100 Mbps, apart from these incidents.
     fn pace(incidents: serde_json::Value) -> HostRateCheck {
         let chain = serde_json::from_value::<Chain>(json!({ "rate": "100Mbps" }));
         let graph = chain.expect("it is a chain").build().expect("it can be built");
@@ -120,7 +122,8 @@ mod tests {
         HostRateCheck::new(&graph, &changes)
     }
 
-    /// 100 Mbps carry 625 packets of 1,000 bytes in a window.
+    /// Returns the windows of a link of 100 Mbps, which carries 625 packets of 1,000 bytes in a
+    /// window.
     fn judged(late_ns: impl Fn(u64) -> u64, every: u64) -> RateWindows {
         let mut pace = pace(json!([]));
         for packet in (0..6_250).step_by(every as usize) {
@@ -138,7 +141,7 @@ mod tests {
 
     #[test]
     fn a_delayed_link_is_off_while_delayed_and_while_catching_up() {
-        // Whatever is due from 190 ms to 210 ms comes at 210 ms.
+        // Packets due from 190 ms to 210 ms arrive at 210 ms.
         let held = |due: u64| 210_000_000_u64.saturating_sub(due).min(20_000_000);
         let held = |due: u64| if due >= 190_000_000 { held(due) } else { 0 };
         assert_eq!(judged(held, 1), RateWindows { busy: 10, off: 2 });
@@ -148,7 +151,8 @@ mod tests {
     fn a_link_that_is_not_busy_is_not_judged() {
         assert_eq!(judged(|_| 20_000_000, 2), RateWindows { busy: 0, off: 0 });
     }
-    /// Half a second of a link that is slower from 120 ms to 300 ms: it sends its packets at this rate then.
+    /// Returns the windows of half a second, in which a link has 20 Mbps from 120 ms to 300 ms and
+    /// sends at `mbps` meanwhile.
     fn judged_slow(link: &str, mbps: u64) -> RateWindows {
         let slow = json!({ "kind": "rate", "link": link, "one_way": true, "rate": "20Mbps", "at": "120ms", "until": "300ms" });
         let mut pace = pace(json!([slow]));
@@ -163,7 +167,7 @@ mod tests {
 
     #[test]
     fn a_link_is_judged_by_its_rate_at_the_time() {
-        // Of ten windows the third has a change within it, and three are slow.
+        // The third of ten windows contains a change, and three are slow.
         assert_eq!(judged_slow("s1>h1", 20), RateWindows { busy: 9, off: 0 });
         assert_eq!(judged_slow("s1>h1", 40), RateWindows { busy: 9, off: 3 });
         assert_eq!(judged_slow("s1>h1", 10), RateWindows { busy: 6, off: 0 }, "it is not busy");

@@ -1,4 +1,5 @@
-//! The simulator's own fabric, against the wall clock: every queue, balancer, topology and failure that the simulator has.
+//! The simulator's own fabric in real time: every queue, balancer, topology and failure that the
+//! simulator has.
 
 #[cfg(target_os = "linux")]
 use std::fmt::Write as _;
@@ -26,7 +27,7 @@ use crate::tools::Tool;
 #[cfg(target_os = "linux")]
 use crate::worker::{Worker, start};
 
-/// See the module.
+/// The fabric engine.
 pub struct EngineFabric;
 
 impl FabricKind for EngineFabric {
@@ -42,7 +43,7 @@ impl FabricKind for EngineFabric {
         true
     }
 
-    /// What crosses it next is a fabric of its own.
+    /// The next flows cross a new instance of the fabric.
     fn forwards_after_run(&self) -> bool {
         false
     }
@@ -78,7 +79,7 @@ impl FabricKind for EngineFabric {
 
     #[cfg(target_os = "linux")]
     fn build(&self, prepared: &Prepared, hosts: &[Worker]) -> io::Result<Worker> {
-        // Otherwise its own ends of the links would send what IPv6 has to say, past every port of the fabric.
+        // The fabric's ends of the links would otherwise send IPv6 packets past the fabric's ports.
         set_sysctls(&[])?;
         Tool::Ip.run_batch(&links(hosts, prepared.hosts.mtu))?;
         let interfaces = (0..hosts.len())
@@ -88,7 +89,7 @@ impl FabricKind for EngineFabric {
     }
 }
 
-/// The links between hosts and fabric, as lines for `ip`.
+/// Returns the links between hosts and fabric, as commands for `ip`.
 #[cfg(target_os = "linux")]
 fn links(hosts: &[Worker], mtu: u64) -> String {
     let hardware = hardware_address();

@@ -1,4 +1,4 @@
-//! A kind of fabric: what lies between the hosts.
+//! Kinds of fabric: what lies between the hosts.
 
 #[cfg(target_os = "linux")]
 use std::collections::BTreeSet;
@@ -21,48 +21,51 @@ use crate::worker::Worker;
 
 /// A kind of fabric.
 pub trait FabricKind: Sync {
-    /// As in `--lab-fabric NAME`.
+    /// Its name, as in `--lab-fabric NAME`.
     fn name(&self) -> &'static str;
 
-    /// What it is, in a line.
+    /// Its description in one line.
     fn about(&self) -> &'static str;
 
-    /// What becomes of the fields of a plan that it realises: topology, queue, balance, switch, faults and host.
+    /// Checks the fields of a plan that the fabric realises: topology, queue, balance, switch,
+    /// faults and host.
     fn check(&self, checked: &mut RunCheck, scenario: &Scenario);
 
-    /// Whether a packet takes the time of its transmission at an idle port, too.
+    /// Whether a packet takes its transmission time at an idle port, too.
     fn delays_when_idle(&self) -> bool;
 
-    /// Whether connections that a run leaves unfinished go on sending through it afterwards.
+    /// Whether unfinished connections of a run may still send through it afterwards.
     fn forwards_after_run(&self) -> bool;
 
     /// Facts on which the checks of hosts and traffic depend.
     fn facts(&self) -> FabricFacts;
 
-    /// Directed links whose interfaces it takes down while a run lasts, as the plan says. What comes to these is lost, and none of it
-    /// thrown away by a kernel.
+    /// Returns the directed links whose interfaces are taken down during a run, as planned. Packets
+    /// to these are lost, and not dropped by a kernel's mistake.
     ///
     /// # Errors
-    /// When its incidents do not suit the network.
+    /// The incidents do not fit the network.
     #[cfg(target_os = "linux")]
     fn ports_taken_down(&self, _: &Scenario) -> io::Result<BTreeSet<PortId>> {
         Ok(BTreeSet::new())
     }
 
-    /// BPF programs of its switches, if it has any, from the directory that they are in: asked for while this process may still load them.
+    /// Loads the BPF programs of its switches, if they need any, from `directory`; called while
+    /// this process still has the privilege.
     ///
     /// # Errors
-    /// Why they cannot be had.
+    /// The reason why they cannot be loaded.
     #[cfg(target_os = "linux")]
     fn load_programs(&self, _: &Scenario, _: Option<&Path>) -> Result<Vec<BpfObject>, String> {
         Ok(vec![])
     }
 
-    /// A process that joins the hosts, whose network namespaces are there with nothing in them. It does what
-    /// [`Crossing`](crate::worker::Crossing) says, and reports what the fabric has to tell.
+    /// Starts the process of the fabric, and joins the hosts' network namespaces, which are empty
+    /// so far. The process obeys [`FabricCommand`](crate::messages::FabricCommand)s and sends
+    /// reports.
     ///
     /// # Errors
-    /// The kernel's.
+    /// The kernel's error.
     #[cfg(target_os = "linux")]
     fn build(&self, prepared: &Prepared, hosts: &[Worker]) -> io::Result<Worker>;
 }

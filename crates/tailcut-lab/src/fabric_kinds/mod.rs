@@ -1,4 +1,4 @@
-//! What lies between the hosts: a new kind of fabric is a file here, and a line in [`KINDS`].
+//! Kinds of fabric between the hosts. A new one is a file here and a line in [`KINDS`].
 
 pub mod engine;
 pub mod kernel;
@@ -6,13 +6,13 @@ pub mod kind;
 
 use kind::FabricKind;
 
-/// All kinds; the first is what a run has that says nothing of it.
+/// All kinds; the first is the default.
 pub const KINDS: [&dyn FabricKind; 2] = [&engine::EngineFabric, &kernel::KernelFabric];
 
-/// The kind of this name.
+/// Returns the kind of this name.
 ///
 /// # Errors
-/// When there is none.
+/// No kind has that name.
 pub fn find(name: &str) -> Result<&'static dyn FabricKind, String> {
     KINDS.into_iter().find(|kind| kind.name() == name).ok_or_else(|| {
         let names: Vec<&str> = KINDS.iter().map(|kind| kind.name()).collect();

@@ -1,5 +1,8 @@
-//! Who carries the flows: the lab's own sockets, or `repnet` where a plan replicates flows, and then whatever is compared with it, too.
-//! A way to replicate that repnet knows is a file, and a line in [`MODES`].
+//! Replication of flows, by `repnet`; the lab's own sockets carry the flows of experiments that
+//! replicate none.
+//!
+//! Where an experiment replicates flows, repnet carries those of the baselines, too. A new way to
+//! replicate is a file here and a line in [`MODES`].
 
 mod repflow;
 mod repsyn;
@@ -10,37 +13,39 @@ use tailcut_net::replicate::ReplicateSpec;
 use crate::answers::RunCheck;
 use crate::host_settings::Replication;
 
-/// A way to replicate that repnet knows.
+/// A way to replicate flows that repnet supports.
 trait RepnetMode: Sync {
-    /// As repnet calls it.
+    /// Repnet's name of the mode.
     fn name(&self) -> &'static str;
-    /// What becomes of a plan's in a run of so many flows, if it is this one.
+    /// Checks a plan's replication in a run of `flows` flows, and returns its copies; none if the
+    /// plan has another.
     fn check(
         &self,
         checked: &mut RunCheck,
         spec: &ReplicateSpec,
         flows: usize,
     ) -> Option<CopySettings>;
-    /// Whether connections take part from source ports of the kernel's choice.
+    /// Whether the kernel chooses the source ports of racing connections.
     fn kernel_chooses_ports(&self) -> bool {
         false
     }
 }
 
-/// What all of them have.
+/// The settings that all modes share.
 struct CopySettings {
     threshold: Bytes,
     copies: u32,
     delay: Time,
 }
 
-/// All of them.
+/// All modes.
 const MODES: [&dyn RepnetMode; 2] = [&repflow::Repflow, &repsyn::Repsyn];
 
-/// A Node process for each host.
+/// The most hosts with repnet, which takes a Node process each.
 pub const MAX_NODE_HOSTS: u32 = 64;
 
-/// `by_repnet`: `repnet-bench` carries whatever the experiment compares.
+/// Checks the plan's replication. `by_repnet`: whether `repnet-bench` carries all schemes of the
+/// experiment.
 pub(crate) fn check(checked: &mut RunCheck, spec: &ReplicateSpec, by_repnet: bool, flows: usize) {
     let found = match spec {
         ReplicateSpec::None if !by_repnet => {

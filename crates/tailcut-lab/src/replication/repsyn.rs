@@ -5,7 +5,8 @@ use tailcut_net::replicate::ReplicateSpec;
 use super::{CopySettings, RepnetMode};
 use crate::answers::RunCheck;
 
-/// Where the kernel chooses ports they begin here (`ip_local_port_range`), beyond those of so many flows.
+/// The most flows beside ports that the kernel chooses: ephemeral ports begin above them
+/// (`ip_local_port_range`).
 const MOST_RACING: usize = 31_000;
 
 pub(super) struct Repsyn;

@@ -1,5 +1,6 @@
-//! BPF programs: compiled objects are loaded by libbpf, which iproute2 brings along and which is opened when it is needed; the
-//! rest are system calls (`linux/bpf.h`). Nothing is pinned: what descriptors stand for goes with the last process that has them.
+//! BPF programs. libbpf loads compiled objects; iproute2 depends on it, and it is opened on demand.
+//! Everything else uses the system call (`linux/bpf.h`). Nothing is pinned: an object exists while
+//! some process holds its descriptors.
 
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::io;
@@ -10,7 +11,7 @@ use std::ptr::{NonNull, null};
 use super::checked;
 
 const LIBRARY: &CStr = c"libbpf.so.1";
-/// What the library and the kernel are asked for, by the kernel's numbers.
+/// Commands, types of programs and points of attachment, by the kernel's numbers.
 const MAP_LOOKUP: c_int = 1;
 const MAP_UPDATE: c_int = 2;
 const MAP_DELETE: c_int = 3;
@@ -19,12 +20,12 @@ const LINK_CREATE: c_int = 28;
 const SCHED_CLS: u32 = 3;
 const STRUCT_OPS: u32 = 44;
 const TCX_INGRESS: u32 = 46;
-/// `BPF_F_LINK`: a map of operations is registered by a link, and for no longer than there is one.
+/// `BPF_F_LINK`: a link registers the map of operations, for as long as the link exists.
 const BY_LINK: u32 = 1 << 13;
 
 type Handle = *mut c_void;
 
-/// The functions of libbpf that are used here.
+/// The functions of libbpf that the lab calls.
 #[derive(Clone, Copy)]
 struct Library {
     open: unsafe extern "C" fn(*const c_void, usize, *const c_void) -> Handle,
@@ -46,15 +47,15 @@ struct Library {
 
 impl Library {
     fn open() -> io::Result<Library> {
-        // SAFETY: the name ends in a zero. The library stays open for as long as this process lives.
+        // SAFETY: the name ends in a zero. The library stays open until this process exits.
         let library = unsafe { libc::dlopen(LIBRARY.as_ptr(), libc::RTLD_NOW) };
         if library.is_null() {
             let name = LIBRARY.to_string_lossy();
             let message = format!("there is no {name}: install the package libbpf1");
             return Err(io::Error::other(message));
         }
-        // SAFETY: the fields' types are those of the functions in version 1 of the library's interface. Without a function to print
-        // with, it prints nothing.
+        // SAFETY: the fields have the types of the functions in version 1 of the library's
+        // interface. Without a print function, libbpf prints nothing.
         unsafe {
             let quiet: unsafe extern "C" fn(*const c_void) -> *const c_void =
                 function(library, c"libbpf_set_print")?;
@@ -80,10 +81,11 @@ impl Library {
     }
 }
 
-/// A function of an open library.
+/// Looks up a function of an open library.
 ///
 /// # Safety
-/// `F` is the type of a pointer to it.
+///
+/// `F` must be the type of a pointer to the function.
 unsafe fn function<F: Copy>(library: Handle, name: &CStr) -> io::Result<F> {
     unsafe {
         const { assert!(size_of::<F>() == size_of::<Handle>()) };
@@ -98,18 +100,18 @@ unsafe fn function<F: Copy>(library: Handle, name: &CStr) -> io::Result<F> {
     }
 }
 
-/// An object that the kernel has taken: its programs and maps, which are there for as long as it is.
+/// An object loaded into the kernel: its programs and maps exist as long as this value.
 pub struct BpfObject {
     library: Library,
     handle: NonNull<c_void>,
 }
 
 impl BpfObject {
-    /// Has the kernel take a compiled object. `entries` says of maps how many entries they have; `operations` names one that is
-    /// to be [registered](Self::register).
+    /// Loads a compiled object into the kernel. `entries` sets the sizes of maps; `operations`
+    /// names the map of operations to [register](Self::register), if any.
     ///
     /// # Errors
-    /// When there is no libbpf, the bytes are no such object, or the kernel refuses it.
+    /// libbpf is missing, the bytes are not a BPF object, or the kernel refuses it.
     pub fn load(
         bytes: &[u8],
         entries: &[(&str, u32)],
@@ -146,10 +148,10 @@ impl BpfObject {
         }
     }
 
-    /// One of its maps.
+    /// Returns a map of the object.
     ///
     /// # Errors
-    /// When it has none of that name.
+    /// The object has no map of that name.
     pub fn map(&self, name: &'static str) -> io::Result<BpfMap<'_>> {
         let handle = self.map_handle(name)?;
         let Library { map_fd, key_size, value_size, .. } = self.library;
@@ -158,11 +160,12 @@ impl BpfObject {
         Ok(BpfMap { name, fd, key: key as usize, value: value as usize, of: PhantomData })
     }
 
-    /// Attaches one of its programs to the way in of an interface of this process's network namespace, for as long as what it
-    /// gives is kept. This needs no right beyond the namespace.
+    /// Attaches a program of the object to the ingress of an interface in this process's network
+    /// namespace. It stays attached while the returned descriptor is open. This needs no privilege
+    /// outside the namespace.
     ///
     /// # Errors
-    /// When it has none of that name, and the kernel's.
+    /// The object has no program of that name, or the kernel's error.
     pub fn attach(&self, name: &str, interface: u32) -> io::Result<OwnedFd> {
         let text = CString::new(name)?;
         // SAFETY: the object is open, and the text ends in a zero.
@@ -175,10 +178,11 @@ impl BpfObject {
         link(program, interface, TCX_INGRESS)
     }
 
-    /// Registers a map of operations, for as long as what it gives is kept by any process.
+    /// Registers a map of operations; it stays registered while any process holds the returned
+    /// descriptor.
     ///
     /// # Errors
-    /// When it has none of that name, and the kernel's.
+    /// The object has no map of that name, or the kernel's error.
     pub fn register(&self, name: &'static str) -> io::Result<OwnedFd> {
         let map = self.map_handle(name)?;
         // SAFETY: the map is this object's, which is loaded.
@@ -186,11 +190,11 @@ impl BpfObject {
         if link_of_library.is_null() {
             return Err(io::Error::last_os_error());
         }
-        // SAFETY: it is the library's, and not destroyed yet.
+        // SAFETY: the library owns the link, which is not destroyed yet.
         let (map, made) =
             unsafe { ((self.library.map_fd)(map), (self.library.link_fd)(link_of_library)) };
         let kept = match made == map {
-            // Before its version 1.2 the library fills the map and makes no link.
+            // Before version 1.2 libbpf fills the map and creates no link.
             true => link(map as RawFd, 0, STRUCT_OPS),
             false => super::process::duplicate_descriptor(&made),
         };
@@ -202,18 +206,18 @@ impl BpfObject {
 
 impl Drop for BpfObject {
     fn drop(&mut self) {
-        // SAFETY: the object is open, and nothing of it is used any more.
+        // SAFETY: the object is open, and nothing uses it any more.
         unsafe { (self.library.close)(self.handle.as_ptr()) };
     }
 }
 
-/// A map of an object.
+/// A map of a loaded object.
 pub struct BpfMap<'a> {
     name: &'static str,
     fd: RawFd,
     key: usize,
     value: usize,
-    /// Whose the descriptor is.
+    /// The object that owns the descriptor.
     of: PhantomData<&'a BpfObject>,
 }
 
@@ -226,19 +230,19 @@ impl BpfMap<'_> {
         }
     }
 
-    /// Puts a value in.
+    /// Sets the value of a key.
     ///
     /// # Errors
-    /// When it is not of the map's size, and the kernel's.
+    /// A size differs from the map's, or the kernel's error.
     pub fn set(&self, key: &[u8], value: &[u8]) -> io::Result<()> {
         self.fits(key, Some(value))?;
         self.ask(MAP_UPDATE, key, value.as_ptr() as u64).map(drop)
     }
 
-    /// The value of a key, if there is one.
+    /// Returns the value of a key, if the key is present.
     ///
     /// # Errors
-    /// When the key is not of the map's size, and the kernel's.
+    /// The key's size differs from the map's, or the kernel's error.
     pub fn get(&self, key: &[u8]) -> io::Result<Option<Vec<u8>>> {
         self.fits(key, None)?;
         let mut value = vec![0; self.value];
@@ -246,16 +250,16 @@ impl BpfMap<'_> {
         unless_absent(found).map(|there| there.then_some(value))
     }
 
-    /// Takes a key out, if it is in.
+    /// Removes a key, if it is present.
     ///
     /// # Errors
-    /// When the key is not of the map's size, and the kernel's.
+    /// The key's size differs from the map's, or the kernel's error.
     pub fn remove(&self, key: &[u8]) -> io::Result<()> {
         self.fits(key, None)?;
         unless_absent(self.ask(MAP_DELETE, key, 0)).map(drop)
     }
 
-    /// Of a key and a value, if any, of the map's sizes.
+    /// Calls the kernel with a key and a value of the map's sizes.
     fn ask(&self, command: c_int, key: &[u8], value: u64) -> io::Result<c_int> {
         bpf_call(command, &mut [words(self.fd as u32, 0), key.as_ptr() as u64, value, 0])
     }
@@ -269,18 +273,18 @@ fn unless_absent(answer: io::Result<c_int>) -> io::Result<bool> {
     }
 }
 
-/// Whether libbpf is there.
+/// Checks whether libbpf can be opened.
 ///
 /// # Errors
-/// What is missing.
+/// The name of the missing library or function.
 pub fn check_library() -> io::Result<()> {
     Library::open().map(drop)
 }
 
-/// The version of libbpf.
+/// Returns the version of libbpf.
 ///
 /// # Errors
-/// What is missing.
+/// The name of the missing library or function.
 pub fn version() -> io::Result<String> {
     let library = Library::open()?;
     // SAFETY: the text is the library's own, never changes, and ends in a zero.
@@ -288,16 +292,16 @@ pub fn version() -> io::Result<String> {
     Ok(text.to_string_lossy().into_owned())
 }
 
-/// Whether this process may load programs: tried with the smallest that there is.
+/// Checks whether this process may load programs, by loading the smallest valid one.
 ///
 /// # Errors
-/// The kernel's.
+/// The kernel's error.
 pub fn check_may_load() -> io::Result<()> {
-    // The answer is 0, and the end.
+    // The program: return 0.
     const PROGRAM: [[u8; 8]; 2] = [[0xb7, 0, 0, 0, 0, 0, 0, 0], [0x95, 0, 0, 0, 0, 0, 0, 0]];
     let kind_and_length = words(SCHED_CLS, PROGRAM.len() as u32);
     let (program, licence) = (PROGRAM.as_ptr() as u64, c"GPL".as_ptr() as u64);
-    // As long as the attributes were when there first were any: what is left out is zero.
+    // The first version of the kernel's attributes; the kernel takes omitted ones as zero.
     let made = bpf_call(PROGRAM_LOAD, &mut [kind_and_length, program, licence, 0, 0, 0])?;
     // SAFETY: the descriptor is new.
     drop(unsafe { OwnedFd::from_raw_fd(made) });
@@ -310,21 +314,23 @@ fn link(of: RawFd, interface: u32, kind: u32) -> io::Result<OwnedFd> {
     Ok(unsafe { OwnedFd::from_raw_fd(made) })
 }
 
-/// Two attributes of four bytes, one after the other.
+/// Packs two attributes of four bytes each.
 fn words(first: u32, second: u32) -> u64 {
     let ([a, b, c, d], [e, f, g, h]) = (first.to_ne_bytes(), second.to_ne_bytes());
     u64::from_ne_bytes([a, b, c, d, e, f, g, h])
 }
 
-/// The system call. What is beyond the command's own attributes is zero, which every kernel takes.
+/// Performs the system call. Attributes beyond those of the command are zero, which every kernel
+/// accepts.
 fn bpf_call(command: c_int, attributes: &mut [u64]) -> io::Result<c_int> {
     let length = size_of_val(attributes);
     let at = attributes.as_mut_ptr();
-    // SAFETY: the attributes outlive the call, and so does what they point to, which has the size that the command wants.
+    // SAFETY: the attributes and what they point to outlive the call, and have the sizes that the
+    // command expects.
     checked(unsafe { libc::syscall(libc::SYS_bpf, command, at, length) } as c_int)
 }
 
-/// The library gives errors as negative numbers.
+/// Converts a result of libbpf, which reports errors as negative numbers.
 fn library_result(result: c_int) -> io::Result<()> {
     match result {
         0.. => Ok(()),

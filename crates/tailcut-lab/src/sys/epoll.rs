@@ -1,29 +1,29 @@
-//! Waiting for many descriptors and for a time.
+//! Waiting for many descriptors and one timer (`epoll`, `timerfd`).
 
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 
 use super::checked;
 
-/// What can be waited for.
+/// The event that a descriptor can be read.
 pub const READABLE: u32 = libc::EPOLLIN as u32;
-/// See [`READABLE`].
+/// The event that a descriptor can be written.
 pub const WRITABLE: u32 = libc::EPOLLOUT as u32;
 
-/// Descriptors under watch, each with a token of the caller's, and one timer.
+/// Watched descriptors, each with a token that the caller chooses, and one timer.
 pub struct Epoll {
     of: OwnedFd,
     timer: OwnedFd,
 }
 
-/// The token that tells that the timer has fired.
+/// The token of the timer.
 pub const TIMER: u64 = u64::MAX;
 
 impl Epoll {
-    /// Watches nothing.
+    /// Creates an instance that watches no descriptor, with the timer disarmed.
     ///
     /// # Errors
-    /// The kernel's.
+    /// The kernel's error.
     pub fn new() -> io::Result<Epoll> {
         // SAFETY: the calls take numbers, and the descriptors that they give are new.
         let (of, timer) = unsafe {
@@ -43,26 +43,26 @@ impl Epoll {
         checked(unsafe { libc::epoll_ctl(self.of.as_raw_fd(), how, of, &mut event) }).map(drop)
     }
 
-    /// Watches one more.
+    /// Adds a descriptor.
     ///
     /// # Errors
-    /// The kernel's.
+    /// The kernel's error.
     pub fn add(&self, of: &impl AsRawFd, events: u32, token: u64) -> io::Result<()> {
         self.control(libc::EPOLL_CTL_ADD, of.as_raw_fd(), events, token)
     }
 
-    /// Watches for something else.
+    /// Changes the events of a descriptor.
     ///
     /// # Errors
-    /// The kernel's.
+    /// The kernel's error.
     pub fn modify(&self, of: &impl AsRawFd, events: u32, token: u64) -> io::Result<()> {
         self.control(libc::EPOLL_CTL_MOD, of.as_raw_fd(), events, token)
     }
 
-    /// Wakes at this time of the monotonic clock.
+    /// Arms the timer for a time of the monotonic clock.
     ///
     /// # Errors
-    /// The kernel's.
+    /// The kernel's error.
     pub fn wake_at(&self, ns: u64) -> io::Result<()> {
         let ns = ns.max(1);
         let at = libc::itimerspec {
@@ -73,18 +73,18 @@ impl Epoll {
             },
         };
         let timer = self.timer.as_raw_fd();
-        // SAFETY: the time outlives the call, and the old one is not asked for.
+        // SAFETY: the new time outlives the call, and the old one is not requested.
         checked(unsafe {
             libc::timerfd_settime(timer, libc::TFD_TIMER_ABSTIME, &at, std::ptr::null_mut())
         })
         .map(drop)
     }
 
-    /// Waits, and gives (token, what happened) of each. A process that was stopped goes on waiting once it goes on (signal(7): the
-    /// kernel's call ends then), so that whoever waits for one thing finds that it has happened.
+    /// Waits for events, and stores the token and events of each. After a stop signal, or any other
+    /// interruption (signal(7)), it continues to wait, so that at least one event is stored.
     ///
     /// # Errors
-    /// The kernel's.
+    /// The kernel's error.
     pub fn wait(&self, happened: &mut Vec<(u64, u32)>) -> io::Result<()> {
         const MOST: usize = 64;
         let mut events = [libc::epoll_event { events: 0, u64: 0 }; MOST];
@@ -102,7 +102,7 @@ impl Epoll {
         happened.extend(events[..count as usize].iter().map(|event| (event.u64, event.events)));
         if happened.iter().any(|(token, _)| *token == TIMER) {
             let mut expirations = [0_u8; 8];
-            // SAFETY: the buffer is as long as is said.
+            // SAFETY: the buffer has the length that is passed.
             unsafe { libc::read(self.timer.as_raw_fd(), expirations.as_mut_ptr().cast(), 8) };
         }
         Ok(())
@@ -125,8 +125,8 @@ mod tests {
 
     #[test]
     fn wait_is_resumed_after_eintr() {
-        // No test but this one has anything to do with this signal. It restarts no call.
-        // SAFETY: zeroes are no flags and an empty mask, and the action outlives the call; it only counts.
+        // Only this test uses the signal, which restarts no system call. SAFETY: zeroes are no
+        // flags and an empty mask, and the action outlives the call; the handler only counts.
         unsafe {
             let mut action: libc::sigaction = std::mem::zeroed();
             action.sa_sigaction = interrupted as *const () as usize;
@@ -141,7 +141,7 @@ mod tests {
             epoll.wait(&mut happened).expect("it waits");
             happened
         });
-        // The first may find it before it waits, those after it do not.
+        // The first signal may arrive before the thread waits, later ones do not.
         for interruption in 1..=50 {
             if waits.is_finished() {
                 break;

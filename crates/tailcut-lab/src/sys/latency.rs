@@ -1,4 +1,4 @@
-//! How a run is kept in time: who goes first, which memory stays, how long a processor sleeps.
+//! Low latency during a run: timer slack, CPU idle states, locked memory and priorities.
 
 use std::collections::BTreeSet;
 use std::fs::{self, File};
@@ -11,18 +11,18 @@ use std::process::Command;
 use super::realtime::{self, Rank};
 use super::{checked, with_context};
 
-/// The timers of this process are as exact as the kernel can have them.
+/// Sets the timer slack of this process to the minimum of 1 ns.
 pub fn minimise_timer_slack() {
     // SAFETY: takes numbers.
     unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1) };
 }
 
-/// While what this gives is kept, idle processors poll instead of sleeping (the kernel's `pm_qos`): a sleeping processor of a
-/// virtual machine takes tens of microseconds to wake. Whatever ends this process ends it. Only the machine's root may ask for it,
-/// before it enters namespaces. A kernel without a driver for idle processors takes it, and lets them sleep.
+/// Keeps CPUs out of idle states while the returned file is open (`pm_qos`): a halted virtual CPU
+/// takes tens of microseconds to wake. The request ends with this process. It needs root of the
+/// machine, and must precede entering namespaces.
 ///
 /// # Errors
-/// The kernel's, and that it has no such driver.
+/// The kernel's error, or the absence of a cpuidle driver, without which the request has no effect.
 pub fn disable_cpu_sleep() -> io::Result<File> {
     const LATENCY: &str = "/dev/cpu_dma_latency";
     const DRIVER: &str = "/sys/devices/system/cpu/cpuidle/current_driver";
@@ -36,24 +36,25 @@ pub fn disable_cpu_sleep() -> io::Result<File> {
     Ok(asked)
 }
 
-/// Files that stay in memory as long as this is kept.
+/// Files locked in memory until this value is dropped.
 pub struct LockedFiles(Vec<(*mut libc::c_void, usize)>);
 
 impl Drop for LockedFiles {
     fn drop(&mut self) {
         for &(place, bytes) in &self.0 {
-            // SAFETY: it was mapped for this alone, and nobody else knows where.
+            // SAFETY: this value owns the mapping, and nothing refers to it.
             unsafe { libc::munmap(place, bytes) };
         }
     }
 }
 
-/// Keeps in memory what this process has mapped of files, its program and libraries, and further files. A kernel may take memory
-/// back from programs that sleep, and whoever touches such a page then waits for the disk. Only the machine's root may ask for
-/// so much, before it enters namespaces, or who has a limit of 256 MB for locked memory (`RLIMIT_MEMLOCK`).
+/// Locks in memory this process's mapped files, its program and libraries, and further files. The
+/// kernel may otherwise evict pages of sleeping programs, whose next access waits for the disk. It
+/// needs root of the machine or `RLIMIT_MEMLOCK` of about 256 MB, and must precede entering
+/// namespaces.
 ///
 /// # Errors
-/// The kernel's, for the first file that it does not keep.
+/// The kernel's error for the first file that cannot be locked.
 pub fn lock_files(further: &[PathBuf]) -> io::Result<LockedFiles> {
     let maps = fs::read_to_string("/proc/self/maps")?;
     let mapped =
@@ -61,7 +62,7 @@ pub fn lock_files(further: &[PathBuf]) -> io::Result<LockedFiles> {
     let files: BTreeSet<PathBuf> = mapped.chain(further.iter().cloned()).collect();
     let mut kept = LockedFiles(vec![]);
     for path in files {
-        // What was deleted or replaced since has no name.
+        // Deleted or replaced files cannot be opened by name.
         let Ok(file) = File::open(&path) else { continue };
         let about = file.metadata()?;
         let bytes = about.len() as usize;
@@ -69,7 +70,7 @@ pub fn lock_files(further: &[PathBuf]) -> io::Result<LockedFiles> {
             continue;
         }
         let nowhere = std::ptr::null_mut();
-        // SAFETY: the mapping is of its own, is only read, and is undone with what is given.
+        // SAFETY: the mapping is new and read-only; dropping the value unmaps it.
         unsafe {
             let place =
                 libc::mmap(nowhere, bytes, libc::PROT_READ, libc::MAP_SHARED, file.as_raw_fd(), 0);
@@ -84,7 +85,7 @@ pub fn lock_files(further: &[PathBuf]) -> io::Result<LockedFiles> {
     Ok(kept)
 }
 
-/// What `sched_setattr` is told, as far as this uses it.
+/// `struct sched_attr` in its first version.
 #[repr(C)]
 struct SchedulingAttributes {
     size: u32,
@@ -100,14 +101,15 @@ struct SchedulingAttributes {
 /// `SCHED_FLAG_RESET_ON_FORK`.
 const RESET_ON_FORK: u64 = 1;
 
-/// A thread, or the first of another process, [goes first](first::go) from now on, if it may.
+/// Raises the priority of a thread, or of the main thread of another process: real-time priority if
+/// permitted.
 ///
-/// Where it may not, it asks for processors a tenth of a millisecond at a time. Since Linux 6.12 it then need not wait, when it wakes, for
-/// one that has asked for more at a time: neither for other programs nor for the helpers of Node (EEVDF, `PREEMPT_SHORT`).
-/// Older kernels do not know this, and nothing changes there. What it starts asks for no less than others.
+/// Otherwise it requests time slices of 0.1 ms. Since Linux 6.12 a waking thread then preempts
+/// threads of longer slices, such as other programs and the helper threads of Node (EEVDF,
+/// `PREEMPT_SHORT`). Earlier kernels ignore the request. Children do not inherit it.
 ///
 /// # Errors
-/// That it does not go first though it may.
+/// Real-time priority is permitted and was not granted.
 pub fn raise_priority(thread: i32, rank: Rank) -> io::Result<()> {
     if realtime::may_set_realtime() {
         return realtime::set_realtime(thread, rank);
@@ -123,16 +125,16 @@ pub fn raise_priority(thread: i32, rank: Rank) -> io::Result<()> {
         deadline: 0,
         period: 0,
     };
-    // SAFETY: what is asked outlives the call and has the size that it says.
+    // SAFETY: the attributes outlive the call and have the size that they state.
     unsafe { libc::syscall(libc::SYS_sched_setattr, thread, &raw const asked, 0) };
     Ok(())
 }
 
-/// The other threads of a process run only where nothing else wants a processor (`SCHED_IDLE`), and leave it to whatever
-/// wakes at once. By their nice value alone they keep it for up to a tick, 4 ms, from a thread that has had its share.
+/// Lets the other threads of a process run only on idle CPUs (`SCHED_IDLE`). With a nice value
+/// alone they keep a CPU for up to a tick, 4 ms, from a thread that has used its share.
 ///
 /// # Errors
-/// The kernel's.
+/// The kernel's error.
 pub fn idle_helper_threads(process: u32) -> io::Result<()> {
     for thread in std::fs::read_dir(format!("/proc/{process}/task"))? {
         let thread = thread?.file_name();
@@ -141,7 +143,8 @@ pub fn idle_helper_threads(process: u32) -> io::Result<()> {
         };
         if thread != process {
             let priority = libc::sched_param { sched_priority: 0 };
-            // SAFETY: takes a number and what outlives the call. A thread that has ended meanwhile needs nothing.
+            // SAFETY: takes a number and what outlives the call. A thread that has exited meanwhile
+            // is ignored.
             unsafe {
                 libc::sched_setscheduler(thread as i32, libc::SCHED_IDLE, &raw const priority)
             };
@@ -150,8 +153,8 @@ pub fn idle_helper_threads(process: u32) -> io::Result<()> {
     Ok(())
 }
 
-/// A program will get a tenth of the processor time of one that does not give way, where both want it, and whoever does not
-/// give way runs as soon as it wakes. What a process starts does not [go first](first::go).
+/// Starts a program with nice 10: under contention it gets a tenth of the CPU time of a normal
+/// process, which preempts it on waking. It does not inherit real-time priority.
 pub fn lower_priority(program: &mut Command) {
     // SAFETY: the call takes numbers, and may be made between fork and exec.
     unsafe {
@@ -162,14 +165,15 @@ pub fn lower_priority(program: &mut Command) {
     }
 }
 
-/// A processor that sleeps is this much late, or less, when a timer wakes it.
+/// The upper bound for the wake-up latency of an idle CPU, in nanoseconds: exact deadlines are
+/// awaited this long by spinning.
 const WAKE_UP_NS: u64 = 60_000;
 
-/// Waits for frames, for a word of the supervisor, or for a time of the monotonic clock; true if it was the supervisor. Where the
-/// time is to be kept exactly, the last of it is not slept.
+/// Waits until a frame arrives, the supervisor writes, or `until` (monotonic) is reached; returns
+/// true if the supervisor wrote. If the flag of `until` is set, the last 60 us are spent spinning.
 ///
 /// # Errors
-/// The kernel's.
+/// The kernel's error.
 pub fn wait_until(
     frames: &impl AsRawFd,
     supervisor: &impl AsRawFd,
@@ -186,7 +190,7 @@ pub fn wait_until(
         tv_nsec: (ns % 1_000_000_000) as libc::c_long,
     });
     let timeout = timeout.as_ref().map_or(std::ptr::null(), std::ptr::from_ref);
-    // SAFETY: there are as many as is said, and they and the time outlive the call.
+    // SAFETY: two descriptors are passed as stated, and they and the time outlive the call.
     match checked(unsafe { libc::ppoll(both.as_mut_ptr(), 2, timeout, std::ptr::null()) }) {
         Err(error) if error.kind() == io::ErrorKind::Interrupted => Ok(false),
         Err(error) => Err(error),
@@ -217,7 +221,7 @@ mod tests {
         }
     }
 
-    /// Kilobytes of this process that are locked in memory.
+    /// Returns the kilobytes of locked memory of this process.
     fn locked() -> u64 {
         let status = fs::read_to_string("/proc/self/status").expect("there is one");
         let line = status.lines().find(|line| line.starts_with("VmLck")).expect("it is told");
@@ -242,14 +246,15 @@ mod tests {
 
     #[test]
     fn a_program_of_lower_priority_is_nice_and_not_realtime() {
-        // Of this thread alone: the kernel counts threads, and a test has one of its own. Some users may not.
+        // Affects this thread alone: priorities belong to threads, and each test has its own. Some
+        // users may not set it.
         let _ =
             realtime::start_priority_helper().and_then(|()| realtime::set_realtime(0, Rank::Host));
         let mut program = Command::new("sh");
         lower_priority(&mut program);
         let said = program.args(["-c", "chrt -p $$; nice"]).output().expect("it runs").stdout;
         let said = String::from_utf8(said).expect("it is text");
-        // Whoever runs the tests may be nicer already, and may not be allowed to be less so.
+        // The user of the tests may have a higher nice value already, which cannot be lowered.
         let nice: Option<i32> = said.lines().last().and_then(|line| line.parse().ok());
         assert!(said.contains("SCHED_OTHER") && nice >= Some(10), "{said}");
     }

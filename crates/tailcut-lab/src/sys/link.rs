@@ -1,4 +1,5 @@
-//! What a network interface does to packets before it sends them, and after it receives them.
+//! Offloads of a network interface: what it does to packets before sending and after receiving
+//! them.
 
 use std::io;
 use std::os::fd::AsRawFd;
@@ -6,7 +7,7 @@ use std::os::fd::AsRawFd;
 use super::checked;
 use super::socket::ControlSocket;
 
-/// Kernel interface of ethtool (linux/ethtool.h): the switches of an interface that are of concern here.
+/// Offloads that the lab switches off, with the commands to read and to set them (linux/ethtool.h).
 const OFFLOADS: [(&str, u32, u32); 6] = [
     ("tx-checksumming", 0x16, 0x17),
     ("scatter-gather", 0x18, 0x19),
@@ -38,15 +39,16 @@ fn ethtool(socket: &ControlSocket, interface: &str, command: u32, data: u32) -> 
         return Err(io::Error::other("names of interfaces have at most 15 bytes"));
     }
     request.name[..name.len()].copy_from_slice(name);
-    // SAFETY: the request is as large as an ifreq and outlives the call, and so does what it points to.
+    // SAFETY: the request has the size of an ifreq, and it and its value outlive the call.
     checked(unsafe { libc::ioctl(socket.as_raw_fd(), SIOCETHTOOL as _, &mut request) })?;
     Ok(value.data)
 }
 
-/// Switches off whatever makes several packets one, or leaves checksums to hardware; says of each whether it is on, as read back.
+/// Switches off offloads that merge packets or leave checksums to hardware; returns each with its
+/// state as read back.
 ///
 /// # Errors
-/// The name of what stays on, or is not told of, or the kernel's error.
+/// The name of an offload that stays on or cannot be read, with the kernel's error.
 pub fn disable_offloads(interface: &str) -> io::Result<Vec<(String, bool)>> {
     let socket = ControlSocket::new()?;
     switch_off_all(|command, data| ethtool(&socket, interface, command, data))

@@ -1,4 +1,4 @@
-//! What the lab asks of Linux beyond the standard library, each call behind a safe function.
+//! System calls that the standard library lacks, behind safe functions.
 
 #![allow(unsafe_code, reason = "system calls; every block says why it is sound")]
 
@@ -15,7 +15,7 @@ pub mod sysctl;
 
 use std::io;
 
-/// The result of a system call, or `errno`.
+/// Returns the result of a system call, or `errno` as an error.
 pub(crate) fn checked(result: libc::c_int) -> io::Result<libc::c_int> {
     match result {
         -1 => Err(io::Error::last_os_error()),
@@ -23,7 +23,7 @@ pub(crate) fn checked(result: libc::c_int) -> io::Result<libc::c_int> {
     }
 }
 
-/// The same error, with what was asked of the kernel.
+/// Adds to an error the name of the file or call that failed.
 fn with_context(error: &io::Error, what: &str) -> io::Error {
     io::Error::new(error.kind(), format!("{what}: {error}"))
 }
@@ -35,18 +35,19 @@ fn clock(id: libc::clockid_t) -> u64 {
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
-/// Nanoseconds of the monotonic clock, which all processes of a machine share.
+/// Returns the monotonic clock in nanoseconds; all processes of a machine share it.
 pub fn monotonic_ns() -> u64 {
     clock(libc::CLOCK_MONOTONIC)
 }
 
-/// Nanoseconds for which this process has had a processor.
+/// Returns the CPU time of this process in nanoseconds.
 pub fn cpu_time_ns() -> u64 {
     clock(libc::CLOCK_PROCESS_CPUTIME_ID)
 }
 
-/// By how much the clock that the kernel stamps packets with is ahead of the monotonic one, to a few microseconds unless this
-/// process is held up every time that it looks.
+/// Returns how far the clock of packet timestamps is ahead of the monotonic clock, in nanoseconds.
+/// The shortest of eight attempts counts, so that the error is a few microseconds unless this
+/// process is delayed in each.
 pub fn real_ahead_ns() -> u64 {
     let looks = (0..8).map(|_| {
         let before = monotonic_ns();
@@ -56,18 +57,18 @@ pub fn real_ahead_ns() -> u64 {
     looks.min().map_or(0, |(_, ahead)| ahead)
 }
 
-/// Nanoseconds of the clock that the kernel stamps packets with.
+/// Returns the clock of the kernel's packet timestamps (real time) in nanoseconds.
 pub fn realtime_ns() -> u64 {
     clock(libc::CLOCK_REALTIME)
 }
 
-/// A number that nobody else has, as far as chance goes.
+/// Returns 32 random bits of the kernel.
 ///
 /// # Errors
-/// The kernel's.
+/// The kernel's error.
 pub fn random_u32() -> io::Result<u32> {
     let mut bytes = [0; 4];
-    // SAFETY: there is room for as many bytes as are asked for.
+    // SAFETY: the buffer has the length that is passed.
     checked(unsafe { libc::getrandom(bytes.as_mut_ptr().cast(), bytes.len(), 0) } as libc::c_int)?;
     Ok(u32::from_ne_bytes(bytes))
 }

@@ -1,4 +1,4 @@
-//! Generic netlink: commands to a part of the kernel, and what it tells by itself (`linux/genetlink.h`).
+//! Generic netlink: commands to a subsystem of the kernel, and its events (`linux/genetlink.h`).
 
 use std::io;
 use std::mem::{size_of, zeroed};
@@ -6,32 +6,33 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 
 use super::checked;
 
-/// The headers of a message: netlink's, and that of generic netlink.
+/// The size of a message's headers: that of netlink and that of generic netlink.
 const HEADERS: usize = 20;
-/// Longer ones are not expected here.
+/// The longest message that is expected, in bytes.
 const LONGEST: usize = 8_192;
-/// Where families are asked for, by name.
+/// The family that resolves the names of families.
 const CONTROL: u16 = libc::GENL_ID_CTRL as u16;
 
-/// A way to talk to a family of commands and events.
+/// A socket for the commands and events of a family.
 pub struct GenericNetlink {
     socket: OwnedFd,
     family: u16,
 }
 
-/// Something that a family tells by itself.
+/// An event of a family.
 pub struct NetlinkEvent {
-    /// Its kind, by the family's own numbers.
+    /// The kind of event, by the family's numbers.
     pub kind: u8,
-    /// Its attributes: see [`attributes`].
+    /// Its attributes, for [`attributes`].
     pub attributes: Vec<u8>,
 }
 
 impl GenericNetlink {
-    /// To the family of this name; `group` is that of the events to be told of.
+    /// Opens a socket to the family of this name; `group` names the multicast group of events to
+    /// join, if any.
     ///
     /// # Errors
-    /// The kernel's, as when it has no such family, or no such group.
+    /// The kernel's error, for instance if the family or the group does not exist.
     pub fn open(family: &str, group: Option<&str>) -> io::Result<GenericNetlink> {
         let kind = libc::SOCK_RAW | libc::SOCK_CLOEXEC;
         // SAFETY: the call takes numbers, and the descriptor that it gives is new.
@@ -62,10 +63,11 @@ impl GenericNetlink {
         .map(drop)
     }
 
-    /// A command, which the kernel has carried out when this returns; gives the attributes of its answer.
+    /// Sends a command, waits until the kernel has carried it out, and returns the attributes of
+    /// the answer.
     ///
     /// # Errors
-    /// The kernel's.
+    /// The kernel's error.
     pub fn request(&self, command: u8, attributes: &[u8]) -> io::Result<Vec<u8>> {
         const VERSION: u8 = 1;
         let flags = (libc::NLM_F_REQUEST | libc::NLM_F_ACK) as u16;
@@ -76,7 +78,7 @@ impl GenericNetlink {
         message.extend([0; 8]);
         message.extend([command, VERSION, 0, 0]);
         message.extend(attributes);
-        // SAFETY: the message outlives the calls, and the address is a whole one, of the kernel.
+        // SAFETY: the message outlives the calls, and the address is a complete one of the kernel.
         let sent = unsafe {
             let mut kernel: libc::sockaddr_nl = zeroed();
             kernel.nl_family = libc::AF_NETLINK as libc::sa_family_t;
@@ -103,10 +105,10 @@ impl GenericNetlink {
         }
     }
 
-    /// What has been told, if anything, without waiting.
+    /// Returns the next event without waiting, if there is one.
     ///
     /// # Errors
-    /// The kernel's, as when there was no room for all of it.
+    /// The kernel's error, for instance if events were lost for lack of room.
     pub fn next_event(&self) -> io::Result<Option<NetlinkEvent>> {
         match self.receive(libc::MSG_DONTWAIT) {
             Ok(heard) => {
@@ -117,11 +119,11 @@ impl GenericNetlink {
         }
     }
 
-    /// One message with its headers.
+    /// Receives one message with its headers.
     fn receive(&self, flags: i32) -> io::Result<Vec<u8>> {
         let mut bytes = vec![0; LONGEST];
         let socket = self.socket.as_raw_fd();
-        // SAFETY: the buffer is as long as is said.
+        // SAFETY: the buffer has the length that is passed.
         let count = unsafe { libc::recv(socket, bytes.as_mut_ptr().cast(), bytes.len(), flags) };
         let count = usize::try_from(count).map_err(|_| io::Error::last_os_error())?;
         bytes.truncate(count);
@@ -151,7 +153,7 @@ fn group_of(answer: &[u8], name: &str) -> Option<u32> {
     Some(u32::from_ne_bytes(number.try_into().ok()?))
 }
 
-/// An attribute, with what fills it up to a multiple of four bytes.
+/// Encodes an attribute, padded to a multiple of four bytes.
 pub fn attribute(kind: u16, value: &[u8]) -> Vec<u8> {
     let length = 4 + value.len();
     let mut bytes = Vec::with_capacity(length + 3);
@@ -162,12 +164,12 @@ pub fn attribute(kind: u16, value: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// Attributes in an attribute.
+/// Encodes an attribute that contains attributes.
 pub fn nested(kind: u16, within: &[Vec<u8>]) -> Vec<u8> {
     attribute(kind | libc::NLA_F_NESTED as u16, &within.concat())
 }
 
-/// The attributes that are there whole: kinds and values.
+/// Iterates over the complete attributes: kinds and values.
 pub fn attributes(bytes: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
     let mut rest = bytes;
     std::iter::from_fn(move || {
@@ -179,7 +181,7 @@ pub fn attributes(bytes: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
     })
 }
 
-/// The value of the first attribute of a kind.
+/// Returns the value of the first attribute of a kind.
 pub fn find(bytes: &[u8], kind: u16) -> Option<&[u8]> {
     attributes(bytes).find(|(found, _)| *found == kind).map(|(_, value)| value)
 }
@@ -205,7 +207,7 @@ mod tests {
 
     #[test]
     fn known_families_are_resolved_and_unknown_ones_are_errors() {
-        // The family of families is in every kernel that has any.
+        // The family `nlctrl` exists in every kernel with generic netlink.
         let Ok(control) = GenericNetlink::open("nlctrl", Some("notify")) else { return };
         assert_eq!(control.family, CONTROL);
         assert!(control.next_event().expect("nothing is wrong").is_none());

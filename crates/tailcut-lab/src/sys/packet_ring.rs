@@ -1,5 +1,7 @@
-//! Frames in and out of every interface of a network namespace: one `AF_PACKET` socket with a TPACKET_V2 ring.
-//! It either is the way that frames take, or looks on.
+//! Frames in and out of the interfaces of a network namespace: an `AF_PACKET` socket with a
+//! TPACKET_V2 ring.
+//!
+//! It carries the frames itself, or observes them.
 
 use std::io;
 use std::mem::{size_of, zeroed};
@@ -10,32 +12,32 @@ use super::checked;
 
 const BLOCK: usize = 1 << 20;
 const PACKET_IGNORE_OUTGOING: i32 = 23;
-/// What precedes the data in a frame of the ring: its header, then where it came from.
+/// The offset of a frame's source address in the ring, behind its header.
 const ADDRESS_AT: usize = size_of::<libc::tpacket2_hdr>().next_multiple_of(16);
 
-/// Which frames a socket sees.
+/// The frames that a socket sees.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FrameDirections {
-    /// Those that come in.
+    /// Incoming frames.
     Incoming,
-    /// Those that come in and those that go out.
+    /// Incoming and outgoing frames.
     Both,
 }
 
-/// A frame that came by.
+/// A frame that was received or observed.
 #[derive(Debug, Clone, Copy)]
 pub struct ReceivedFrame<'a> {
-    /// The number of the interface that it came by.
+    /// The index of its interface.
     pub interface: u32,
-    /// When, in nanoseconds of the real-time clock.
+    /// The time of the frame, in nanoseconds of the real-time clock.
     pub real_ns: u64,
-    /// It goes out.
+    /// Whether the frame is outgoing.
     pub outgoing: bool,
-    /// Its bytes, from the Ethernet header on.
+    /// The bytes from the Ethernet header on.
     pub bytes: &'a [u8],
 }
 
-/// IPv4 frames that come by, and a way out.
+/// A ring of received frames, and the socket to send frames.
 pub struct PacketRing {
     socket: OwnedFd,
     ring: *mut u8,
@@ -47,10 +49,10 @@ pub struct PacketRing {
 }
 
 impl PacketRing {
-    /// A ring of at least `frames` frames with datagrams of up to `mtu` bytes.
+    /// Creates a ring of at least `frames` frames with datagrams of up to `mtu` bytes.
     ///
     /// # Errors
-    /// The kernel's.
+    /// The kernel's error.
     pub fn new(seen: FrameDirections, mtu: usize, frames: usize) -> io::Result<PacketRing> {
         let frame = (ADDRESS_AT + 96 + mtu).next_power_of_two();
         let blocks = (frames * frame).div_ceil(BLOCK).max(1);
@@ -70,7 +72,7 @@ impl PacketRing {
         option(&socket, PACKET_IGNORE_OUTGOING, &i32::from(seen == FrameDirections::Incoming))?;
         option(&socket, libc::PACKET_QDISC_BYPASS, &1_i32)?;
         let (read, write) = (libc::PROT_READ, libc::PROT_WRITE);
-        // SAFETY: a new mapping of the ring, as long as was asked for; it is unmapped when this is dropped.
+        // SAFETY: a new mapping of the ring, of the requested length; dropping the value unmaps it.
         let ring = unsafe {
             let length = blocks * BLOCK;
             let flags = libc::MAP_SHARED;
@@ -94,7 +96,7 @@ impl PacketRing {
         // SAFETY: zeros are a valid address.
         let mut address: libc::sockaddr_ll = unsafe { zeroed() };
         address.sll_family = libc::AF_PACKET as u16;
-        // Whoever names a protocol is shown nothing that goes out.
+        // A socket bound to one protocol sees no outgoing frames.
         let protocol = match self.seen {
             FrameDirections::Incoming => libc::ETH_P_IP,
             FrameDirections::Both => libc::ETH_P_ALL,
@@ -105,19 +107,19 @@ impl PacketRing {
     }
 
     fn status(&self) -> &AtomicU32 {
-        // SAFETY: each frame begins with its status, aligned to sixteen bytes, and lives as long as the mapping. The
-        // kernel writes it meanwhile, which is why it is read as an atomic.
+        // SAFETY: each frame begins with its status, aligned to sixteen bytes, and lives as long as
+        // the mapping. The kernel writes it concurrently, hence the atomic.
         unsafe { &*self.ring.add(self.next * self.frame).cast::<AtomicU32>() }
     }
 
-    /// Hands the next frame to `take`; false when there is none.
+    /// Passes the next frame to `take`; returns false if there is none.
     pub fn receive(&mut self, take: impl FnOnce(ReceivedFrame<'_>)) -> bool {
         let status = self.status().load(Ordering::Acquire);
         if status & libc::TP_STATUS_USER == 0 {
             return false;
         }
-        // SAFETY: the frame is ours until its status is given back below; the kernel has written a header, an address and
-        // so many bytes as the header says, all within the frame.
+        // SAFETY: the frame is ours until its status is returned below; the kernel has written a
+        // header, an address and as many bytes as the header states, all within the frame.
         let received = unsafe {
             let at = self.ring.add(self.next * self.frame);
             let header = at.cast::<libc::tpacket2_hdr>().read();
@@ -136,14 +138,14 @@ impl PacketRing {
         true
     }
 
-    /// Sends a frame by an interface.
+    /// Sends a frame through an interface.
     ///
     /// # Errors
-    /// The kernel's.
+    /// The kernel's error.
     pub fn send(&self, interface: u32, bytes: &[u8]) -> io::Result<()> {
         let address = self.address(interface);
         let length = size_of::<libc::sockaddr_ll>() as libc::socklen_t;
-        // SAFETY: bytes and address outlive the call and have the lengths that are said.
+        // SAFETY: bytes and address outlive the call and have the lengths that are passed.
         let sent = unsafe {
             let (data, address) = (bytes.as_ptr().cast(), (&raw const address).cast());
             libc::sendto(self.socket.as_raw_fd(), data, bytes.len(), 0, address, length)
@@ -154,14 +156,14 @@ impl PacketRing {
         Ok(())
     }
 
-    /// How many frames found no room in the ring so far.
+    /// Returns the number of frames so far that found no room in the ring.
     ///
     /// # Errors
-    /// The kernel's.
+    /// The kernel's error.
     pub fn dropped(&mut self) -> io::Result<u64> {
         let mut counts = libc::tpacket_stats { tp_packets: 0, tp_drops: 0 };
         let mut length = size_of::<libc::tpacket_stats>() as libc::socklen_t;
-        // SAFETY: there is as much room as is said.
+        // SAFETY: the buffer has the length that is passed.
         checked(unsafe {
             libc::getsockopt(
                 self.socket.as_raw_fd(),

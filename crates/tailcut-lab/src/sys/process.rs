@@ -7,19 +7,19 @@ use std::os::unix::net::UnixStream;
 
 use super::{checked, with_context};
 
-/// What a fork gives back.
+/// The result of a fork.
 pub enum Forked {
-    /// To the child.
+    /// In the child.
     Child,
-    /// To the parent: the child's number, in the parent's PID namespace.
+    /// In the parent: the child's pid in the parent's PID namespace.
     Parent(i32),
 }
 
-/// User, mount and PID namespaces of one's own, and a network namespace with nothing in it. The next child is PID 1
-/// there. This process must have one thread.
+/// Moves this process into new user, mount and network namespaces, the last one empty, and its next
+/// child into a new PID namespace as PID 1. This process must have one thread.
 ///
 /// # Errors
-/// The kernel's, with what was asked of it.
+/// The kernel's error, with the call or file that failed.
 pub fn unshare_namespaces() -> io::Result<()> {
     // SAFETY: these calls take and give numbers.
     let (uid, gid) = unsafe { (libc::getuid(), libc::getgid()) };
@@ -36,58 +36,60 @@ pub fn unshare_namespaces() -> io::Result<()> {
     Ok(())
 }
 
-/// A network namespace of this process's own.
+/// Moves this process into a new, empty network namespace (`unshare`).
 ///
 /// # Errors
-/// The kernel's.
+/// The kernel's error.
 pub fn unshare_network() -> io::Result<()> {
     // SAFETY: takes a number.
     checked(unsafe { libc::unshare(libc::CLONE_NEWNET) }).map(drop)
 }
 
-/// This process's network namespace, to come back to. Programs that are started inherit the descriptor.
+/// Opens this process's network namespace, so that [`join_network`] can return to it. The
+/// descriptor is not close-on-exec: child programs inherit it.
 ///
 /// # Errors
-/// The kernel's.
+/// The kernel's error.
 pub fn open_network() -> io::Result<OwnedFd> {
-    // SAFETY: the path is a constant that ends in a zero, and the descriptor that the call gives is new.
+    // SAFETY: the path is a constant that ends in a zero, and the descriptor that the call gives is
+    // new.
     unsafe {
         let made = libc::open(c"/proc/self/ns/net".as_ptr(), libc::O_RDONLY);
         Ok(OwnedFd::from_raw_fd(checked(made)?))
     }
 }
 
-/// Enters a network namespace: that of [`network`], or of a process that is [watched](watch).
+/// Joins a network namespace: that of [`open_network`], or of the process of [`open_pidfd`].
 ///
 /// # Errors
-/// The kernel's.
+/// The kernel's error.
 pub fn join_network(network: &OwnedFd) -> io::Result<()> {
     // SAFETY: takes numbers.
     checked(unsafe { libc::setns(network.as_raw_fd(), libc::CLONE_NEWNET) }).map(drop)
 }
 
-/// A copy of this process. It must have one thread.
+/// Forks this process, which must have one thread.
 ///
 /// # Errors
-/// The kernel's.
+/// The kernel's error.
 pub fn fork() -> io::Result<Forked> {
-    // SAFETY: with one thread no lock is held by a thread that the child does not have.
+    // SAFETY: with one thread, no lock is held by a thread that the child lacks.
     match checked(unsafe { libc::fork() })? {
         0 => Ok(Forked::Child),
         child => Ok(Forked::Parent(child)),
     }
 }
 
-/// From now on this process is killed when its parent ends, however that ends.
+/// Makes the kernel kill this process when its parent exits.
 ///
 /// # Errors
-/// When the parent has ended already.
+/// The parent has exited already.
 pub fn die_with_parent(parent: i32) -> io::Result<()> {
     // SAFETY: these calls take and give numbers.
     unsafe {
         checked(libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL))?;
         let found = libc::getppid();
-        // In a new PID namespace the parent is outside, and shows as 0.
+        // In a new PID namespace the parent is outside and appears as 0.
         if found != parent && found != 0 {
             return Err(io::Error::other("the process that started this one has ended"));
         }
@@ -95,15 +97,15 @@ pub fn die_with_parent(parent: i32) -> io::Result<()> {
     Ok(())
 }
 
-/// This process's number.
+/// Returns this process's pid.
 pub fn id() -> i32 {
     std::process::id() as i32
 }
 
-/// Waits for a child to end.
+/// Waits for a child to exit; returns its status or signal as text, empty if it succeeded.
 ///
 /// # Errors
-/// The kernel's.
+/// The kernel's error.
 pub fn wait(child: i32) -> io::Result<String> {
     let mut status = 0;
     loop {
@@ -122,34 +124,35 @@ pub fn wait(child: i32) -> io::Result<String> {
     })
 }
 
-/// Ends this process at once, without what the interpreter around it would do.
+/// Exits this process at once, without the exit handlers of a surrounding interpreter.
 pub fn exit(status: i32) -> ! {
     // SAFETY: takes a number and does not return.
     unsafe { libc::_exit(status) }
 }
 
-/// Two ends of a connection between a process and its child.
+/// Creates the two ends of a channel between a process and its child.
 ///
 /// # Errors
-/// The kernel's.
+/// The kernel's error.
 pub fn channel() -> io::Result<(UnixStream, UnixStream)> {
     UnixStream::pair()
 }
 
-/// A pipe: where it is read, and where it is written to.
+/// Creates a pipe: the end to read and the end to write.
 ///
 /// # Errors
-/// The kernel's.
+/// The kernel's error.
 pub fn pipe() -> io::Result<(File, File)> {
     let mut ends = [-1; 2];
-    // SAFETY: there is room for two descriptors, and those that the call gives are new.
+    // SAFETY: there is room for two descriptors, and those that the call returns are new.
     unsafe {
         checked(libc::pipe2(ends.as_mut_ptr(), libc::O_CLOEXEC))?;
         Ok((File::from_raw_fd(ends[0]), File::from_raw_fd(ends[1])))
     }
 }
 
-/// Makes what is mounted from here on invisible elsewhere, and `/proc` that of this PID namespace where it may be.
+/// Makes all mounts private, so that later ones are not visible outside, and mounts the `/proc` of
+/// this PID namespace if permitted.
 pub fn make_mounts_private() {
     let nothing = std::ptr::null();
     // SAFETY: the texts are constants that end in a zero, and there is no data.
@@ -161,10 +164,10 @@ pub fn make_mounts_private() {
     }
 }
 
-/// A second descriptor of what a file descriptor stands for.
+/// Duplicates a file descriptor.
 ///
 /// # Errors
-/// The kernel's.
+/// The kernel's error.
 pub fn duplicate_descriptor(of: &impl AsRawFd) -> io::Result<OwnedFd> {
     // SAFETY: takes numbers, and the descriptor that it gives is new.
     unsafe {
@@ -173,10 +176,11 @@ pub fn duplicate_descriptor(of: &impl AsRawFd) -> io::Result<OwnedFd> {
     }
 }
 
-/// What a process that is [watched](watch) has open by this number (Linux 5.6 or later).
+/// Duplicates a file descriptor of another process (`pidfd_getfd`, Linux 5.6 or later). `process`
+/// is a pidfd of [`open_pidfd`].
 ///
 /// # Errors
-/// The kernel's; it may forbid this.
+/// The kernel's error; it may forbid the access.
 pub fn duplicate_from(process: &OwnedFd, descriptor: RawFd) -> io::Result<OwnedFd> {
     // SAFETY: takes numbers, and the descriptor that the call gives is new.
     unsafe {
@@ -185,7 +189,7 @@ pub fn duplicate_from(process: &OwnedFd, descriptor: RawFd) -> io::Result<OwnedF
     }
 }
 
-/// As many descriptors may be open as the system lets this process have.
+/// Raises the limit of open file descriptors to its hard maximum (`RLIMIT_NOFILE`).
 pub fn raise_descriptor_limit() {
     let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
     // SAFETY: the structure outlives the calls.
@@ -197,15 +201,16 @@ pub fn raise_descriptor_limit() {
     }
 }
 
-/// Waits until one of two descriptors says something or is closed at its other end.
+/// Waits until one of two descriptors becomes readable or is closed at its other end; returns
+/// which.
 ///
 /// # Errors
-/// The kernel's.
+/// The kernel's error.
 pub fn wait_for_either(one: &impl AsRawFd, other: &impl AsRawFd) -> io::Result<(bool, bool)> {
     let watched = |of: i32| libc::pollfd { fd: of, events: libc::POLLIN, revents: 0 };
     let mut both = [watched(one.as_raw_fd()), watched(other.as_raw_fd())];
     loop {
-        // SAFETY: there are as many as is said, and they outlive the call.
+        // SAFETY: there are as many descriptors as stated, and they outlive the call.
         match checked(unsafe { libc::poll(both.as_mut_ptr(), 2, -1) }) {
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             Err(error) => return Err(error),
@@ -214,10 +219,10 @@ pub fn wait_for_either(one: &impl AsRawFd, other: &impl AsRawFd) -> io::Result<(
     }
 }
 
-/// A descriptor that becomes readable when a child ends.
+/// Opens a pidfd of a process, which becomes readable when the process exits.
 ///
 /// # Errors
-/// The kernel's.
+/// The kernel's error.
 pub fn open_pidfd(child: i32) -> io::Result<OwnedFd> {
     // SAFETY: the call takes numbers, and the descriptor that it gives is new.
     unsafe {
@@ -226,10 +231,10 @@ pub fn open_pidfd(child: i32) -> io::Result<OwnedFd> {
     }
 }
 
-/// The number of an interface of this process's network namespace.
+/// Returns the index of an interface in this process's network namespace.
 ///
 /// # Errors
-/// When there is none of that name.
+/// No interface has that name.
 pub fn interface_index(name: &str) -> io::Result<u32> {
     let name = std::ffi::CString::new(name)?;
     // SAFETY: the name ends in a zero and outlives the call.

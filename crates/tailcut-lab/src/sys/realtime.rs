@@ -1,8 +1,9 @@
-//! Who goes before all others of the machine, and when.
+//! Real-time priority (`SCHED_FIFO`) for hosts and fabric.
 //!
-//! Only the machine's root may say so, or who has a limit of two for real-time priority (`RLIMIT_RTPRIO`), and inside namespaces
-//! nobody is root. What is started could inherit it, but should not: sixteen of Node's processes that begin, say, would leave no
-//! processor to anybody else for seconds. So a process stays outside, and gives a rank when it is asked for one.
+//! It needs root of the machine or `RLIMIT_RTPRIO` of at least two, which a process inside the
+//! namespaces no longer has. Started programs must not inherit it: sixteen Node processes that
+//! start up would occupy all CPUs for seconds. So a helper process outside the namespaces grants it
+//! on request.
 
 use std::fs;
 use std::io::{self, Read, Write};
@@ -13,32 +14,32 @@ use std::sync::OnceLock;
 
 use super::{checked, process};
 
-/// Who goes first among the lab's own threads, where these go before all others of the machine.
+/// The real-time priorities of the lab's threads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Rank {
-    /// Hosts and what carries their flows.
+    /// Hosts and the programs that carry their flows.
     Host = 1,
-    /// The fabric, which all hosts wait for.
+    /// The fabric, for which all hosts wait.
     Fabric = 2,
 }
 
-/// Where ranks are asked for; programs that are started do not inherit it.
+/// The requesting end of the helper's socket; started programs do not inherit it.
 static HELPER: OnceLock<OwnedFd> = OnceLock::new();
 
-/// This process, and those that it forks, [may go first](go) from now on, in whichever namespaces. What gives them their ranks is a
-/// process of its own, which ends with this one. Must be called outside namespaces, with one thread.
+/// Forks the helper that grants real-time priority to this process and its forks, in any namespace.
+/// The helper exits with this process. Call it outside the namespaces and with one thread.
 ///
 /// # Errors
-/// The kernel's.
+/// The kernel's error.
 pub fn start_priority_helper() -> io::Result<()> {
     let asked = fork_helper()?;
     let _ = HELPER.set(asked);
     Ok(())
 }
 
-/// A process that gives ranks, and ends with this one.
+/// Forks the helper, and returns the requesting end of its socket.
 fn fork_helper() -> io::Result<OwnedFd> {
-    // Tried, since a kernel may give a group of processes no such time.
+    // Probes the priority, since a kernel may withhold real-time from a control group.
     set_scheduler(0, libc::SCHED_FIFO, Rank::Fabric as i32)?;
     set_scheduler(0, libc::SCHED_OTHER, 0)?;
     let mut ends = [0; 2];
@@ -59,19 +60,19 @@ fn fork_helper() -> io::Result<OwnedFd> {
     }
 }
 
-/// Whether this process [was allowed](allow) to go first.
+/// Whether [`start_priority_helper`] has succeeded in this process or its parent.
 pub fn may_set_realtime() -> bool {
     HELPER.get().is_some()
 }
 
-/// A thread of this process, or the first of another, goes before all others of the machine from now on (`SCHED_FIFO`). Where it waits
-/// for a processor it gets the next that is free, whichever it is. What it starts runs as others do. That it does is read back.
+/// Gives a thread of this process, or the main thread of another, `SCHED_FIFO` priority. Its
+/// children do not inherit it. The policy is read back to verify it.
 ///
 /// # Errors
-/// That this process [was not allowed](allow) to say so, and the kernel's.
+/// There is no helper, the kernel's error, or the policy was not applied.
 pub fn set_realtime(thread: i32, rank: Rank) -> io::Result<()> {
     let outside = HELPER.get().ok_or(io::ErrorKind::PermissionDenied)?;
-    // Outside of namespaces, and by a limit, it can be had without asking.
+    // Outside the namespaces, or within the resource limit, no helper is needed.
     set_fifo(thread, rank).or_else(|_| request_realtime(outside, thread, rank))?;
     match is_realtime(thread) {
         true => Ok(()),
@@ -93,13 +94,13 @@ fn request_realtime(outside: &OwnedFd, thread: i32, rank: Rank) -> io::Result<()
     }
 }
 
-/// Whether a thread [goes first](go).
+/// Whether a thread has `SCHED_FIFO` priority.
 pub fn is_realtime(thread: i32) -> bool {
     policy(thread) == libc::SCHED_FIFO
 }
 
-/// Whoever waits for this processor with the same rank runs now: a thread that [goes first](go) is interrupted by higher ranks
-/// alone, however long it works. Nothing happens where nobody waits.
+/// Yields this CPU to a waiting thread of equal priority (`sched_yield`). A `SCHED_FIFO` thread is
+/// otherwise preempted by higher priorities only.
 pub fn yield_to_equal_priority() {
     // SAFETY: takes nothing.
     unsafe { libc::sched_yield() };
@@ -120,32 +121,32 @@ fn policy(thread: i32) -> i32 {
     unsafe { libc::sched_getscheduler(thread) & !libc::SCHED_RESET_ON_FORK }
 }
 
-/// Gives ranks until nobody is left who could ask.
+/// Main loop of the helper: grants requests until all requesting ends of the socket are closed.
 fn serve_requests(asked: &OwnedFd) -> io::Result<()> {
     while let Some((rank, who, mut answer)) = receive_request(asked)? {
         let given = pid_of(&who).and_then(|number| set_fifo(number, rank));
         let given = given.err().map_or(0, |error| error.raw_os_error().unwrap_or(libc::ESRCH));
-        // Who has ended meanwhile does not hear it.
+        // A requester that has exited meanwhile does not read the answer.
         let _ = answer.write_all(&given.to_ne_bytes());
     }
     Ok(())
 }
 
-/// The number of a process that is [watched](process::watch), in this process's namespace.
+/// Returns the pid of the process of a pidfd, in this process's namespace.
 fn pid_of(process: &OwnedFd) -> io::Result<i32> {
     let about = fs::read_to_string(format!("/proc/self/fdinfo/{}", process.as_raw_fd()))?;
     let number = about.lines().find_map(|line| line.strip_prefix("Pid:")?.trim().parse().ok());
     number.filter(|&number| number > 0).ok_or_else(|| io::ErrorKind::NotFound.into())
 }
 
-/// What lies beside a request: the process that it is about, and where the answer goes.
+/// The control message of a request: a pidfd of the process, and the socket for the answer.
 #[repr(C)]
 struct RequestControl {
     header: libc::cmsghdr,
     descriptors: [RawFd; 2],
 }
 
-/// As `cmsg_len` has it.
+/// The value of `cmsg_len`.
 const CONTROL_BYTES: usize = size_of::<libc::cmsghdr>() + size_of::<[RawFd; 2]>();
 
 fn send_request(outside: &OwnedFd, rank: Rank, descriptors: [RawFd; 2]) -> io::Result<()> {
@@ -159,7 +160,7 @@ fn send_request(outside: &OwnedFd, rank: Rank, descriptors: [RawFd; 2]) -> io::R
         descriptors,
     };
     let mut part = libc::iovec { iov_base: word.as_mut_ptr().cast(), iov_len: 1 };
-    // SAFETY: zeroes are an empty message, and all that it points to outlives the call.
+    // SAFETY: zeroes are an empty message, and everything that it points to outlives the call.
     let sent = unsafe {
         let mut message: libc::msghdr = zeroed();
         message.msg_iov = &raw mut part;
@@ -171,12 +172,12 @@ fn send_request(outside: &OwnedFd, rank: Rank, descriptors: [RawFd; 2]) -> io::R
     if sent == 1 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
-/// A request; none when nobody is left who could ask.
+/// Receives a request; none when all requesting ends are closed.
 fn receive_request(asked: &OwnedFd) -> io::Result<Option<(Rank, OwnedFd, UnixStream)>> {
     let mut word = [0_u8];
     let mut part = libc::iovec { iov_base: word.as_mut_ptr().cast(), iov_len: 1 };
-    // SAFETY: zeroes are an empty message and header, all that is pointed to outlives the call, and what came as two descriptors is
-    // two new ones.
+    // SAFETY: zeroes are an empty message and header, everything that is pointed to outlives the
+    // call, and the two descriptors received are new.
     unsafe {
         let mut beside: RequestControl = zeroed();
         let mut message: libc::msghdr = zeroed();
@@ -207,7 +208,7 @@ mod tests {
 
     use super::*;
 
-    /// The policy and rank of a thread.
+    /// Returns the policy and priority of a thread.
     fn found(thread: i32) -> (i32, i32) {
         let mut rank = libc::sched_param { sched_priority: 0 };
         // SAFETY: takes a number and what outlives the call.
@@ -217,7 +218,7 @@ mod tests {
 
     #[test]
     fn the_helper_makes_a_process_realtime_and_children_do_not_inherit_it() {
-        // Of this thread alone: the kernel counts threads, and a test has one of its own.
+        // Affects this thread alone: priorities belong to threads, and each test has its own.
         let Ok(outside) = fork_helper() else {
             return; // this user may not
         };
@@ -250,7 +251,7 @@ mod tests {
     fn yielding_runs_a_waiting_thread_of_equal_priority() {
         let (waits, ran) = (AtomicBool::new(false), AtomicBool::new(false));
         std::thread::scope(|scope| {
-            // In a thread of its own: what it is bound to, and how it runs, ends with it.
+            // In a thread of its own, whose affinity and priority end with it.
             scope.spawn(|| {
                 if start_priority_helper().is_err() {
                     return; // this user may not
@@ -261,7 +262,7 @@ mod tests {
                     libc::CPU_SET(libc::sched_getcpu() as usize, &mut one);
                     libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &raw const one);
                 }
-                // It inherits the processor.
+                // The thread inherits the affinity.
                 let other = scope.spawn(|| {
                     set_realtime(0, Rank::Host).expect("it may");
                     waits.store(true, Ordering::Release);

@@ -1,4 +1,4 @@
-//! What TCP sockets tell and take beyond the standard library.
+//! Options and messages of TCP sockets that the standard library lacks.
 
 use std::io;
 use std::mem::{size_of, zeroed};
@@ -7,14 +7,14 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 
 use super::checked;
 
-/// A socket to ask the kernel by.
+/// A socket for requests to the kernel's network stack.
 pub struct ControlSocket(OwnedFd);
 
 impl ControlSocket {
-    /// A new one.
+    /// Opens a socket.
     ///
     /// # Errors
-    /// The kernel's.
+    /// The kernel's error.
     pub fn new() -> io::Result<ControlSocket> {
         let kind = libc::SOCK_DGRAM | libc::SOCK_CLOEXEC;
         // SAFETY: the call takes numbers, and the descriptor that it gives is new.
@@ -54,10 +54,10 @@ fn stream(protocol: i32) -> io::Result<OwnedFd> {
     Ok(unsafe { OwnedFd::from_raw_fd(checked(libc::socket(libc::AF_INET, kind, protocol))?) })
 }
 
-/// Listens by a protocol, and waits for nothing when it accepts.
+/// Listens on an address with a protocol; accepting does not block.
 ///
 /// # Errors
-/// The kernel's.
+/// The kernel's error.
 pub fn listen(at: (Ipv4Addr, u16), protocol: i32) -> io::Result<TcpListener> {
     let socket = stream(protocol)?;
     set(&socket, libc::SOL_SOCKET, libc::SO_REUSEADDR, 1)?;
@@ -70,20 +70,21 @@ pub fn listen(at: (Ipv4Addr, u16), protocol: i32) -> io::Result<TcpListener> {
     Ok(TcpListener::from(socket))
 }
 
-/// From now on one connection may wait until it is accepted, and SYNs of others are dropped meanwhile.
+/// Limits the backlog to one connection: SYNs of further ones are dropped until it is accepted.
 ///
 /// # Errors
-/// The kernel's.
+/// The kernel's error.
 #[cfg(test)]
 pub fn set_backlog_of_one(listener: &TcpListener) -> io::Result<()> {
     // SAFETY: takes numbers.
     checked(unsafe { libc::listen(listener.as_raw_fd(), 0) }).map(drop)
 }
 
-/// What a socket connects by that is not bound yet, instead of what its route says.
+/// Sets the congestion control of an unbound socket (`TCP_CONGESTION`), overriding its route's
+/// `congctl`.
 ///
 /// # Errors
-/// The kernel's.
+/// The kernel's error.
 pub fn set_congestion_control(socket: BorrowedFd, name: &str) -> io::Result<()> {
     let (text, length) = (name.as_ptr().cast(), name.len() as libc::socklen_t);
     let (level, option) = (libc::IPPROTO_TCP, libc::TCP_CONGESTION);
@@ -92,10 +93,11 @@ pub fn set_congestion_control(socket: BorrowedFd, name: &str) -> io::Result<()> 
     Ok(())
 }
 
-/// Begins to connect by a protocol, from a source port of the caller's choice; `prepare` is given the socket first.
+/// Starts to connect with a protocol, from the given source port. `prepare` receives the socket
+/// before it is bound.
 ///
 /// # Errors
-/// The kernel's, and those of `prepare`.
+/// The kernel's error, or that of `prepare`.
 pub fn connect(
     from: (Ipv4Addr, u16),
     to: (Ipv4Addr, u16),
@@ -118,13 +120,14 @@ pub fn connect(
     }
 }
 
-/// Where the other end of a connection is.
+/// Returns the address of a connection's peer.
 ///
 /// # Errors
-/// The kernel's, and whatever is no connection by IPv4.
+/// The kernel's error, or the socket is not an IPv4 connection.
 pub fn peer(socket: &impl AsRawFd) -> io::Result<SocketAddrV4> {
     let mut length = size_of::<libc::sockaddr_in>() as libc::socklen_t;
-    // SAFETY: the address outlives the call and has the length that is said, and zeros are an address.
+    // SAFETY: the address outlives the call and has the length that is said, and zeros are an
+    // address.
     let found = unsafe {
         let mut found: libc::sockaddr_in = zeroed();
         checked(libc::getpeername(socket.as_raw_fd(), (&raw mut found).cast(), &raw mut length))?;
@@ -137,19 +140,19 @@ pub fn peer(socket: &impl AsRawFd) -> io::Result<SocketAddrV4> {
     Ok(SocketAddrV4::new(ip, u16::from_be(found.sin_port)))
 }
 
-/// Whoever waits for a connection is woken once so many bytes are there, or their end (`SO_RCVLOWAT`). They are acknowledged as if each
-/// packet were read when it comes.
+/// Sets `SO_RCVLOWAT`: the socket is readable once `bytes` bytes, or the end of the stream, have
+/// arrived. ACKs are sent as if each packet were read on arrival.
 ///
 /// # Errors
-/// The kernel's.
+/// The kernel's error.
 pub fn set_receive_low_water(socket: &impl AsRawFd, bytes: i32) -> io::Result<()> {
     set(socket, libc::SOL_SOCKET, libc::SO_RCVLOWAT, bytes)
 }
 
-/// When it is dropped, the connection is reset, so that neither end has anything left to say.
+/// Makes closing the connection reset it, so that neither end sends anything more.
 ///
 /// # Errors
-/// The kernel's.
+/// The kernel's error.
 pub fn reset_on_close(stream: &TcpStream) -> io::Result<()> {
     let linger = libc::linger { l_onoff: 1, l_linger: 0 };
     let length = size_of::<libc::linger>() as libc::socklen_t;
@@ -163,10 +166,11 @@ pub fn reset_on_close(stream: &TcpStream) -> io::Result<()> {
 
 const STAMP_ACKS: u32 = libc::SOF_TIMESTAMPING_TX_ACK;
 
-/// From now on the bytes of a connection are counted from 0, so that acknowledgements can be asked for.
+/// Enables ACK timestamps (`SO_TIMESTAMPING` with `OPT_ID`); their ids count the connection's bytes
+/// from 0.
 ///
 /// # Errors
-/// The kernel's.
+/// The kernel's error.
 pub fn enable_ack_timestamps(stream: &TcpStream) -> io::Result<()> {
     let flags = libc::SOF_TIMESTAMPING_SOFTWARE
         | libc::SOF_TIMESTAMPING_OPT_ID
@@ -174,11 +178,11 @@ pub fn enable_ack_timestamps(stream: &TcpStream) -> io::Result<()> {
     set(stream, libc::SOL_SOCKET, libc::SO_TIMESTAMPING, flags as i32)
 }
 
-/// Sends as much as there is room for. `more` comes at once, so that the rest of a segment waits for it; `last` asks when
-/// the last byte of it is acknowledged.
+/// Sends as many bytes as there is room for. `more`: further bytes follow at once, so an incomplete
+/// segment waits for them. `last`: requests a timestamp when the last byte is acknowledged.
 ///
 /// # Errors
-/// The kernel's.
+/// The kernel's error.
 pub fn send(stream: &TcpStream, bytes: &[u8], more: bool, last: bool) -> io::Result<usize> {
     #[repr(C)]
     struct AckTimestampRequest {
@@ -214,15 +218,16 @@ pub fn send(stream: &TcpStream, bytes: &[u8], more: bool, last: bool) -> io::Res
     usize::try_from(sent).map_err(|_| io::Error::last_os_error())
 }
 
-/// The next acknowledgement that was asked for: which byte, and when by the real-time clock.
+/// Returns the next requested ACK timestamp: the number of the acknowledged byte, and the time in
+/// nanoseconds of the real-time clock.
 ///
 /// # Errors
-/// The kernel's; `WouldBlock` when there is none.
+/// The kernel's error; `WouldBlock` if there is none.
 pub fn next_ack_timestamp(stream: &TcpStream) -> io::Result<Option<(u32, u64)>> {
     let mut control = [0_u64; 64];
     let (mut byte, mut at) = (None, None);
-    // SAFETY: the message points to a buffer that outlives the calls; the kernel fills it with whole headers, and what is
-    // read of each is what its type has.
+    // SAFETY: the message points to a buffer that outlives the calls; the kernel fills it with
+    // complete headers, and each is read as its type.
     unsafe {
         let mut message: libc::msghdr = zeroed();
         message.msg_control = control.as_mut_ptr().cast();
@@ -254,30 +259,31 @@ pub fn next_ack_timestamp(stream: &TcpStream) -> io::Result<Option<(u32, u64)>> 
     Ok(byte.zip(at))
 }
 
-/// What the kernel knows of a connection, of `struct tcp_info`.
+/// Counters of a connection, from `struct tcp_info`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct TcpInfo {
     /// Data segments sent, retransmissions included.
     pub data_segments: u32,
-    /// Of these, retransmissions.
+    /// Retransmitted segments.
     pub retransmissions: u32,
-    /// Segments that the receiver had already, as it said by DSACK.
+    /// Segments that the receiver reported as duplicates (DSACK).
     pub duplicates: u32,
     /// The congestion window, in segments.
     pub window: u32,
     /// Bytes of payload in a segment.
     pub segment: u32,
-    /// Bytes acknowledged; the end of the connection counts for one.
+    /// Acknowledged bytes; the end of the connection counts as one.
     pub acknowledged: u64,
-    /// Retransmission timeouts; none where the kernel does not count them (before 6.7).
+    /// Retransmission timeouts; none if the kernel does not count them (before 6.7).
     pub timeouts: Option<u16>,
 }
 
 impl TcpInfo {
-    /// Bytes of `struct tcp_info` without which nothing can be read.
+    /// The size of `struct tcp_info` up to the last field that is required.
     const LEAST: usize = 220;
 
-    /// Of `struct tcp_info` (linux/tcp.h), which only ever grows; the kernel has filled in so many bytes.
+    /// Parses `struct tcp_info` (linux/tcp.h), of which the kernel has filled in the first `filled`
+    /// bytes; fields are only ever appended.
     fn read(info: &[u8], filled: usize) -> TcpInfo {
         let number = |at: usize| {
             u32::from_ne_bytes(info[at..at + 4].try_into().expect("four bytes are four bytes"))
@@ -288,7 +294,7 @@ impl TcpInfo {
             duplicates: number(216),
             window: number(80),
             segment: number(16),
-            // The SYN counts for one, too.
+            // The SYN counts as one byte, too.
             acknowledged: u64::from_ne_bytes(
                 info[120..128].try_into().expect("eight bytes are eight bytes"),
             )
@@ -297,7 +303,7 @@ impl TcpInfo {
         }
     }
 
-    /// Both together, of which the segments are alike.
+    /// Adds the counters of two subflows, whose segments have the same size.
     fn and(self, other: TcpInfo) -> TcpInfo {
         TcpInfo {
             data_segments: self.data_segments + other.data_segments,
@@ -313,25 +319,25 @@ impl TcpInfo {
 
 const TCP_INFO_BYTES: usize = 256;
 
-/// Asks the kernel of a connection.
+/// Reads `TCP_INFO` of a connection.
 ///
 /// # Errors
-/// The kernel's.
+/// The kernel's error.
 pub fn tcp_info(stream: &TcpStream) -> io::Result<TcpInfo> {
     let mut info = [0; TCP_INFO_BYTES];
     let filled = get(stream, libc::IPPROTO_TCP, libc::TCP_INFO, &mut info)?;
     Ok(TcpInfo::read(&info, filled))
 }
 
-/// The header of what is known of several connections: its own size, how many there are, the size of what the kernel knows of each,
-/// and the size of what it tells of each.
+/// The size of the header: its own size, the number of subflows, the size of the kernel's
+/// `tcp_info`, and the size of an entry.
 const SUBFLOW_HEADER: usize = 16;
 
-/// Asks the kernel of a connection that has several: of all of them together, and how many there are. The option gives a header of
-/// four numbers, and as many times what [`known`] reads.
+/// Reads `struct tcp_info` of every subflow of a connection; returns their sums, and how many there
+/// are. The option returns a header of four numbers followed by one `tcp_info` per subflow.
 ///
 /// # Errors
-/// The kernel's.
+/// The kernel's error.
 pub fn subflow_tcp_info(stream: &TcpStream, level: i32, name: i32) -> io::Result<(TcpInfo, u32)> {
     const MOST: usize = 16;
     let mut all = [0; SUBFLOW_HEADER + MOST * TCP_INFO_BYTES];
@@ -341,8 +347,8 @@ pub fn subflow_tcp_info(stream: &TcpStream, level: i32, name: i32) -> io::Result
     parse_subflow_tcp_info(&all)
 }
 
-/// What such an answer says. A kernel that knows less of each than it was asked for (before Linux 6.18) tells that much, one after
-/// the other without a gap, and says so.
+/// Parses that answer. If the kernel's `tcp_info` is shorter than requested (before Linux 6.18),
+/// entries are packed at the size given in the header.
 fn parse_subflow_tcp_info(all: &[u8]) -> io::Result<(TcpInfo, u32)> {
     let number = |at: usize| u32::from_ne_bytes([all[at], all[at + 1], all[at + 2], all[at + 3]]);
     let (count, each) = (number(4), number(12) as usize);
@@ -358,7 +364,7 @@ fn parse_subflow_tcp_info(all: &[u8]) -> io::Result<(TcpInfo, u32)> {
 
 fn get(stream: &TcpStream, level: i32, name: i32, into: &mut [u8]) -> io::Result<usize> {
     let mut length = into.len() as libc::socklen_t;
-    // SAFETY: there is as much room as is said.
+    // SAFETY: the buffer has the length that is passed.
     checked(unsafe {
         let room = into.as_mut_ptr().cast();
         libc::getsockopt(stream.as_raw_fd(), level, name, room, &mut length)
@@ -366,10 +372,10 @@ fn get(stream: &TcpStream, level: i32, name: i32, into: &mut [u8]) -> io::Result
     Ok(length as usize)
 }
 
-/// The congestion control of a connection, as the kernel calls it.
+/// Returns the kernel's name of a connection's congestion control.
 ///
 /// # Errors
-/// The kernel's.
+/// The kernel's error.
 pub fn congestion_control(stream: &TcpStream) -> io::Result<String> {
     let mut name = [0_u8; 16];
     get(stream, libc::IPPROTO_TCP, libc::TCP_CONGESTION, &mut name)?;
@@ -385,7 +391,8 @@ mod tests {
     use super::super::process;
     use super::*;
 
-    /// An answer of a kernel that tells so many bytes of each connection: their windows are 10, 20 and so on, and so are their segments.
+    /// Returns the answer of a kernel with entries of `each` bytes; the windows and the segments
+    /// sent of the subflows are 10, 20 and so on.
     fn answer(each: usize, connections: u32) -> Vec<u8> {
         let numbers = [SUBFLOW_HEADER as u32, connections, each as u32, each as u32];
         let mut all = numbers.map(u32::to_ne_bytes).concat();
@@ -430,7 +437,7 @@ mod tests {
         let ready = || {
             let mut watched =
                 libc::pollfd { fd: near.as_raw_fd(), events: libc::POLLIN, revents: 0 };
-            // SAFETY: there is one, and it outlives the call, which does not wait.
+            // SAFETY: one descriptor is passed, and it outlives the call, which does not wait.
             checked(unsafe { libc::poll(&raw mut watched, 1, 0) }).expect("it is open") == 1
         };
         let from = SocketAddr::V4(peer(&borrowed).expect("it is a connection"));

@@ -11,10 +11,11 @@ fn words(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// Sets sysctls below `net.` in this process's namespace, and that there is no IPv6, and reads them back.
+/// Sets sysctls below `net.` in this process's namespace, disables IPv6, and reads all of them
+/// back.
 ///
 /// # Errors
-/// One that cannot be had, or did not take.
+/// The first sysctl that cannot be set or has another value when read back.
 pub fn set_sysctls(sysctls: &[(&'static str, String)]) -> io::Result<Vec<(String, String)>> {
     let mut done = vec![];
     let no_ipv6 = ("ipv6/conf/all/disable_ipv6", "1".to_owned());

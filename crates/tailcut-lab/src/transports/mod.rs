@@ -1,4 +1,4 @@
-//! Which of the kernel's transports a plan's is: a file for each, and a line in [`TRANSPORTS`].
+//! Transports of kernels. A new one is a file here and a line in [`TRANSPORTS`].
 
 pub(crate) mod mptcp;
 pub(crate) mod tcp;
@@ -18,12 +18,13 @@ use crate::host_settings::HostSettings;
 #[cfg(target_os = "linux")]
 use crate::sys::socket::{self, TcpInfo};
 
-/// A transport of kernels: what becomes of a plan's, and how the lab's own sockets carry flows by it.
+/// A transport of kernels: the check of a plan's transport, and how the lab's sockets carry flows
+/// over it.
 pub(crate) trait Transport: Sync {
-    /// As plans call it.
+    /// The transport's name in plans.
     fn name(&self) -> &'static str;
 
-    /// What becomes of a plan's; false if it is another.
+    /// Checks the plan's transport; returns false if `spec` is another kind.
     fn check(
         &self,
         checked: &mut RunCheck,
@@ -32,54 +33,56 @@ pub(crate) trait Transport: Sync {
         fabric: FabricFacts,
     ) -> bool;
 
-    /// What it takes that not every kernel has, where it takes something.
+    /// The capability that this transport needs beyond any kernel's, if any.
     fn capability(&self) -> Option<CapabilityRow> {
         None
     }
 
-    /// Tries that in a namespace of its own.
+    /// Probes that capability; called in a separate network namespace.
     ///
     /// # Errors
-    /// Why it cannot be had.
+    /// The reason why the kernel lacks it.
     #[cfg(target_os = "linux")]
     fn probe(&self) -> io::Result<String> {
         Ok("there".to_owned())
     }
 
-    /// The protocol of its sockets.
+    /// The protocol number of its sockets.
     #[cfg(target_os = "linux")]
     fn protocol(&self) -> i32 {
         libc::IPPROTO_TCP
     }
 
-    /// What a socket is told before it connects.
+    /// Configures a socket before it connects.
     ///
     /// # Errors
-    /// The kernel's.
+    /// The kernel's error.
     #[cfg(target_os = "linux")]
     fn configure(&self, _socket: BorrowedFd, _hosts: &HostSettings) -> io::Result<()> {
         Ok(())
     }
 
-    /// Whether receivers end a connection, once they have read everything, and senders know by that that it has arrived. Otherwise
-    /// senders end it, if anybody does, and the kernel stamps the last acknowledgement for them.
+    /// Whether the receiver closes first, once it has read everything, which tells the sender that
+    /// the flow arrived. Otherwise the sender closes (or nobody), and the kernel timestamps the
+    /// last ACK.
     fn is_closed_by_receiver(&self) -> bool {
         false
     }
 
-    /// What the kernel knows of a connection, and of how many subflows it is.
+    /// Reads the kernel's counters of a connection, and the number of its subflows.
     ///
     /// # Errors
-    /// The kernel's.
+    /// The kernel's error.
     #[cfg(target_os = "linux")]
     fn tcp_info(&self, stream: &TcpStream) -> io::Result<(TcpInfo, u32)> {
         socket::tcp_info(stream).map(|known| (known, 1))
     }
 
-    /// What a host does for its connections besides, from these further addresses of it.
+    /// Starts the transport's background service on a host, if it has one, with the host's extra
+    /// addresses.
     ///
     /// # Errors
-    /// The kernel's.
+    /// The kernel's error.
     #[cfg(target_os = "linux")]
     fn start_service(
         &self,
@@ -89,26 +92,26 @@ pub(crate) trait Transport: Sync {
     }
 }
 
-/// What a host does for its connections beside carrying their bytes.
+/// A background service of a transport on a host. Its descriptor is readable when there are events.
 #[cfg(target_os = "linux")]
 pub(crate) trait TransportService: AsFd {
-    /// Something is there to be read: takes it in. The hosts listen at this port.
+    /// Handles the pending events. `port` is the port on which hosts listen.
     ///
     /// # Errors
-    /// The kernel's.
+    /// The kernel's error.
     fn on_readable(&self, port: u16) -> io::Result<()>;
 }
 
-/// All that the lab's hosts have; the first is that of hosts of which nothing is said.
+/// All transports that hosts can use; the first is the default.
 pub(crate) const TRANSPORTS: [&dyn Transport; 2] = [&tcp::Tcp, &mptcp::Mptcp];
 
-/// The one of this name.
+/// Returns the transport of this name, or the default.
 #[cfg(target_os = "linux")]
 pub(crate) fn by_name(name: &str) -> &'static dyn Transport {
     TRANSPORTS.into_iter().find(|one| one.name() == name).unwrap_or(TRANSPORTS[0])
 }
 
-/// What becomes of a plan's.
+/// Checks the plan's transport.
 pub(crate) fn check(
     checked: &mut RunCheck,
     spec: &TransportSpec,

@@ -1,9 +1,10 @@
-//! Multipath TCP by the kernel: what becomes of the plan's, and how hosts open the further subflows of their connections.
+//! Multipath TCP of the kernel: the check of a plan, and the opening of subflows.
 //!
-//! A host has an address for each subflow. The first goes from its own address, and from the port that the simulator hashes. Once a connection
-//! is established, as the kernel tells, the host that opened it asks for the others: each from its own further address and the same
-//! port, so that a frame says which subflow of which flow it is of. The kernel's own path manager does not do that. It would also have
-//! the receivers open subflows, from where nobody expects them, and chooses ports itself.
+//! A host has an address per subflow. The first subflow uses the host's own address and the
+//! simulator's source port. When the kernel reports a connection as established, its client opens
+//! the others, from the extra addresses and with the same port: a frame's addresses identify its
+//! subflow. The kernel's own path manager would also open subflows from the receivers, and choose
+//! the ports.
 
 #[cfg(target_os = "linux")]
 use std::io;
@@ -32,11 +33,12 @@ use crate::sys::socket::{self, TcpInfo};
 #[cfg(target_os = "linux")]
 use crate::sys::sysctl::set_sysctls;
 
-/// In what a kernel offers.
+/// The name of the capability.
 const CAPABILITY: &str = "subflows";
-/// Bytes of the option that says where a segment's data belong (RFC 8684, section 3.3), where they go one way only.
+/// The size in bytes of the option with the data-sequence mapping (RFC 8684, section 3.3), where
+/// data flow one way only.
 const DATA_SEQUENCE: u64 = 24;
-/// By whom subflows are opened, by its number: a program.
+/// The sysctl that selects who opens subflows; 1 is user space.
 const PATH_MANAGER: &str = "mptcp/pm_type";
 
 /// The kernel's Multipath TCP.
@@ -74,22 +76,23 @@ impl Transport for Mptcp {
     fn protocol(&self) -> i32 {
         libc::IPPROTO_MPTCP
     }
-    /// The first subflow would go by the route, the others by the machine's default.
+    /// The route's congestion control applies to the first subflow only; the others would use the
+    /// machine's default.
     #[cfg(target_os = "linux")]
     fn configure(&self, socket: BorrowedFd, hosts: &HostSettings) -> io::Result<()> {
         socket::set_congestion_control(socket, &hosts.congestion)
     }
-    /// No subflow is opened of a connection that has an end, and of subflows the kernel stamps no acknowledgements.
+    /// A closed connection opens no subflows, and the kernel timestamps no ACKs of subflows.
     fn is_closed_by_receiver(&self) -> bool {
         true
     }
     #[cfg(target_os = "linux")]
     fn tcp_info(&self, stream: &TcpStream) -> io::Result<(TcpInfo, u32)> {
-        // Of linux/mptcp.h.
+        // Constants of linux/mptcp.h.
         const SOL_MPTCP: i32 = 284;
         const MPTCP_TCPINFO: i32 = 2;
         match socket::subflow_tcp_info(stream, SOL_MPTCP, MPTCP_TCPINFO) {
-            // It has fallen back to TCP.
+            // The connection has fallen back to TCP.
             Err(error) if error.raw_os_error() == Some(libc::ENOPROTOOPT) => {
                 socket::tcp_info(stream).map(|known| (known, 1))
             }
@@ -105,11 +108,11 @@ impl Transport for Mptcp {
     }
 }
 
-/// What becomes of the plan's transport.
+/// Checks the plan's Multipath TCP.
 fn check(checked: &mut RunCheck, spec: &MptcpSpec, by_repnet: bool, fabric: FabricFacts) {
     let MptcpSpec { subflows, receive_window, tcp: each } = spec;
     check_tcp(checked, &TcpSpec { receive_window: *receive_window, ..each.clone() });
-    // Of these there is more to say below.
+    // These two fields get other outcomes below.
     let more = ["transport.mss", "transport.close"];
     checked
         .outcomes
@@ -165,24 +168,25 @@ fn check(checked: &mut RunCheck, spec: &MptcpSpec, by_repnet: bool, fabric: Fabr
     for (name, value) in [("mptcp/enabled", 1), (PATH_MANAGER, 1), ("mptcp/checksum_enabled", 0)] {
         checked.sysctl(name, value);
     }
-    // As the kernel has it: a subflow's buffer grows with its window. Where there is room for everything at once, the first subflow takes it all
-    // before the others are there.
+    // The kernel's default: a subflow's buffer grows with its window. With room for everything, the
+    // first subflow would take all data before the others have joined.
     checked.sysctl("ipv4/tcp_wmem", "4096\t16384\t4194304");
 }
 
-/// What opens the further subflows of a host's connections.
+/// The service that opens the extra subflows of a host's connections.
 #[cfg(target_os = "linux")]
 struct Subflows {
-    /// What the kernel tells of connections. While this is open, it also lets subflows of others join.
+    /// Events of connections. While this socket is open, the kernel accepts subflows of other
+    /// hosts.
     events: GenericNetlink,
     commands: GenericNetlink,
-    /// From where each goes.
+    /// The source addresses of the extra subflows.
     from: Vec<Ipv4Addr>,
 }
 
 #[cfg(target_os = "linux")]
 impl Subflows {
-    /// Those that come from these addresses, besides the first. It fails where the kernel has no Multipath TCP.
+    /// Creates the service. It fails if the kernel lacks Multipath TCP.
     fn new(from: Vec<Ipv4Addr>) -> io::Result<Subflows> {
         const FAMILY: &str = "mptcp_pm";
         let events = GenericNetlink::open(FAMILY, Some("mptcp_pm_events"))?;
@@ -199,10 +203,10 @@ impl AsFd for Subflows {
 
 #[cfg(target_os = "linux")]
 impl TransportService for Subflows {
-    /// Opens those of the connections to this port that the kernel says are established; it fails when the kernel could not tell
-    /// everything.
+    /// Opens the subflows of connections to this port that have been established; it fails if the
+    /// kernel lost events.
     fn on_readable(&self, port: u16) -> io::Result<()> {
-        // Of linux/mptcp_pm.h.
+        // Constants of linux/mptcp_pm.h.
         const ESTABLISHED: u8 = 2;
         const CREATE: u8 = 10;
         const TOKEN_OF_COMMAND: u16 = 4;
@@ -217,7 +221,7 @@ impl TransportService for Subflows {
                     end(1, number, (*from, known.port)),
                     end(6, 0, known.to),
                 ];
-                // A connection may have ended by now. How many there were, its sender tells.
+                // The connection may be closed by now. Its sender reports the number of subflows.
                 let _ = self.commands.request(CREATE, &ends.concat());
             }
         }
@@ -225,12 +229,12 @@ impl TransportService for Subflows {
     }
 }
 
-/// A connection that is established, by what the kernel tells of it.
+/// An established connection, as the kernel reports it.
 #[cfg(target_os = "linux")]
 #[derive(Debug, PartialEq, Eq)]
 struct Established {
     token: [u8; 4],
-    /// The port that its first subflow comes from.
+    /// The source port of its first subflow.
     port: u16,
     to: (Ipv4Addr, u16),
 }
@@ -244,7 +248,7 @@ impl Established {
     }
 }
 
-/// An end of a subflow, as an attribute of this kind; `number` tells a host's own apart.
+/// Encodes an end of a subflow as an attribute; `number` distinguishes the addresses of a host.
 #[cfg(target_os = "linux")]
 fn end(kind: u16, number: u8, (address, port): (Ipv4Addr, u16)) -> Vec<u8> {
     const VERSION_4: u16 = 2;

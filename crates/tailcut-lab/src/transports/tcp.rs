@@ -1,4 +1,5 @@
-//! What becomes of the plan's TCP, parameter by parameter: sysctls of each namespace, and attributes of the hosts' routes.
+//! Check of the plan's TCP, parameter by parameter: sysctls of each namespace, and attributes of
+//! the hosts' routes.
 
 use tailcut_engine::{Bytes, Time};
 use tailcut_net::amount::{Amount, Limit};
@@ -33,7 +34,8 @@ impl Transport for Tcp {
     }
 }
 
-/// What the kernel acknowledges at once before it delays ACKs (`TCP_MAX_QUICKACKS` of include/net/tcp.h).
+/// The number of ACKs that the kernel sends at once before it delays them (`TCP_MAX_QUICKACKS` in
+/// include/net/tcp.h).
 const QUICK_ACKS: u32 = 16;
 
 fn whole_ms(time: Time) -> Option<u64> {
@@ -41,7 +43,7 @@ fn whole_ms(time: Time) -> Option<u64> {
     (Time::from_ms(ms) == time).then_some(ms)
 }
 
-/// What becomes of its parameters, which other transports have, too.
+/// Checks the parameters of TCP, which other transports share.
 pub(super) fn check_tcp(checked: &mut RunCheck, spec: &TcpSpec) {
     let TcpSpec {
         hosts: _,
@@ -195,7 +197,7 @@ fn windows(checked: &mut RunCheck, initial: Amount, ssthresh: Limit, receive: By
         "the kernel's own: arbitrarily high",
         "the kernel forgets a threshold where it saves no metrics: write initial_ssthresh = \"unlimited\"",
     );
-    // SYNs say so in the simulator, too, whatever the window is.
+    // The simulator's SYNs carry the option, too, for any window.
     checked.sysctl("ipv4/tcp_window_scaling", 1);
     checked.sysctl("ipv4/tcp_rmem", format!("4096\t{0}\t{0}", (4 * receive.0).max(1 << 20)));
     checked.route("window", receive.0);
@@ -253,7 +255,7 @@ fn losses(
     }
 }
 
-/// What kernels do with timestamps that the simulator does not.
+/// Returns how the kernel's use of timestamps differs from the simulator's.
 fn timestamps_text(recovery: Recovery) -> String {
     let old = "sysctl tcp_timestamps; receivers throw away what PAWS takes for old, which segments that were overtaken may be";
     match recovery {
@@ -264,7 +266,8 @@ fn timestamps_text(recovery: Recovery) -> String {
     }
 }
 
-/// Whose reductions the kernel's are not: of its congestion controls each gives a threshold by the window (`tcp_init_cwnd_reduction`).
+/// Checks the base of reductions: every congestion control of the kernel computes its threshold
+/// from the window (`tcp_init_cwnd_reduction`).
 fn reduction(checked: &mut RunCheck, recovery: Recovery, base: ReductionBase) {
     const FIELD: &str = "transport.reduction_base";
     match (recovery, base) {
@@ -281,7 +284,8 @@ fn reduction(checked: &mut RunCheck, recovery: Recovery, base: ReductionBase) {
     }
 }
 
-/// The kernel's windows grow by what an ACK newly delivers (`tcp_cong_control`), without SACK too.
+/// Checks the growth of windows: the kernel's grow by newly delivered data (`tcp_cong_control`),
+/// without SACK, too.
 fn growth(checked: &mut RunCheck, growth: WindowGrowth) {
     checked.done_or_near(
         growth == WindowGrowth::Delivered,
@@ -291,7 +295,8 @@ fn growth(checked: &mut RunCheck, growth: WindowGrowth) {
     );
 }
 
-/// A timeout is the smoothed round trip and, in the kernel, four deviations, but `rto_min` at least (`tcp_rtt_estimator`).
+/// Checks the clock granularity. The kernel's timeout is the smoothed round trip plus four
+/// deviations, of which `rto_min` is the lower bound (`tcp_rtt_estimator`).
 fn granularity(checked: &mut RunCheck, granularity: Time, min: Time) {
     checked.done_or_near(
         granularity <= min,
@@ -356,7 +361,7 @@ mod tests {
     use crate::host_settings::HostSettings;
     use serde_json::json;
 
-    /// What hosts with these parameters of TCP are set to, and what is told of a field.
+    /// Returns the settings of hosts with these TCP parameters, and the outcomes of a field.
     fn set(parameters: serde_json::Value, field: &str) -> (HostSettings, Vec<Realisation>) {
         let spec: TcpSpec = serde_json::from_value(parameters).expect("they are TCP's");
         let mut checked = RunCheck::new(Ok(()));

@@ -1,4 +1,4 @@
-//! For how long each port has sent, of counts that are taken every few milliseconds.
+//! Busy times of ports, from counters that are read every few milliseconds.
 
 use std::collections::BTreeMap;
 
@@ -7,38 +7,38 @@ use tailcut_net::topology::PortId;
 
 use super::queue_stats::QueueStats;
 
-/// What ports had counted when they were asked last, and for how long they had sent by then.
+/// The last counters of each port, and its busy time until then.
 pub struct BusyTimes {
     framing: u64,
     ports: BTreeMap<PortId, (QueueStats, Time)>,
 }
 
 impl BusyTimes {
-    /// Of ports that have counted this so far, and whose packets have so many bytes around them on the wire.
+    /// Starts from these counters. `framing`: bytes around each packet on the wire.
     pub fn new(before: &BTreeMap<PortId, QueueStats>, framing: u64) -> BusyTimes {
         let ports = before.iter().map(|(port, counts)| (*port, (*counts, Time::ZERO)));
         BusyTimes { framing, ports: ports.collect() }
     }
 
-    /// What a port has counted by now, which had this rate ever since it was asked last.
+    /// Adds the counters of a port, whose rate has not changed since the last ones.
     pub fn add(&mut self, port: PortId, rate: Rate, now: QueueStats) {
         let (before, busy) = self.ports[&port];
         let sent = now.since(before).on_wire(self.framing);
         self.ports.insert(port, (now, busy + rate.transmission_time(sent)));
     }
 
-    /// What a port had counted when it was asked last.
+    /// Returns the last counters of a port.
     pub fn counts(&self, port: PortId) -> QueueStats {
         self.ports[&port].0
     }
 
-    /// For how long it had sent by then.
+    /// Returns the busy time of a port up to its last counters.
     pub fn time(&self, port: PortId) -> Time {
         self.ports[&port].1
     }
 
-    /// For how long each port had sent when it was asked last. What it has sent later than so long after the beginning is taken off in
-    /// proportion, if it was asked later.
+    /// Returns the busy time of each port in the first `length_ns` after `begin_ns`. If the last
+    /// counters are later than that, the busy time is reduced in proportion.
     pub fn within(&self, begin_ns: u64, length_ns: u64) -> BTreeMap<PortId, Time> {
         let within = |(port, (counts, busy)): (&PortId, &(QueueStats, Time))| {
             let asked_ns = counts.at_ns.saturating_sub(begin_ns).max(length_ns).max(1);
@@ -62,7 +62,8 @@ mod tests {
         QueueStats { at_ns, packets, bytes: packets * 1_000, ..QueueStats::default() }
     }
 
-    /// A port that sends packets of 1,024 bytes on the wire, and had sent 7 before.
+    /// Returns the busy times of a port whose packets have 1,024 bytes on the wire, and which has
+    /// sent 7.
     fn busy() -> BusyTimes {
         BusyTimes::new(&[(PORT, counts(1_000, 7))].into(), ETHERNET + 24)
     }

@@ -1,4 +1,5 @@
-//! What the tools are told of a switch: lines for `ip`, `tc` and `nft`, of numbers and names that the lab itself has made.
+//! Commands that set up a switch, for `ip`, `tc` and `nft`. They consist of numbers and names that
+//! the lab itself has chosen.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -12,21 +13,23 @@ use super::ETHERNET;
 use super::balance::PathSelector;
 use super::readback::MarkingRules;
 
-/// What waits at a port without limit, in packets.
+/// The limit of a queue without limit, in packets.
 pub const UNLIMITED: u64 = 1_000_000;
-/// Packets with mark n go by routing table 1,000 + n: the kernel's own tables are 253 to 255.
+/// The base of routing tables: packets with mark n use table 1,000 + n. The kernel's own tables are
+/// 253 to 255.
 const TABLES: u32 = 1_000;
-/// The granularity with which the kernel is told how much tbf may send at once.
+/// The granularity of tbf's burst in nanoseconds.
 const TICK_NS: u64 = 64;
-/// What tbf may make up for: when its timer is later than this, the port has lost the rest for ever.
+/// The lateness of its timer that tbf may make up for, in nanoseconds. The port loses the traffic
+/// of any longer delay.
 const LATE_TIMER_NS: u64 = 300_000;
 
-/// The name of the interface by which a switch sends to a directed link.
+/// Returns the name of the interface by which a switch sends into a directed link.
 pub fn interface(port: PortId) -> String {
     format!("p{}", port.index())
 }
 
-/// How the queue of a port is made: its kind, and its limit.
+/// Returns the kind and limit of a port's queue.
 pub fn fifo(limit: Limit) -> (&'static str, u64) {
     match limit {
         Limit::Unlimited => ("pfifo", UNLIMITED),
@@ -35,13 +38,15 @@ pub fn fifo(limit: Limit) -> (&'static str, u64) {
     }
 }
 
-/// The rate of an interface, and its queue: for `tc`. tbf counts what is around a packet on the wire, and lets one whole packet go at
-/// once, and what it would have sent while its timer was late: with room for the packet alone, each late timer would slow the port down.
+/// Returns the commands for `tc` that set the rate and queue of an interface. tbf counts the
+/// framing of packets. Its burst is one packet plus the traffic of 300 us: with room for the packet
+/// alone, each late timer would slow the port down.
 pub fn queue(interface: &str, rate: Rate, limit: Limit, mtu: u64, framing: u64) -> String {
     set_queue("add", interface, rate, limit, mtu, framing)
 }
 
-/// The same for an interface that has them already: another rate. tbf then gives its queue another limit, which has to be put back.
+/// Returns the commands that change the rate. tbf then resets the limit of its queue, which is set
+/// again.
 pub fn change_rate(interface: &str, rate: Rate, limit: Limit, mtu: u64, framing: u64) -> String {
     set_queue("change", interface, rate, limit, mtu, framing)
 }
@@ -64,25 +69,25 @@ fn set_queue(
     )
 }
 
-/// A switch, and the ports that it has towards every host.
+/// The routing and marking tables of a switch.
 #[derive(Clone, Copy)]
 pub struct SwitchTables<'a> {
-    /// Its number.
+    /// The switch.
     pub number: SwitchId,
-    /// Of the run.
+    /// The seed of the run.
     pub seed: u64,
-    /// How it chooses among ports.
+    /// The mechanism that selects among equal-cost ports.
     pub selector: PathSelector,
-    /// Where it finds them.
+    /// Current routes.
     pub routes: &'a Routes,
     /// The hosts' addresses.
     pub addresses: &'a [Ipv4Addr],
-    /// Links that are down, by their places in the graph; none of them can have a route.
+    /// Links that are down, by their indices in the graph; they carry no routes.
     pub dead: &'a BTreeSet<usize>,
 }
 
 impl SwitchTables<'_> {
-    /// The hosts, and by which ports it sends to each.
+    /// Iterates over the hosts, with the switch's ports towards each.
     pub fn hosts(&self) -> impl Iterator<Item = (HostId, &Ipv4Addr, Vec<PortId>)> {
         self.addresses.iter().enumerate().map(|(host, address)| {
             let host = HostId::at(host);
@@ -90,18 +95,19 @@ impl SwitchTables<'_> {
         })
     }
 
-    /// By which ports it sends to a host.
+    /// Returns the live ports towards a host.
     pub fn ports(&self, host: HostId) -> Vec<PortId> {
         let all = self.routes.candidates(self.number, host).iter();
         all.copied().filter(|port| !self.dead.contains(&port.link())).collect()
     }
 
-    /// Whether packets are marked on their way in.
+    /// Whether incoming packets are marked.
     pub fn marks(&self) -> bool {
         self.selector != PathSelector::Hash
     }
 
-    /// Its routes, for `ip`: to every host by all ports that are as short. What has no route is lost, and nobody is told.
+    /// Returns the commands for `ip` that set the routes to every host, over all equal-cost ports.
+    /// Packets without a route are dropped silently.
     pub fn routes(&self) -> String {
         let mut lines = String::new();
         for (_, address, ports) in self.hosts() {
@@ -118,8 +124,8 @@ impl SwitchTables<'_> {
         lines + &self.marked_routes()
     }
 
-    /// Where marked packets go: the host's address, the routing table of their mark, and the port. Mark n is for the n-th port,
-    /// counted from where the host's turns begin.
+    /// Returns the routes of marked packets: destination, routing table of the mark, egress port.
+    /// Mark n selects the n-th port, starting from the host's first turn.
     pub fn mark_routes(&self) -> Vec<(Ipv4Addr, u32, PortId)> {
         let mut all = vec![];
         for (host, address, ports) in self.choices() {
@@ -131,7 +137,8 @@ impl SwitchTables<'_> {
         all
     }
 
-    /// The hosts to which packets are marked: all to which there are several ports, if any are.
+    /// Iterates over the hosts whose packets are marked: those with several ports, if the balancer
+    /// marks packets.
     pub fn choices(&self) -> impl Iterator<Item = (HostId, &Ipv4Addr, Vec<PortId>)> {
         self.hosts().filter(|(_, _, ports)| self.marks() && ports.len() > 1)
     }
@@ -143,26 +150,25 @@ impl SwitchTables<'_> {
         self.mark_routes().into_iter().map(line).collect()
     }
 
-    /// The marks that there are, and the tables that rules take them to.
+    /// Returns the marks, and the routing tables that rules map them to.
     pub fn tables(&self) -> BTreeMap<u32, u32> {
         let most = self.choices().map(|(_, _, ports)| ports.len() as u32).max().unwrap_or(0);
         (1..=most).map(|mark| (mark, TABLES + mark)).collect()
     }
 
-    /// The rules, for `ip`, that take marked packets to their routes: those for marks above
-    /// `given`, where the switch has the others already.
+    /// Returns the commands for `ip` that add rules for marks above `given`.
     pub fn rules(&self, given: u32) -> String {
         let rule =
             |(mark, table)| format!("rule add priority {mark} fwmark {mark} lookup {table}\n");
         self.tables().into_iter().filter(|(mark, _)| *mark > given).map(rule).collect()
     }
 
-    /// The largest mark that packets get; 0 where nothing is marked.
+    /// Returns the largest mark; 0 if nothing is marked.
     pub fn largest_mark(&self) -> u32 {
         self.tables().into_keys().next_back().unwrap_or(0)
     }
 
-    /// Where the turns of a host begin, so that hosts do not move in step.
+    /// Returns the port at which the turns of a host begin, so that hosts do not move in step.
     fn first_turn(&self, host: HostId, ports: usize) -> usize {
         match self.selector {
             PathSelector::Turn => {
@@ -174,7 +180,7 @@ impl SwitchTables<'_> {
         }
     }
 
-    /// What marks packets, for `nft`, in place of what did so before.
+    /// Returns the commands for `nft` that replace the marking rules.
     pub fn marking(&self) -> String {
         const NONE: &str = "table ip tailcut\ndelete table ip tailcut\n";
         let choices = || self.choices();
@@ -212,20 +218,20 @@ impl SwitchTables<'_> {
         )
     }
 
-    /// What [`marking`](Self::marking) comes to.
+    /// Returns what [`marking`](Self::marking) sets, as it is read back.
     pub fn expected_marks(&self) -> MarkingRules {
         let mut marks = MarkingRules::default();
         let turns = self.selector == PathSelector::Turn;
         for (_, address, ports) in self.choices() {
             marks.to.insert(*address);
             let of = marks.generators.entry((!turns, ports.len() as u64)).or_default();
-            // Hosts have turns of their own, and share draws of as many.
+            // Hosts have counters of their own, and share random draws over as many ports.
             *of = if turns { *of + 1 } else { 1 };
         }
         marks
     }
 
-    /// The seed of its hash; 0 would let the kernel draw one.
+    /// Returns the seed of the switch's hash; it is never 0, with which the kernel would draw one.
     pub fn hash_seed(&self) -> u32 {
         let drawn =
             RandomStream::new(self.seed, u64::from(self.number.0), "hash of kernels").bits();
@@ -246,7 +252,7 @@ mod tests {
         spec.build().expect("it can be built")
     }
 
-    /// What the first switch is told, with these links down.
+    /// Applies `ask` to the tables of the first switch, with these links down.
     fn told<T>(by: PathSelector, dead: &[usize], ask: impl Fn(&SwitchTables<'_>) -> T) -> T {
         let graph = graph();
         let routes = Routes::new(&graph).expect("it is connected");

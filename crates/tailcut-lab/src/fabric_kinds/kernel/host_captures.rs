@@ -1,4 +1,4 @@
-//! Captures of what hosts send and receive, by sockets that look on in their namespaces.
+//! Captures of hosts' traffic, by sockets that observe the interfaces of their namespaces.
 
 use std::io;
 
@@ -13,36 +13,36 @@ use crate::messages::Captured;
 use crate::sys::packet_ring::{FrameDirections, PacketRing};
 use crate::sys::{monotonic_ns, process, real_ahead_ns};
 
-/// The type of what an Ethernet frame carries that is IPv4, and where it says so.
+/// The EtherType of IPv4, and its place in a frame.
 const IPV4: [u8; 2] = [8, 0];
 const TYPE: std::ops::Range<usize> = 12..14;
 
-/// A frame that came by.
+/// An observed frame.
 struct CapturedFrame {
-    /// When, by the monotonic clock.
+    /// The time of the frame, on the monotonic clock.
     at_ns: u64,
     host: HostId,
     direction: Direction,
     bytes: Vec<u8>,
 }
 
-/// A capture under way.
+/// A capture that is being written.
 pub struct HostCaptures {
     capture: FrameCapture,
     looks: Vec<(HostId, PacketRing)>,
-    /// What another host may have had something before.
+    /// Observed frames that an earlier frame of another host may still precede.
     passed: Vec<CapturedFrame>,
-    /// When the run begins, by the monotonic clock.
+    /// The start of the run, on the monotonic clock.
     begin_ns: u64,
-    /// The time of the last frame that was written.
+    /// The time of the last frame written.
     written: Time,
 }
 
 impl HostCaptures {
-    /// Opens the file, and looks on at the hosts that are asked for.
+    /// Opens the file, and observes the requested hosts.
     ///
     /// # Errors
-    /// When the file cannot be written, when there is no such host, and the kernel's.
+    /// The file cannot be written, a host does not exist, or the kernel's error.
     pub fn open(asked: &CaptureRequest, switches: &Switches<'_>) -> io::Result<HostCaptures> {
         let prepared = switches.prepared;
         let capture = asked.open(&prepared.scenario.graph).map_err(io::Error::other)?;
@@ -57,12 +57,12 @@ impl HostCaptures {
         Ok(HostCaptures { capture, looks, passed: vec![], begin_ns: u64::MAX, written: Time::ZERO })
     }
 
-    /// The run begins then, by the monotonic clock: what came by before is not the run's.
+    /// Sets the start of the run, on the monotonic clock; earlier frames are ignored.
     pub fn begin(&mut self, begin_ns: u64) {
         self.begin_ns = begin_ns;
     }
 
-    /// Takes what came by since it was looked at last.
+    /// Collects the frames observed since the last call.
     pub fn poll(&mut self) {
         let now_ns = monotonic_ns();
         let ahead = real_ahead_ns();
@@ -78,7 +78,8 @@ impl HostCaptures {
                 self.passed.push(CapturedFrame { at_ns, host: *host, direction, bytes });
             }) {}
         }
-        // One host after the other is looked at: what came by meanwhile may be later than what another one shows next.
+        // Hosts are read one after the other: a frame observed meanwhile may be later than one that
+        // another host still holds.
         self.write(now_ns);
     }
 
@@ -86,16 +87,17 @@ impl HostCaptures {
         self.passed.sort_by_key(|passed| passed.at_ns);
         let until = self.passed.partition_point(|passed| passed.at_ns < until_ns);
         for CapturedFrame { at_ns, host, direction, bytes } in self.passed.drain(..until) {
-            // The clocks are read one after the other, so that a look may tell times that are some microseconds before the last one's.
+            // The two clocks are read at different instants, so times may step back by some
+            // microseconds between calls.
             self.written = self.written.max(Time((at_ns - self.begin_ns) * 1_000));
             self.capture.frame(self.written, host, direction, &bytes);
         }
     }
 
-    /// Takes the rest, and completes the file.
+    /// Collects the remaining frames, and completes the file.
     ///
     /// # Errors
-    /// Those of writing it, and the kernel's.
+    /// The file cannot be written, or the kernel's error.
     pub fn finish(mut self) -> io::Result<Captured> {
         self.poll();
         self.write(u64::MAX);

@@ -1,4 +1,4 @@
-//! What fails while a run lasts: links by `ip link`, rates by `tbf`, and the routes when these learn of it.
+//! Failures during a run: links by `ip link`, rates by `tbf`, and routes at reconvergence.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -13,10 +13,10 @@ use crate::fabric::ports::near_end;
 use crate::sys::process;
 use crate::tools::Tool;
 
-/// Both directions of every link that is down at some time.
+/// Returns both directions of every link that is down at some time.
 ///
 /// # Errors
-/// When the incidents do not suit the network.
+/// The incidents do not fit the network.
 pub fn ports_taken_down(faults: &FaultsSpec, graph: &Graph) -> io::Result<BTreeSet<PortId>> {
     let changes = faults.changes(graph).map_err(io::Error::other)?;
     let links = changes.iter().filter_map(|change| match change.what {
@@ -26,20 +26,20 @@ pub fn ports_taken_down(faults: &FaultsSpec, graph: &Graph) -> io::Result<BTreeS
     Ok(links.flat_map(PortId::both_directions).collect())
 }
 
-/// The changes that are to come, and what has become of the links.
+/// Pending changes, and the state of the links.
 pub struct Incidents {
     changes: Vec<Change>,
     next: usize,
-    /// Per link: how many incidents keep it down, and how many of them routing knows.
+    /// Per link: the number of incidents that keep it down, and how many of them routing knows.
     down: Vec<u16>,
     known: Vec<u16>,
 }
 
 impl Incidents {
-    /// Those of a run.
+    /// Creates the changes of a run.
     ///
     /// # Errors
-    /// When they do not suit the network.
+    /// The incidents do not fit the network.
     pub fn new(switches: &Switches<'_>) -> io::Result<Incidents> {
         let scenario = &switches.prepared.scenario;
         let changes = scenario.faults.changes(&scenario.graph).map_err(io::Error::other)?;
@@ -47,15 +47,15 @@ impl Incidents {
         Ok(Incidents { changes, next: 0, down: vec![0; links], known: vec![0; links] })
     }
 
-    /// When the next is due, from the beginning of the run.
+    /// Returns when the next change is due, from the start of the run.
     pub fn next(&self) -> Option<Time> {
         self.changes.get(self.next).map(|change| change.at)
     }
 
-    /// Carries out what is due by now.
+    /// Carries out the changes that are due by now.
     ///
     /// # Errors
-    /// The kernel's.
+    /// The kernel's error.
     pub fn carry_out(&mut self, now: Time, switches: &mut Switches<'_>) -> io::Result<()> {
         let count = |down: bool, reasons: u16| if down { reasons + 1 } else { reasons - 1 };
         let mut touched = BTreeSet::new();
@@ -96,8 +96,8 @@ impl Incidents {
 }
 
 impl Switches<'_> {
-    /// Sets a link up or down, at the ends that are switches: a host would forget its route. The far end of one that is down sends
-    /// nothing either.
+    /// Sets a link up or down at its ends that are switches: a host would lose its route. The other
+    /// end of a link that is down cannot send either.
     fn set_link(&mut self, link: usize, up: bool) -> io::Result<()> {
         match up {
             true => self.down.remove(&link),
@@ -116,11 +116,11 @@ impl Switches<'_> {
         Ok(())
     }
 
-    /// Sets the routes again that the kernel has taken away, or marked, with a link that has failed: a link that is up again does not
-    /// bring all of them back.
+    /// Restores the routes that the kernel removed, or marked as dead, with a failed link; the
+    /// kernel does not restore all of them when the link is up again.
     ///
     /// # Errors
-    /// The kernel's.
+    /// The kernel's error.
     pub fn restore_routes(&mut self) -> io::Result<()> {
         while let Some(number) = self.stale.pop_first() {
             self.restore_switch(number)?;
@@ -142,11 +142,11 @@ impl Switches<'_> {
         Ok(())
     }
 
-    /// Repairs what the run has left broken: brings up links that are down, puts rates back, and
-    /// gives every switch the routes that it was built with.
+    /// Undoes what the run has left broken: sets links up, resets rates, and restores the initial
+    /// routes of every switch.
     ///
     /// # Errors
-    /// The kernel's.
+    /// The kernel's error.
     pub fn repair(&mut self) -> io::Result<()> {
         for link in self.down.clone() {
             self.set_link(link, true)?;
@@ -174,7 +174,7 @@ impl Switches<'_> {
         self.within(node, || Tool::Tc.run_batch(&lines))
     }
 
-    /// Every switch whose routes are others now gets them.
+    /// Installs new routes on every switch whose routes change.
     fn learn(&mut self, routes: Routes) -> io::Result<()> {
         self.routes = routes;
         self.rerouted = true;
@@ -196,7 +196,7 @@ mod tests {
 
     use super::*;
 
-    /// The links that these incidents take down between two hosts with two switches between them.
+    /// Returns the links of a chain of two hosts and two switches that these incidents take down.
     fn links(incidents: serde_json::Value) -> BTreeSet<String> {
         let chain: Chain = serde_json::from_value(json!({})).expect("it is a chain");
         let graph = chain.build().expect("it can be built");

@@ -1,4 +1,4 @@
-//! Switches as network namespaces: the kernel's own queues, routes and choice among equal-cost paths.
+//! Switches as network namespaces: the kernel's own queues, routes and multipath.
 
 mod balance;
 #[cfg(target_os = "linux")]
@@ -47,18 +47,19 @@ use crate::sys::bpf::BpfObject;
 #[cfg(target_os = "linux")]
 use crate::worker::{Worker, receive_result, start};
 
-/// See the module.
+/// The kernel fabric.
 pub struct KernelFabric;
 
-/// What the kernel counts of a frame: without what is around it on the wire.
+/// The framing that the kernel counts: an Ethernet header.
 const ETHERNET: u64 = 14;
-/// How often the queues are asked what they have counted.
+/// The interval at which queues are read.
 const POLL_INTERVAL: Time = Time::from_ms(5);
-/// The largest limit of a queue in bytes that `tc` takes.
+/// The largest limit of a queue in bytes that `tc` accepts.
 const MAX_QUEUE_BYTES: u64 = u32::MAX as u64;
-/// Equal-cost ports of a switch: a line of `ip` has 512 words, and a route takes three for each port.
+/// The most equal-cost ports of a switch: a line of `ip` has 512 words, and a route takes three per
+/// port.
 const MAX_PORTS: usize = 169;
-/// Beyond this many switches a machine has no room for their namespaces.
+/// The most switches of a run: more namespaces do not fit a machine.
 const MAX_SWITCHES: u32 = 256;
 
 impl FabricKind for KernelFabric {
@@ -194,7 +195,7 @@ fn faults(checked: &mut RunCheck, scenario: &Scenario) {
     }
 }
 
-/// The most equal-cost ports that a switch has towards a host.
+/// Returns the largest number of equal-cost ports of a switch towards a host.
 fn most_ports(graph: &Graph) -> usize {
     let Ok(routes) = Routes::new(graph) else { return 0 };
     let hosts = || (0..graph.hosts).map(HostId);
@@ -202,7 +203,7 @@ fn most_ports(graph: &Graph) -> usize {
     ports.map(|(switch, host)| routes.candidates(switch, host).len()).max().unwrap_or(0)
 }
 
-/// Refuses limits in bytes that `tc` cannot count to.
+/// Refuses limits in bytes that `tc` does not accept.
 fn limits(checked: &mut RunCheck, scenario: &Scenario) {
     let of_links = scenario.graph.links.iter().filter_map(|link| link.queue_limit);
     let limits = [

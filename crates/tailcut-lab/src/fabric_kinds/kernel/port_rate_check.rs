@@ -1,4 +1,5 @@
-//! What each port sent while it was busy, against its rate, of counts that are taken every few milliseconds.
+//! Checks the rate of each port while it is busy, from counters that are read every few
+//! milliseconds.
 
 use std::collections::BTreeMap;
 
@@ -8,14 +9,14 @@ use tailcut_net::topology::PortId;
 use super::queue_stats::QueueStats;
 use crate::fabric::rate_check::{RateWindows, WINDOW_NS, bytes_in, is_within_rate};
 
-/// A stretch of time in which a port was busy without a break.
+/// A stretch of time in which a port was busy throughout.
 #[derive(Debug, Clone, Copy)]
 struct BusyStretch {
     from: QueueStats,
     last: QueueStats,
 }
 
-/// What is known of every port.
+/// A check of every port's rate.
 pub struct PortRateCheck {
     framing: u64,
     packet: u64,
@@ -24,15 +25,16 @@ pub struct PortRateCheck {
 }
 
 impl PortRateCheck {
-    /// Of ports whose packets have at most so many bytes on the wire, `framing` of them around an IP packet.
+    /// Creates the check. `packet`: the largest packet on the wire, in bytes; `framing`: the part
+    /// of it around an IP packet.
     pub fn new(packet: u64, framing: u64) -> PortRateCheck {
         PortRateCheck { framing, packet, stretches: BTreeMap::new(), paces: RateWindows::default() }
     }
 
-    /// What a port that sends at this rate has counted by now.
+    /// Adds the counters of a port, and its current rate.
     ///
-    /// It was busy since it was asked last if more waited then than it could send since. Whatever is longer than a window is judged,
-    /// and the next begins.
+    /// The port was busy since the last counters if more bytes waited then than it could send until
+    /// now. A busy stretch longer than a window is checked, and the next one begins.
     pub fn add(&mut self, port: PortId, rate: Rate, now: QueueStats) {
         let (framing, packet) = (self.framing, self.packet);
         let stretch = self.stretches.entry(port).or_insert(BusyStretch { from: now, last: now });
@@ -51,12 +53,12 @@ impl PortRateCheck {
         }
     }
 
-    /// Rates and links are others from now on.
+    /// Discards the current stretches, after a change of rates or links.
     pub fn restart(&mut self) {
         self.stretches.clear();
     }
 
-    /// How many windows there were, and how many of these were off their rate.
+    /// Returns the number of windows checked, and of those off their rate.
     pub fn windows(&self) -> RateWindows {
         self.paces
     }
@@ -70,7 +72,8 @@ mod tests {
     const PORT: PortId = PortId(0);
     const RATE: Rate = Rate(100_000_000);
 
-    /// Half a second, asked every 5 ms: a port that sends this share of its rate, in which so many packets of 1,000 bytes wait.
+    /// Returns the windows of a port over half a second, read every 5 ms, that sends this share of
+    /// its rate while `waiting` packets of 1,000 bytes are queued.
     fn judged(share: f64, waiting: u64) -> RateWindows {
         let mut rates = PortRateCheck::new(1_000, ETHERNET);
         for step in 0..=100_u64 {
@@ -115,7 +118,8 @@ mod tests {
         let mut rates = PortRateCheck::new(1_000, ETHERNET + 24);
         for step in 0..=20_u64 {
             let packets = step * 61;
-            // 62 packets of 1,000 bytes are too few for 5 ms, and 24 bytes more each are enough.
+            // 62 packets of 1,000 bytes are less than 5 ms of traffic; with 24 bytes more each they
+            // are enough.
             let counts = QueueStats {
                 at_ns: step * 5_000_000,
                 packets,

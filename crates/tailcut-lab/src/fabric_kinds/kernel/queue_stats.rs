@@ -1,4 +1,4 @@
-//! What the queues of a network namespace have counted, as the kernel tells it by netlink: in a hundredth of the time that `tc` takes.
+//! Statistics of a namespace's queues over netlink, which takes a hundredth of the time of `tc`.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -13,25 +13,25 @@ use tailcut_net::topology::PortId;
 use super::ETHERNET;
 use crate::sys::monotonic_ns;
 
-/// What a queue has counted, and what waits in it.
+/// Counters and backlog of a queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct QueueStats {
-    /// When it was asked, by the monotonic clock.
+    /// When the queue was read, on the monotonic clock.
     pub at_ns: u64,
-    /// Packets that have left.
+    /// Packets sent.
     pub packets: u64,
-    /// Their bytes, Ethernet headers included.
+    /// Bytes sent, Ethernet headers included.
     pub bytes: u64,
-    /// Packets that found no room.
+    /// Packets dropped for lack of room.
     pub drops: u64,
-    /// Packets that wait.
+    /// Queued packets.
     pub waiting: u64,
-    /// Their bytes, Ethernet headers included.
+    /// Queued bytes, Ethernet headers included.
     pub waiting_bytes: u64,
 }
 
 impl QueueStats {
-    /// What came after `before`; what waits waits now.
+    /// Returns the difference to `before`; the backlog is the current one.
     pub fn since(self, before: QueueStats) -> QueueStats {
         QueueStats {
             packets: self.packets - before.packets,
@@ -41,34 +41,36 @@ impl QueueStats {
         }
     }
 
-    /// The bytes that have left, with all that is around them on the wire.
+    /// Returns the bytes sent, with `framing` bytes around each IP packet.
     pub fn on_wire(self, framing: u64) -> u64 {
         self.bytes + self.packets * (framing - ETHERNET)
     }
 
-    /// The bytes that wait, with all that will be around them on the wire.
+    /// Returns the queued bytes, with `framing` bytes around each IP packet.
     pub fn waiting_on_wire(self, framing: u64) -> u64 {
         self.waiting_bytes + self.waiting * (framing - ETHERNET)
     }
 }
 
-/// Asks for the counts of one network namespace, wherever this process is.
+/// Reads queue statistics of one network namespace over netlink. The socket stays in that namespace
+/// when the process moves to another.
 pub struct QueueStatsReader {
     socket: Socket,
     request: Vec<u8>,
     answer: Vec<u8>,
-    /// By the numbers of their interfaces.
+    /// The ports, by the indices of their interfaces.
     ports: BTreeMap<i32, PortId>,
 }
 
-/// Answers come in pieces of up to this, whatever is asked for.
+/// The largest part of an answer, whatever was requested.
 const PIECE: usize = 1 << 15;
 
 impl QueueStatsReader {
-    /// Those of the namespace that this process is in now, of these ports and the numbers of their interfaces.
+    /// Opens the reader for the current namespace; `ports` lists indices of interfaces and their
+    /// ports.
     ///
     /// # Errors
-    /// The kernel's.
+    /// The kernel's error.
     pub fn new(ports: Vec<(u32, PortId)>) -> io::Result<QueueStatsReader> {
         let mut socket = Socket::new(NETLINK_ROUTE)?;
         socket.bind_auto()?;
@@ -83,10 +85,10 @@ impl QueueStatsReader {
         Ok(QueueStatsReader { socket, request, answer: Vec::with_capacity(PIECE), ports })
     }
 
-    /// Asks, and tells what each port's queue has counted since it was set up.
+    /// Reads the statistics of each port's queue since its set-up, and passes them to `tell`.
     ///
     /// # Errors
-    /// The kernel's, and an answer that is none.
+    /// The kernel's error, or an invalid answer.
     pub fn read(&mut self, mut tell: impl FnMut(PortId, QueueStats)) -> io::Result<()> {
         self.socket.send(&self.request, 0)?;
         loop {
@@ -115,7 +117,7 @@ impl QueueStatsReader {
     }
 }
 
-/// What is told of a tbf. Of what is within it, it counts everything, too.
+/// Extracts the statistics of a tbf qdisc; they include those of its inner queue.
 fn tbf_stats(attributes: &[TcAttribute], at_ns: u64) -> Option<QueueStats> {
     let is_tbf = |one: &TcAttribute| matches!(one, TcAttribute::Kind(kind) if kind == "tbf");
     attributes.iter().find(|one| is_tbf(one))?;

@@ -1,4 +1,4 @@
-//! What switches have, as `tc`, `ip` and `nft` tell it.
+//! Parsers of the state of a switch, as `tc`, `ip` and `nft` print it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -6,25 +6,25 @@ use std::net::Ipv4Addr;
 
 use serde_json::{Value, json};
 
-/// An interface's rate and queue, as they are.
+/// The rate and queue of an interface.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct QueueReadBack {
-    /// Bytes per second of its tbf.
+    /// The rate of tbf in bytes per second.
     pub rate: u64,
-    /// What tbf counts with each packet.
+    /// The framing that tbf adds to each packet, in bytes.
     pub overhead: u64,
-    /// The kind of its queue.
+    /// The kind of the inner queue.
     pub kind: String,
-    /// And its limit.
+    /// The limit of the inner queue.
     pub limit: u64,
-    /// All that was said of both, but for what they have counted.
+    /// All options of both as printed, without their statistics.
     pub said: Vec<Value>,
 }
 
-/// The queues by interface, of what `tc -j qdisc show` says.
+/// Parses the output of `tc -j qdisc show` into the queues by interface.
 ///
 /// # Errors
-/// When it says something else.
+/// The output is not of that form.
 pub fn queues(said: &str) -> io::Result<BTreeMap<String, QueueReadBack>> {
     let found: Vec<Value> = serde_json::from_str(said)?;
     let mut queues: BTreeMap<String, QueueReadBack> = BTreeMap::new();
@@ -46,10 +46,10 @@ pub fn queues(said: &str) -> io::Result<BTreeMap<String, QueueReadBack>> {
     Ok(queues)
 }
 
-/// The interfaces that are up, of what `ip -j link show` says.
+/// Parses the output of `ip -j link show` into the interfaces that are up.
 ///
 /// # Errors
-/// When it says something else.
+/// The output is not of that form.
 pub fn up(said: &str) -> io::Result<BTreeSet<String>> {
     let found: Vec<Value> = serde_json::from_str(said)?;
     let is_up =
@@ -62,13 +62,13 @@ pub fn up(said: &str) -> io::Result<BTreeSet<String>> {
         .collect())
 }
 
-/// By which interfaces packets go to an address, by routing table: 0 is the one that every packet is looked up in.
+/// The egress interfaces by routing table and destination; table 0 is the main table.
 pub type RouteDevices = BTreeMap<(u32, Ipv4Addr), Vec<String>>;
 
-/// The routes, of what `ip -j route show table all` says.
+/// Parses the output of `ip -j route show table all`.
 ///
 /// # Errors
-/// When it says something else.
+/// The output is not of that form.
 pub fn routes(said: &str) -> io::Result<RouteDevices> {
     let found: Vec<Value> = serde_json::from_str(said)?;
     let mut routes = RouteDevices::new();
@@ -83,10 +83,10 @@ pub fn routes(said: &str) -> io::Result<RouteDevices> {
     Ok(routes)
 }
 
-/// To which tables marked packets are taken, of what `ip -j rule show` says.
+/// Parses the output of `ip -j rule show` into the routing tables by mark.
 ///
 /// # Errors
-/// When it says something else.
+/// The output is not of that form.
 pub fn rules(said: &str) -> io::Result<BTreeMap<u32, u32>> {
     let found: Vec<Value> = serde_json::from_str(said)?;
     let number = |value: &Value| {
@@ -102,19 +102,19 @@ pub fn rules(said: &str) -> io::Result<BTreeMap<u32, u32>> {
         .collect())
 }
 
-/// What marks packets: to which addresses, and how often a number is drawn of so many (`true`) or counted to so many (`false`).
+/// The marking rules of a switch.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct MarkingRules {
-    /// Where the packets go that are marked.
+    /// The destinations whose packets are marked.
     pub to: BTreeSet<Ipv4Addr>,
-    /// The generators, each with its number of numbers, and how many there are.
+    /// The number of generators, by kind (`true`: random, `false`: counting) and number of values.
     pub generators: BTreeMap<(bool, u64), u64>,
 }
 
-/// The marks, of what `nft -j list table` says.
+/// Parses the output of `nft -j list table`.
 ///
 /// # Errors
-/// When it says something else.
+/// The output is not of that form.
 pub fn marks(said: &str) -> io::Result<MarkingRules> {
     let mut marks = MarkingRules::default();
     let said: Value = serde_json::from_str(said)?;

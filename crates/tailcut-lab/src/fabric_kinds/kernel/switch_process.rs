@@ -1,5 +1,5 @@
-//! The process that keeps the switches: while flows cross it asks the queues what they have counted, breaks what the plan breaks,
-//! and tells in the end what there is to tell.
+//! The process of the kernel switches. While flows cross, it reads the queues' counters and carries
+//! out failures; in the end it reports.
 
 use std::collections::BTreeMap;
 use std::io::{self, Read};
@@ -28,16 +28,16 @@ use crate::sys::realtime::Rank;
 use crate::sys::{latency, monotonic_ns, process};
 use crate::worker::{receive_command, send_result};
 
-/// Asking the queues, and reading back what has changed, takes no more than one part each in this many of the time.
+/// Reading counters and verifying nodes may each take at most one part in this many of the time.
 const MAX_SHARE: u64 = 20;
-/// Why nothing is known of the longest queues.
+/// The reason why the longest queues are unknown.
 const NO_LONGEST: &str =
     "the kernel tells how much waits at a port when it is asked, and not how much did at most";
 
-/// The process, from the set-up to its end with the supervisor's.
+/// Runs the process of the switches, from the set-up until the supervisor exits.
 ///
 /// # Errors
-/// The end of the supervisor, and what it was told, too.
+/// The supervisor's exit, or the error that was sent to it.
 pub fn run_switches(prepared: &Prepared, hosts: &[i32], channel: &UnixStream) -> io::Result<()> {
     let mut switches = match Switches::build(prepared, hosts) {
         Ok(switches) => {
@@ -48,7 +48,7 @@ pub fn run_switches(prepared: &Prepared, hosts: &[i32], channel: &UnixStream) ->
     };
     loop {
         let crossing = receive_command::<FabricCommand>(channel)?;
-        // What lone flows should take is known of the network as it is before anything fails.
+        // The expected times of idle flows hold for the network without failures.
         let ready = if crossing == FabricCommand::IdleFlows { switches.repair() } else { Ok(()) };
         let made = ready.and_then(|()| switches.snapshot_counters()).and_then(|before| {
             let asked = prepared.capture.as_ref().filter(|_| crossing == FabricCommand::Run);
@@ -67,18 +67,18 @@ fn clone_error(error: &io::Error) -> io::Error {
     io::Error::other(error.to_string())
 }
 
-/// What all ports and namespaces have counted.
+/// Counters of all ports and namespaces.
 struct CounterSnapshot {
     ports: BTreeMap<PortId, QueueStats>,
     thrown_away: drops::DropCounters,
 }
 
-/// What is known of the ports while flows cross.
+/// Measurements of the ports while flows cross.
 struct PortMonitor {
     busy: BusyTimes,
     rates: PortRateCheck,
     sampler: SeriesSampler,
-    /// When the next sample is due, from the beginning.
+    /// When the next sample is due, from the start.
     sample: Option<Time>,
 }
 
@@ -86,7 +86,7 @@ impl PortMonitor {
     fn new(switches: &Switches<'_>, before: &CounterSnapshot) -> io::Result<PortMonitor> {
         let scenario = &switches.prepared.scenario;
         let framing = scenario.host.framing_overhead.0;
-        // Windows are the hosts' to tell.
+        // The hosts sample the windows.
         let links = SeriesSpec { flows: vec![], ..scenario.series.clone() };
         let sampler = SeriesSampler::new(&links, &scenario.graph, &switches.routes)
             .map_err(io::Error::other)?;
@@ -98,7 +98,8 @@ impl PortMonitor {
         })
     }
 
-    /// Asks all ports for how long they have sent, whose rates have been the same since they were asked last.
+    /// Reads the counters of all ports and adds to their busy times. Call it before a rate changes:
+    /// the time since the last call is charged at the current rate.
     fn count(&mut self, switches: &mut Switches<'_>) -> io::Result<BTreeMap<PortId, QueueStats>> {
         let now = switches.read_stats()?;
         for (port, counts) in &now {
@@ -107,10 +108,11 @@ impl PortMonitor {
         Ok(now)
     }
 
-    /// Asks all ports. The beginning was at `begin_ns` of the monotonic clock.
+    /// Reads the counters of all ports, checks their rates, and samples links that are due.
+    /// `begin_ns`: the start, on the monotonic clock.
     fn poll(&mut self, begin_ns: u64, switches: &mut Switches<'_>) -> io::Result<()> {
         let now = self.count(switches)?;
-        // No link has sent for longer than until then.
+        // Until this instant at most, each link has been sending.
         let at = Time(monotonic_ns().saturating_sub(begin_ns) * 1_000);
         for (port, counts) in now {
             self.rates.add(port, switches.rate(port), counts);
@@ -126,7 +128,7 @@ impl PortMonitor {
     }
 }
 
-/// The ports as they were seen last.
+/// The ports, as of their last counters.
 struct LastStats<'a>(&'a BusyTimes);
 
 impl LinkProbe for LastStats<'_> {
@@ -134,14 +136,14 @@ impl LinkProbe for LastStats<'_> {
         self.0.counts(port).waiting as u32
     }
 
-    /// The time that its rates take for what it has sent.
+    /// Returns the time that its rates take for the bytes sent.
     fn busy(&mut self, _now: Time, port: PortId) -> Time {
         self.0.time(port)
     }
 }
 
 impl Switches<'_> {
-    /// What every queue has counted since it was set up.
+    /// Reads the statistics of every queue since its set-up.
     fn read_stats(&mut self) -> io::Result<BTreeMap<PortId, QueueStats>> {
         let mut all = BTreeMap::new();
         for counters in &mut self.counters {
@@ -157,7 +159,7 @@ impl Switches<'_> {
         let mut thrown_away = drops::DropCounters::new();
         for switch in graph.each_switch() {
             let node = switch.node(graph.hosts);
-            // What comes to an interface that is down is lost as the plan says.
+            // Packets to an interface that is down are lost as planned.
             let down = self.ports(node).filter(|port| self.taken_down.contains(port));
             let down: Vec<String> = down.map(|port| self.interface(port)).collect();
             for (name, count) in
@@ -170,7 +172,7 @@ impl Switches<'_> {
         Ok(CounterSnapshot { ports: self.read_stats()?, thrown_away })
     }
 
-    /// Lets flows cross until the supervisor says that it is enough, and tells what there is to tell.
+    /// Lets flows cross until the supervisor writes, and returns the report.
     fn carry_flows(
         &mut self,
         crossing: FabricCommand,
@@ -197,7 +199,7 @@ impl Switches<'_> {
         loop {
             let counts = (is_run && in_arrivals.is_none()).then_some(arrivals_ns);
             let looks_at = is_run.then_some(looks_ns);
-            // What is broken from the beginning is so before it.
+            // Failures at time zero are carried out before the start.
             let fails = incidents.next().filter(|_| is_run).map(|next| match next {
                 Time::ZERO => 0,
                 next => times.begin_ns + next.as_ns(),
@@ -213,10 +215,11 @@ impl Switches<'_> {
             }
             let now = monotonic_ns();
             if let Some(at) = fails.filter(|at| now >= *at) {
-                // What was sent until now was sent at the rates of until now.
+                // Traffic until now was sent at the previous rates.
                 looks.count(self)?;
                 incidents.carry_out(since(now), self)?;
-                // A change is over when the switches at the ends of its link have their routes, too.
+                // A change is complete when the switches at the ends of its link have their routes,
+                // too.
                 self.restore_routes()?;
                 late.add(monotonic_ns().saturating_sub(at.max(times.begin_ns)));
                 looks.rates.restart();
@@ -249,7 +252,8 @@ impl Switches<'_> {
         Ok(FabricReport { changed: late, paces: rates.windows(), series, captured, ..report })
     }
 
-    /// What every switch was set to, and what its ports have counted, by the names of their links.
+    /// Returns the settings of every switch, and the counters of its ports by the names of their
+    /// links.
     fn switch_report(&self, counts: impl Fn(PortId) -> PortCounters) -> Vec<Value> {
         let mut told = ports::switch_counters(&self.prepared.scenario.graph, counts);
         for (switch, found) in told.iter_mut().zip(&self.initial) {
@@ -285,7 +289,8 @@ impl Switches<'_> {
         let hosts = ports.iter().filter(is_host);
         let mut thrown_away = drops::since(&before.thrown_away, &now.thrown_away);
         if !self.taken_down.is_empty() {
-            // What goes round while one switch after the other learns of a failure is lost as the plan says, too.
+            // Packets that loop while switches learn of a failure one after the other are lost as
+            // planned, too.
             thrown_away.remove("Ip InHdrErrors");
         }
         let frames: u64 = hosts.map(|port| until_now(*port).packets).sum();
@@ -308,8 +313,8 @@ impl Switches<'_> {
     }
 }
 
-/// Packets that hosts have sent and were not sent, that no full queue has dropped and that wait in none. What hosts' own queues have
-/// dropped, or keep, was never sent.
+/// Returns the packets that hosts sent and that neither arrived, nor were dropped by a full queue,
+/// nor are queued. Packets in hosts' own queues, queued or dropped, were never sent.
 fn lost(graph: &Graph, counts: impl Fn(PortId) -> QueueStats) -> u64 {
     let (mut sent, mut known) = (0, 0);
     for port in (0..graph.links.len()).flat_map(PortId::both_directions) {
@@ -339,7 +344,7 @@ mod tests {
         let at = |name| find_link(&graph, name).expect("it is a link");
         let (of_host, between, to_host) = (at("h0>s0"), at("s0>s1"), at("s1>h1"));
         let counts = |port| match port {
-            // The host's own queue keeps two, and has dropped one: these were never sent.
+            // The host's own queue holds two packets and has dropped one: these were never sent.
             port if port == of_host => {
                 QueueStats { packets: 100, waiting: 2, drops: 1, ..QueueStats::default() }
             }

@@ -1,6 +1,6 @@
-//! Switches that remember flows: a BPF program marks packets on their way in, as `nft` does for those that do not. Each switch has
-//! a program of its own. A new one is a file in `bpf/`, and one in
-//! [`balance`](super::balance), which says what it is told.
+//! BPF programs of switches that remember flows: a program marks incoming packets, as `nft` does
+//! for other balancers. Each switch has its own instance. A new one is a file in `bpf/`, and one in
+//! [`balance`](super::balance) with its parameters.
 
 use std::io;
 use std::net::Ipv4Addr;
@@ -15,19 +15,19 @@ use super::commands::SwitchTables;
 use crate::bpf_programs::compiled;
 use crate::sys::bpf::BpfObject;
 
-/// A program, and what every switch tells its own.
+/// A BPF program and its initial maps.
 pub struct ProgramSpec {
-    /// Its file in `bpf/`.
+    /// The name of its file in `bpf/`.
     pub name: &'static str,
-    /// Its parameters, as its `struct settings` has them.
+    /// The parameters, laid out as its `struct settings`.
     pub settings: Vec<u8>,
-    /// Maps that have as many entries as the plan says, with nothing in them.
+    /// Empty maps, with their numbers of entries.
     pub empty: Vec<(&'static str, u32)>,
-    /// Maps, and what is in them from the beginning.
+    /// Maps with their initial contents.
     pub filled: Vec<(&'static str, Vec<u64>)>,
 }
 
-/// Parameters, the long ones first, as a `struct settings` has them.
+/// Lays out parameters as a `struct settings`, the 64-bit ones first.
 pub fn settings(long: &[u64], short: &[u32]) -> Vec<u8> {
     let long = long.iter().flat_map(|number| number.to_ne_bytes());
     long.chain(short.iter().flat_map(|number| number.to_ne_bytes())).collect()
@@ -49,10 +49,10 @@ impl ProgramSpec {
     }
 }
 
-/// A program for each switch of a run, where its balancer takes one. The kernel lets nobody but the machine's root do this.
+/// Loads a program per switch, if the balancer needs one. Requires root of the machine.
 ///
 /// # Errors
-/// Why there are none.
+/// The reason why the programs cannot be loaded.
 pub fn load(scenario: &Scenario, directory: Option<&Path>) -> Result<Vec<BpfObject>, String> {
     let Some(choice) = balance::find(&scenario.scheme.balance) else { return Ok(vec![]) };
     let mut all = vec![];
@@ -69,10 +69,11 @@ pub fn load(scenario: &Scenario, directory: Option<&Path>) -> Result<Vec<BpfObje
     Ok(all)
 }
 
-/// A switch's program is told how many ways lead to which host, where there are several.
+/// Writes to the program's `ways` map how many equal-cost ports lead to each host; hosts with a
+/// single port are removed.
 ///
 /// # Errors
-/// The kernel's.
+/// The kernel's error.
 pub fn write_path_counts(program: &BpfObject, switch: &SwitchTables<'_>) -> io::Result<()> {
     let ways = program.map("ways")?;
     for (address, count) in path_counts(switch) {
@@ -84,10 +85,10 @@ pub fn write_path_counts(program: &BpfObject, switch: &SwitchTables<'_>) -> io::
     Ok(())
 }
 
-/// What a switch's program has been told is as it should be.
+/// Verifies that the program's `ways` map matches the switch's routes.
 ///
 /// # Errors
-/// What is not.
+/// The first entry that differs.
 pub fn verify_path_counts(program: &BpfObject, switch: &SwitchTables<'_>) -> io::Result<()> {
     let ways = program.map("ways")?;
     for (address, count) in path_counts(switch) {
@@ -100,17 +101,17 @@ pub fn verify_path_counts(program: &BpfObject, switch: &SwitchTables<'_>) -> io:
     Ok(())
 }
 
-/// How many ways lead to each host; 0 where there is nothing to choose.
+/// Returns the number of equal-cost ports to each host; 0 if there is no choice.
 fn path_counts(switch: &SwitchTables<'_>) -> Vec<(Ipv4Addr, u32)> {
     let ways = |ports: usize| if ports > 1 { ports as u32 } else { 0 };
     switch.hosts().map(|(_, address, ports)| (*address, ways(ports.len()))).collect()
 }
 
-/// A switch's program sees what comes in by these interfaces, for as long as what this gives is kept: by those to hosts alone, where
-/// it is one of the edge.
+/// Attaches a switch's program to the ingress of its interfaces, or of those to hosts only if the
+/// balancer acts at the edge. It stays attached while the returned descriptors are open.
 ///
 /// # Errors
-/// The kernel's.
+/// The kernel's error.
 pub fn attach(
     program: &BpfObject,
     scenario: &Scenario,

@@ -1,5 +1,5 @@
-//! The switches' namespaces: how they are set up, and what of it took, as read back. They hold no process of their own; when the
-//! one ends that keeps them, they vanish.
+//! The namespaces of the switches: set-up, and verification by reading back. No process lives in
+//! them: they vanish with the process that holds them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -26,10 +26,11 @@ use crate::sys::process;
 use crate::sys::sysctl::set_sysctls;
 use crate::tools::Tool;
 
-/// What every switch is set to beside its seed. The first puts others back to what they were, and so comes first.
+/// Sysctls of every switch, besides the seed. The first one resets others, so it comes first.
 ///
-/// The hash is of named fields: addresses, protocol and ports. That of the five-tuple (policy 1) would take the number that the sender's socket has given
-/// to the packet, where there is one, which is the same at all switches, another for each run, and another after a timeout.
+/// The hash covers named fields: addresses, protocol and ports. The hash of the five-tuple (policy
+/// 1) would use the number that the sending socket has given to the packet, if any. That number is
+/// the same at all switches, differs between runs, and changes after a timeout.
 const SYSCTLS: [(&str, &str); 8] = [
     ("ipv4/ip_forward", "1"),
     ("ipv4/conf/all/rp_filter", "0"),
@@ -41,51 +42,52 @@ const SYSCTLS: [(&str, &str); 8] = [
     ("ipv4/ip_early_demux", "0"),
 ];
 
-/// What was read back of a node: its queues by the names of their links, and a switch's routes.
+/// The state read back of a node: its queues by the names of their links, and a switch's routes.
 type NodeReadBack = (BTreeMap<String, Value>, Option<Value>);
 
-/// The namespaces, and what is in them.
+/// The namespaces of all nodes, and their current state.
 pub struct Switches<'a> {
     /// The run.
     pub prepared: &'a Prepared,
-    /// Of every node: first the hosts', which their own processes hold, then the switches'.
+    /// The namespaces of all nodes: first those of the hosts' processes, then those of the
+    /// switches.
     namespaces: Vec<OwnedFd>,
-    /// The process's own.
+    /// The namespace of this process.
     pub home: OwnedFd,
-    /// By which ports switches send, as far as routing knows.
+    /// Current routes of the routing protocol (failures appear after reconvergence).
     pub routes: Routes,
-    /// Routes have changed since the time series were told.
+    /// Whether routes have changed since the last sample of the time series.
     pub rerouted: bool,
     addresses: Vec<Ipv4Addr>,
-    /// The routes that each switch was last given.
+    /// The routes last installed on each switch.
     pub applied: Vec<String>,
-    /// The largest mark for which each switch has been given a rule.
+    /// The largest mark for which each switch has a rule.
     pub ruled: Vec<u32>,
     /// Links that are down.
     pub down: BTreeSet<usize>,
     /// Directed links that are down at some time of the run.
     pub taken_down: BTreeSet<PortId>,
-    /// Rates of ports that are others now than those that they were built with.
+    /// Rates of ports that differ from the initial ones.
     pub rates: BTreeMap<PortId, Rate>,
-    /// What was read back of each switch when it was set up.
+    /// Initial state read from each switch.
     pub initial: Vec<Value>,
-    /// What was read back then of the queues of all ports, by the names of their links.
+    /// Initial queues of all ports as read back, by the names of their links.
     pub queues: BTreeMap<String, Value>,
-    /// Switches from which the kernel has taken routes away.
+    /// Switches from which the kernel has removed routes.
     pub stale: BTreeSet<SwitchId>,
-    /// Nodes that have changed since, and have not been read back.
+    /// Nodes changed but not yet verified.
     pub unverified: BTreeSet<NodeId>,
-    /// Of each node, what its queues have counted.
+    /// The reader of each node's queue statistics.
     pub counters: Vec<QueueStatsReader>,
-    /// What keeps the switches' programs at their interfaces.
+    /// The attachments of the switches' programs.
     attached: Vec<OwnedFd>,
 }
 
 impl<'a> Switches<'a> {
-    /// Makes them all, between the hosts of these processes.
+    /// Creates all switches and links, between the hosts with these pids.
     ///
     /// # Errors
-    /// The kernel's, and what did not take.
+    /// The kernel's error, or a setting that did not take effect.
     pub fn build(prepared: &'a Prepared, hosts: &[i32]) -> io::Result<Switches<'a>> {
         let graph = &prepared.scenario.graph;
         let home = process::open_network()?;
@@ -149,10 +151,10 @@ impl<'a> Switches<'a> {
         Ok(switches)
     }
 
-    /// Does something in a node's namespace.
+    /// Runs `act` in a node's namespace, and stays there.
     ///
     /// # Errors
-    /// The kernel's, and the node's own.
+    /// The kernel's error, or that of `act` with the node's name.
     pub fn within<T>(&self, node: NodeId, act: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
         process::join_network(&self.namespaces[node.index()])?;
         let named = |error: io::Error| io::Error::other(format!("{}: {error}", self.name(node)));
@@ -166,7 +168,7 @@ impl<'a> Switches<'a> {
         }
     }
 
-    /// A switch as it is to be now.
+    /// Returns the current tables of a switch.
     pub fn switch(&self, number: SwitchId) -> SwitchTables<'_> {
         let scenario = &self.prepared.scenario;
         SwitchTables {
@@ -186,7 +188,7 @@ impl<'a> Switches<'a> {
         set_sysctls(&[&fixed[..], &[("ipv4/fib_multipath_hash_seed", seed)]].concat())
     }
 
-    /// The interface by which a node sends to a directed link.
+    /// Returns the name of the interface by which a node sends into a directed link.
     pub fn interface(&self, port: PortId) -> String {
         let graph = &self.prepared.scenario.graph;
         match graph.switch(near_end(graph, port)) {
@@ -195,8 +197,8 @@ impl<'a> Switches<'a> {
         }
     }
 
-    /// The links, as lines for `ip`. With ARP off all interfaces take their own hardware address for that of the far end, and so
-    /// all have the same.
+    /// Returns the commands for `ip` that create the links. With ARP off an interface uses its own
+    /// hardware address for the far end, so all have the same.
     fn links(&self, hosts: &[i32]) -> String {
         let (graph, mtu) = (&self.prepared.scenario.graph, self.prepared.hosts.mtu);
         let place = |node: NodeId| match hosts.get(node.index()) {
@@ -215,26 +217,26 @@ impl<'a> Switches<'a> {
         lines
     }
 
-    /// The numbers of a node's interfaces, in whose namespace this process is, and their ports.
+    /// Returns the interface indices and ports of a node in the current namespace.
     fn interfaces(&self, node: NodeId) -> io::Result<Vec<(u32, PortId)>> {
         let number =
             |port| process::interface_index(&self.interface(port)).map(|number| (number, port));
         self.ports(node).map(number).collect()
     }
 
-    /// The ports by which a node sends.
+    /// Iterates over the ports by which a node sends.
     pub fn ports(&self, node: NodeId) -> impl Iterator<Item = PortId> + '_ {
         let graph = &self.prepared.scenario.graph;
         let all = (0..graph.links.len()).flat_map(PortId::both_directions);
         all.filter(move |port| near_end(graph, *port) == node)
     }
 
-    /// The rate of a port now.
+    /// Returns the current rate of a port.
     pub fn rate(&self, port: PortId) -> Rate {
         self.rates.get(&port).copied().unwrap_or_else(|| self.rate_and_limit(port).0)
     }
 
-    /// The rate and the limit that a port is built with.
+    /// Returns the initial rate and limit of a port.
     pub fn rate_and_limit(&self, port: PortId) -> (Rate, Limit) {
         let scenario = &self.prepared.scenario;
         let link = &scenario.graph.links[port.link()];
@@ -245,7 +247,7 @@ impl<'a> Switches<'a> {
         (link.rate, limit)
     }
 
-    /// Sets up the namespace that this process is in; what it has then.
+    /// Sets up the current namespace as that of a node, and returns its state as read back.
     fn set_up(&self, node: NodeId) -> io::Result<NodeReadBack> {
         let mtu = self.prepared.hosts.mtu;
         let framing = self.prepared.scenario.host.framing_overhead.0;
@@ -262,8 +264,8 @@ impl<'a> Switches<'a> {
         for port in self.ports(node) {
             let _ = writeln!(lines, "link set {} arp off up", interface(port));
         }
-        // What has lost its route is lost, and so is what goes round while one switch after the other learns of a failure. Nobody is told:
-        // a switch says nothing of its own.
+        // Packets without a route, and those that loop while switches learn of a failure one after
+        // the other, are dropped silently: a switch sends nothing of its own.
         let _ =
             writeln!(lines, "route add blackhole {PREFIX}\nrule add priority 100 iif lo blackhole");
         Tool::Ip.run_batch(&lines)?;
@@ -271,8 +273,8 @@ impl<'a> Switches<'a> {
         self.verify_node(node)
     }
 
-    /// Gives a switch, in whose namespace this process is, the routes that it is to have now, and
-    /// the rules for marks that no packet has had before.
+    /// Installs the current routes on a switch in whose namespace this process is, and rules for
+    /// marks that are new.
     pub fn set_routes(&self, number: SwitchId) -> io::Result<()> {
         let switch = self.switch(number);
         Tool::Ip.run_batch(&(switch.routes() + &switch.rules(self.ruled[number.index()])))?;
@@ -283,10 +285,10 @@ impl<'a> Switches<'a> {
         }
     }
 
-    /// Versions of what the switches were set up with besides iproute2.
+    /// Returns the versions of the tools used besides iproute2.
     ///
     /// # Errors
-    /// When it is not there any more.
+    /// A tool has been removed.
     pub fn versions(&self) -> io::Result<BTreeMap<String, String>> {
         let graph = &self.prepared.scenario.graph;
         let by_nft = self.prepared.programs.is_empty()
@@ -295,12 +297,12 @@ impl<'a> Switches<'a> {
         nft.into_iter().collect()
     }
 
-    /// What marks the packets of a switch, if it is a BPF program.
+    /// Returns the BPF program that marks the packets of a switch, if any.
     fn program(&self, number: SwitchId) -> Option<&BpfObject> {
         self.prepared.programs.get(number.index())
     }
 
-    /// The program of a switch, if it has one, sees what comes in by these interfaces.
+    /// Attaches a switch's program, if it has one, to the ingress of its interfaces.
     fn attach(&self, node: NodeId, interfaces: &[(u32, PortId)]) -> io::Result<Vec<OwnedFd>> {
         let number = self.prepared.scenario.graph.switch(node);
         match number.and_then(|number| self.program(number)) {
@@ -309,7 +311,7 @@ impl<'a> Switches<'a> {
         }
     }
 
-    /// A node, in whose namespace this process is, has everything as it should be; what that is.
+    /// Verifies the state of a node in whose namespace this process is, and returns it.
     fn verify_node(&self, node: NodeId) -> io::Result<NodeReadBack> {
         let queues = self.verify_queues(node)?;
         let Some(number) = self.prepared.scenario.graph.switch(node) else {
@@ -319,17 +321,18 @@ impl<'a> Switches<'a> {
         Ok((queues, Some(self.verify_routes(number)?)))
     }
 
-    /// Reads back one of the nodes that have changed, if there is any.
+    /// Verifies one of the changed nodes, if there is any.
     ///
     /// # Errors
-    /// The kernel's, and what did not take.
+    /// The kernel's error, or a setting that did not take effect.
     pub fn verify_one(&mut self) -> io::Result<()> {
         let Some(node) = self.unverified.pop_first() else { return Ok(()) };
         self.within(node, || self.verify_node(node))?;
         process::join_network(&self.home)
     }
 
-    /// The rates and queues of a node's ports, by the names of their links.
+    /// Verifies the rates and queues of a node's ports, and returns them by the names of their
+    /// links.
     fn verify_queues(&self, node: NodeId) -> io::Result<BTreeMap<String, Value>> {
         let graph = &self.prepared.scenario.graph;
         let mut told = BTreeMap::new();
@@ -352,7 +355,7 @@ impl<'a> Switches<'a> {
         Ok(told)
     }
 
-    /// Which links of a switch are up.
+    /// Verifies which links of a switch are up.
     fn verify_links(&self, node: NodeId) -> io::Result<()> {
         let up = readback::up(&Tool::Ip.output(&["-json", "link", "show"])?)?;
         for port in self.ports(node) {
@@ -365,7 +368,8 @@ impl<'a> Switches<'a> {
         Ok(())
     }
 
-    /// By which interfaces a switch sends to each host, in the hosts' order; all are as they should be, and so are the marks.
+    /// Verifies the routes and marks of a switch, and returns its egress interfaces to each host,
+    /// in the hosts' order.
     fn verify_routes(&self, number: SwitchId) -> io::Result<Value> {
         let found =
             readback::routes(&Tool::Ip.output(&["-json", "route", "show", "table", "all"])?)?;
@@ -394,8 +398,8 @@ impl<'a> Switches<'a> {
         Ok(self.addresses.iter().map(to_host).collect())
     }
 
-    /// What marks packets and what takes them to their routes is as it should be. After a failure there may be rules for more marks
-    /// than any packet gets.
+    /// Verifies the marking rules (or BPF map) and the policy routing rules of a switch. After a
+    /// failure, rules for unused marks may remain.
     fn verify_marks(&self, switch: &SwitchTables<'_>) -> io::Result<()> {
         let rules = readback::rules(&Tool::Ip.output(&["-json", "rule", "show"])?)?;
         let tables = switch.tables();

@@ -1,4 +1,4 @@
-//! Multipath routes, and the kernel's own hash.
+//! ECMP: multipath routes and the kernel's hash.
 
 use tailcut_net::balance::BalanceSpec;
 use tailcut_net::balance::ecmp::{Spread, Weights};

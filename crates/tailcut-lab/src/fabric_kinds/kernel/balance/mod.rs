@@ -1,4 +1,4 @@
-//! How switches of kernels choose among ports that are as short: a file for each way, and a line in [`CHOICES`].
+//! Load balancers of kernel switches. A new one is a file here and a line in [`BALANCERS`].
 
 mod ecmp;
 mod flowlet;
@@ -16,48 +16,49 @@ use tailcut_net::topology::SwitchId;
 use super::switch_programs::ProgramSpec;
 use crate::answers::RunCheck;
 
-/// A balancer that switches of kernels have.
+/// A load balancer of kernel switches.
 pub(super) trait KernelBalancer: Sync {
-    /// Whether a plan's is this one.
+    /// Whether this balancer implements the plan's.
     fn implements(&self, spec: &BalanceSpec) -> bool;
 
-    /// What becomes of a plan's that is this one.
+    /// Checks the plan's balancer, which this one implements.
     fn check(&self, checked: &mut RunCheck, spec: &BalanceSpec);
 
-    /// What says by which port a packet leaves.
+    /// The mechanism that selects a packet's egress port.
     fn selector(&self) -> PathSelector;
 
-    /// The program of a switch, where it takes one; none if the plan's is another.
+    /// Returns the BPF program of a switch, if the balancer needs one; none if the plan has another
+    /// balancer.
     #[cfg(target_os = "linux")]
     fn program(&self, _scenario: &Scenario, _switch: SwitchId) -> Option<ProgramSpec> {
         None
     }
 
-    /// Whether only what comes in from hosts is seen by the program.
+    /// Whether its program sees packets from hosts only.
     #[cfg(target_os = "linux")]
     fn is_at_edge_only(&self) -> bool {
         false
     }
 }
 
-/// What says by which port a packet leaves.
+/// A mechanism that selects a packet's egress port.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PathSelector {
-    /// The kernel's hash of its five-tuple.
+    /// The kernel's hash of the five-tuple.
     Hash,
-    /// A mark that is drawn for each packet.
+    /// A random mark per packet.
     Draw,
     /// A mark that counts the packets to each host.
     Turn,
-    /// A mark of a program's.
+    /// A mark that a BPF program sets.
     Program,
 }
 
-/// All of them.
+/// All balancers of kernel switches.
 pub(super) const BALANCERS: [&dyn KernelBalancer; 5] =
     [&ecmp::Ecmp, &spray::Spray, &round_robin::RoundRobin, &flowlet::Flowlet, &tinyflow::TinyFlow];
 
-/// What becomes of a plan's.
+/// Checks the plan's balancer.
 pub(super) fn check(checked: &mut RunCheck, spec: &BalanceSpec) {
     checked.needs("hash seeds", "balance");
     match find(spec) {
@@ -75,12 +76,12 @@ pub(super) fn check(checked: &mut RunCheck, spec: &BalanceSpec) {
     }
 }
 
-/// The one that is a plan's, if switches of kernels have it.
+/// Returns the implementation of the plan's balancer, if kernel switches have it.
 pub(super) fn find(spec: &BalanceSpec) -> Option<&'static dyn KernelBalancer> {
     BALANCERS.into_iter().find(|one| one.implements(spec))
 }
 
-/// What becomes of one that takes a BPF program.
+/// Checks a balancer that needs a BPF program.
 fn check_program(checked: &mut RunCheck, how: &str) {
     match checked.programs.clone() {
         Ok(()) => {

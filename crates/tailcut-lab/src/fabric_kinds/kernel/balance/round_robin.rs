@@ -1,4 +1,4 @@
-//! Ports in turn, by nft.
+//! Round robin over ports, by nft.
 
 use tailcut_net::balance::BalanceSpec;
 

@@ -1,4 +1,4 @@
-//! A port drawn for each packet, by nft.
+//! Packet spraying: a random port per packet, by nft.
 
 use tailcut_net::balance::BalanceSpec;
 

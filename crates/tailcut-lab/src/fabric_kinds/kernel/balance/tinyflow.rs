@@ -14,9 +14,9 @@ use crate::answers::RunCheck;
 #[cfg(target_os = "linux")]
 use crate::fabric_kinds::kernel::switch_programs::{ProgramSpec, settings};
 
-/// So many samples of a flow the program keeps.
+/// The most samples of a flow that the program keeps.
 const MAX_SAMPLES: u32 = 8;
-/// So many skips are there to be drawn from: a power of two.
+/// The number of skips to draw from: a power of two.
 #[cfg(target_os = "linux")]
 const SKIPS: u32 = 1_024;
 
@@ -103,7 +103,8 @@ fn program(spec: &Spec, framing: u32, hosts: u32, mut stream: RandomStream) -> P
     }
 }
 
-/// Numbers of which each is as likely, with this mean: the middles of as many parts of an exponential distribution.
+/// Returns equally likely numbers with this mean: the midpoints of equal parts of an exponential
+/// distribution.
 #[cfg(target_os = "linux")]
 fn quantiles(mean: u64) -> Vec<u64> {
     let middle = |part: u32| (f64::from(part) + 0.5) / f64::from(SKIPS);
