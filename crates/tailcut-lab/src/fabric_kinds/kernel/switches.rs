@@ -28,9 +28,9 @@ use crate::tools::Tool;
 
 /// Sysctls of every switch, besides the seed. The first one resets others, so it comes first.
 ///
-/// The hash covers named fields: addresses, protocol and ports. The hash of the five-tuple (policy
-/// 1) would use the number that the sending socket has given to the packet, if any. That number is
-/// the same at all switches, differs between runs, and changes after a timeout.
+/// The hash covers named fields: addresses, protocol and ports. Policy 1, a hash of the five-tuple,
+/// would use the number that the sending socket has given to the packet, if any. That number is the
+/// same at all switches, differs between runs, and changes after a timeout.
 const SYSCTLS: [(&str, &str); 8] = [
     ("ipv4/ip_forward", "1"),
     ("ipv4/conf/all/rp_filter", "0"),
