@@ -11,122 +11,123 @@ use crate::fabric::lateness::Lateness;
 use crate::fabric::rate_check::RateWindows;
 use crate::hosts::drops::DropCounters;
 
-/// What a host is told to do.
+/// A command to a host.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum HostCommand {
-    /// Its part in the flows alone.
+    /// Take part in the idle flows.
     IdleFlows(IdleTask),
-    /// Its guests begin.
+    /// Start the guests.
     Guests,
-    /// The run.
+    /// Carry the flows of the run.
     Run(RunTimes),
 }
 
-/// What one of the two hosts is to do.
+/// The task of a host in the idle flows.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct IdleTask {
-    /// Whether it receives.
+    /// Whether the host receives.
     pub receives: bool,
-    /// Who sends, and who receives.
+    /// The sending and the receiving host.
     pub ends: (u32, u32),
-    /// When each begins, by the monotonic clock, and the port that it comes from.
+    /// The start of each flow, on the monotonic clock, and its source port.
     pub starts: Vec<(u64, u16)>,
-    /// The size of each flow.
+    /// The size of each flow in bytes.
     pub bytes: u64,
-    /// When to stop waiting, on the monotonic clock.
+    /// When to give up, on the monotonic clock.
     pub give_up_ns: u64,
 }
 
-/// What the fabric is told to do, before it is told when.
+/// A command to the fabric, which the start time follows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FabricCommand {
-    /// Let flows alone cross.
+    /// Carry the idle flows.
     IdleFlows,
-    /// Let those of the run cross.
+    /// Carry the flows of the run.
     Run,
 }
 
-/// When things happen, by the monotonic clock.
+/// The times of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RunTimes {
-    /// The beginning of the run.
+    /// The start of the run, on the monotonic clock.
     pub begin_ns: u64,
-    /// From the beginning to the end of the arrivals.
+    /// The nanoseconds from the start to the end of arrivals.
     pub arrivals_ns: u64,
 }
 
-/// What a host says once it is ready: what it is set to, and what carries its flows if it is not the lab's own sockets.
+/// The message of a host that is ready: its settings as read back, and the versions of Node if it
+/// carries the flows.
 pub type HostReady = (HostReadBack, Option<NodeReady>);
 
-/// What a host is set to, as the kernel says it.
+/// The settings of a host, as the kernel reports them.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct HostReadBack {
-    /// Sysctls.
+    /// The names and values of the sysctls.
     pub sysctls: Vec<(String, String)>,
-    /// What its interface may do to packets, and whether it does.
+    /// The offloads of the interface, and whether each is on.
     pub offloads: Vec<(String, bool)>,
-    /// Its route, as `ip -json route` has it.
+    /// The route, as printed by `ip -json route`.
     pub route: serde_json::Value,
 }
 
-/// What it says once it is ready, or why it never is.
+/// The message of a Node process that is ready, or cannot start.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum NodeReady {
-    /// Its versions.
+    /// The process is ready.
     Versions {
-        /// Of Node.
+        /// The version of Node.
         node: String,
-        /// Of `repnet-bench`.
+        /// The version of `repnet-bench`.
         bench: String,
     },
-    /// It cannot begin.
+    /// The process cannot start.
     Failed {
-        /// Why.
+        /// The reason.
         failed: String,
     },
 }
 
-/// One event, told to the supervisor as it happens.
+/// The event, sent to the supervisor as it happens, that a flow was completely received.
 pub const RECEIVED: u8 = b'r';
-/// See [`RECEIVED`].
+/// The event that a flow was completely acknowledged; see [`RECEIVED`].
 pub const ACKNOWLEDGED: u8 = b'a';
-/// Something is wrong: the report says what.
+/// The event of an error, which the report describes; see [`RECEIVED`].
 pub const WRONG: u8 = b'w';
 
-/// What a sender tells of a flow, in nanoseconds of the monotonic clock.
+/// A sender's record of a flow; times are in nanoseconds of the monotonic clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct SenderRecord {
-    /// Its place among the flows of the run.
+    /// The index among the flows of the run.
     pub index: u64,
-    /// When the connection was due, if the flow waited for others.
+    /// When the connection was due, if the flow depends on others.
     pub due_ns: Option<u64>,
     /// When the connection was opened.
     pub opened_ns: u64,
-    /// When it was established.
+    /// When the connection was established.
     pub established_ns: Option<u64>,
     /// When the last byte was acknowledged.
     pub acknowledged_ns: Option<u64>,
-    /// Data segments sent.
+    /// Data segments sent, retransmissions included.
     pub data_packets: u64,
-    /// Of these, retransmissions.
+    /// Retransmitted data segments.
     pub retransmissions: u64,
-    /// What the receiver had already.
+    /// Segments that the receiver reported as duplicates.
     pub duplicates: u64,
     /// Retransmission timeouts.
     pub timeouts: u32,
-    /// Whether the kernel counts them.
+    /// Whether the kernel counts timeouts.
     pub counts_timeouts: bool,
-    /// Connections at the end: the subflows, where it has several.
+    /// The number of subflows at the end; 1 for plain TCP.
     pub subflows: u32,
 }
 
-/// What a receiver tells of a flow.
+/// A receiver's record of a flow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct ReceiverRecord {
-    /// Its place among the flows of the run.
+    /// The index among the flows of the run.
     pub index: u64,
     /// When the last byte was read, in nanoseconds of the monotonic clock.
     pub complete_ns: Option<u64>,
@@ -134,73 +135,74 @@ pub struct ReceiverRecord {
     pub in_arrivals: u64,
 }
 
-/// What a host tells at the end.
+/// The report of a host at the end of a run.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct HostReport {
-    /// Of the flows that it sent.
+    /// The records of the flows that it sent.
     pub sent: Vec<SenderRecord>,
-    /// Of the flows that it received.
+    /// The records of the flows that it received.
     pub got: Vec<ReceiverRecord>,
     /// Windows and rates of the flows that the plan names.
     pub series: Vec<MeasuredSeries>,
-    /// What went wrong, if anything: bytes that differ, connections that broke.
+    /// Error messages: bytes that differ, connections that broke.
     pub wrong: Vec<String>,
-    /// What its kernel has thrown away.
+    /// Packets dropped by the host's kernel.
     pub thrown_away: DropCounters,
 }
 
-/// What the fabric tells at the end.
+/// The report of the fabric at the end of a run.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct FabricReport {
     /// One record per tier and direction.
     pub tiers: Vec<TierRecord>,
     /// Packets times links crossed.
     pub packet_hops: u64,
-    /// Packets that found a queue full.
+    /// Packets dropped by full queues.
     pub dropped: u64,
     /// Packets lost to failures.
     pub lost: u64,
-    /// Frames that came in.
+    /// Frames received from hosts.
     pub frames: u64,
-    /// Of these, frames of second connections.
+    /// Frames of second connections, included in `frames`.
     pub copied: u64,
-    /// Frames that found no room on their way to the fabric, which no plan has.
+    /// Frames dropped for lack of room on their way into the fabric.
     pub ring_drops: u64,
-    /// Frames that could not be handed to a host, which no plan has.
+    /// Frames that a host's interface refused.
     pub refused: u64,
-    /// Frames that no flow is known for.
+    /// Frames that match no flow.
     pub strange: u64,
-    /// From the time at which a frame was to be at its host until it was handed over.
+    /// The lateness with which frames were handed over to their hosts.
     pub released: Lateness,
-    /// By how much frames came in after what had already happened in the fabric.
+    /// The lateness of incoming frames behind events that the fabric had already carried out.
     pub entered: Lateness,
-    /// What hosts were handed while the links to them were busy.
+    /// Windows in which links to hosts were busy, and those that missed the rate.
     pub paces: RateWindows,
-    /// What the kernel has thrown away on its way in or out.
+    /// Packets dropped by kernels on their way in or out.
     pub thrown_away: DropCounters,
-    /// What is in the capture, if one was asked for.
+    /// The size of the capture, if one was requested.
     pub captured: Option<Captured>,
-    /// Of each switch what its ports have counted, and, where it is a kernel, what it is set to, as that says it.
+    /// The counters of each switch's ports and, for kernel switches, their settings as read back.
     pub switches: Value,
-    /// The queues of all ports by the names of their links, as the kernel says it, where it has them.
+    /// The queues of all ports by the names of their links, as read back from the kernel, if it has
+    /// them.
     pub queues: BTreeMap<String, Value>,
-    /// Versions of what the switches were set up with besides iproute2.
+    /// Versions of the tools that set up the switches, besides iproute2.
     pub versions: BTreeMap<String, String>,
-    /// How long after its time each change to the network was carried out, where kernels carry it out.
+    /// The lateness of changes to the network, where kernels carry them out.
     pub changed: Lateness,
-    /// Columns of the tables that are not known, and why.
+    /// Columns of the tables that stay empty, and the reasons.
     pub unknown: BTreeMap<String, String>,
-    /// Queues and utilisation of the links that the plan names.
+    /// Queue lengths and utilisation of the links that the plan names.
     pub series: Vec<MeasuredSeries>,
-    /// Nanoseconds for which the fabric's process had a processor; 0 where no process carries frames.
+    /// The CPU time of the fabric's process in nanoseconds; 0 if no process carries frames.
     pub worked_ns: u64,
 }
 
-/// What became of a capture.
+/// The size of a capture.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Captured {
     /// Frames in the file.
     pub packets: u64,
-    /// Frames after the file was full, and those that came faster than they were looked at.
+    /// Frames left out: after the file was full, or missed by the observer.
     pub left_out: u64,
 }

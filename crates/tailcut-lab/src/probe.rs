@@ -1,4 +1,5 @@
-//! What this kernel offers, tried and not guessed: each thing that a run needs is done once, in namespaces that vanish.
+//! Capabilities of this kernel and system, probed by use: each is tried once, in temporary
+//! namespaces.
 
 use std::io::{self, Read, Write};
 use std::path::Path;
@@ -22,18 +23,18 @@ use crate::tools::Tool;
 use crate::transports::TRANSPORTS;
 use crate::verdict;
 
-/// So many timers are waited for, each so long.
+/// The number of timers that are awaited, and the length of each.
 const TIMERS: usize = 600;
 const TIMER: Duration = Duration::from_millis(1);
 
-/// Something that the kernel or the system offers, or not.
+/// A capability of the kernel or the system, as probed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Capability {
-    /// What it is.
+    /// The name of the capability.
     pub name: String,
-    /// Whether it can be had.
+    /// Whether it is available.
     pub offered: bool,
-    /// What was found, or why not.
+    /// What was found, or the reason why it is not available.
     pub found: String,
 }
 
@@ -45,18 +46,20 @@ fn offer(name: &str, tried: io::Result<String>) -> Capability {
     Capability { name: name.to_owned(), offered, found }
 }
 
-/// Tries everything; `programs` is where BPF programs are, if they are compiled. This process must have one thread, and is good for nothing else afterwards.
+/// Probes all capabilities. `programs` is the directory of compiled BPF programs, if there is one.
+/// This process must have one thread, and can do nothing else afterwards.
 ///
-/// `timers`: the machine's own, too, which takes most of a second and decides no run.
+/// `timers`: whether to measure the machine's timers, too, which takes most of a second and affects
+/// no run.
 pub fn probe(programs: Option<&Path>, timers: bool) -> Vec<Capability> {
     let loaded = load_flowlet(programs);
-    // Those of the lab's own are registered for as long as everything is tried.
+    // The lab's own congestion controls stay registered until everything is probed.
     let own = CONTROLS.map(|control| control.program().map(|one| one.register(programs)));
     let struct_ops = match own.iter().flatten().next() {
         Some(Err(why)) => Err(io::Error::other(why.clone())),
         _ => Ok("registered".to_owned()),
     };
-    // What hosts are set to for each.
+    // The congestion controls of hosts, by the names under which they are registered.
     let mut names = vec![];
     for (control, own) in CONTROLS.iter().zip(&own) {
         names.push(match own {
@@ -89,7 +92,8 @@ pub fn probe(programs: Option<&Path>, timers: bool) -> Vec<Capability> {
     offers
 }
 
-/// Whether this process, which goes first where it may, wakes in time: what frames and flows are then late by is not the lab's.
+/// Measures whether this process wakes in time, with real-time priority if permitted. Frames and
+/// flows of a run cannot be more punctual.
 fn lateness_of_timers() -> io::Result<String> {
     latency::minimise_timer_slack();
     latency::raise_priority(process::id(), Rank::Fabric)?;
@@ -108,13 +112,13 @@ fn lateness_of_timers() -> io::Result<String> {
     }
 }
 
-/// The program of a switch that remembers flows.
+/// Loads the BPF program of switches that remember flows.
 fn load_flowlet(programs: Option<&Path>) -> io::Result<BpfObject> {
     let bytes = compiled(programs, "flowlet").map_err(io::Error::other)?;
     BpfObject::load(&bytes, &[], None)
 }
 
-/// What PID 1 of the namespaces finds.
+/// Probes what PID 1 of the namespaces can do.
 fn probe_in_child(
     loaded: io::Result<BpfObject>,
     names: &[Result<&str, &String>],
@@ -138,7 +142,8 @@ fn probe_in_child(
     }
 }
 
-/// `names`: what hosts are set to for each of the congestion controls, or why they cannot be.
+/// Probes capabilities inside the namespaces. `names`: the kernel's name of each congestion
+/// control, or why there is none.
 fn probe_inside(loaded: io::Result<BpfObject>, names: &[Result<&str, &String>]) -> Vec<Capability> {
     let pair = format!("link add e0 type veth peer name {INTERFACE}\nlink set e0 up\n");
     let mut offers = vec![
@@ -168,7 +173,7 @@ fn probe_inside(loaded: io::Result<BpfObject>, names: &[Result<&str, &String>]) 
                 continue;
             }
         };
-        // All but the first find everything set up but the route.
+        // From the second control on, everything but the route is set up already.
         let settings = HostSettings {
             mtu: 1_500,
             congestion: congestion.to_owned(),
@@ -203,7 +208,8 @@ fn probe_inside(loaded: io::Result<BpfObject>, names: &[Result<&str, &String>]) 
     offers
 }
 
-/// Queues of kernels besides those that every run with switches of kernels has. Each is tried at an interface and taken away again.
+/// Probes queues beyond those of every run with kernel switches; each is set on an interface and
+/// removed.
 fn queues() -> [Capability; 3] {
     let kinds = [
         ("netem", "rate 8000000bit limit 100"),
@@ -216,7 +222,7 @@ fn queues() -> [Capability; 3] {
     })
 }
 
-/// What switches of kernels need.
+/// Probes the needs of kernel switches.
 fn switches() -> [Capability; 3] {
     let queue = "qdisc add dev e0 root handle 1: tbf rate 8000000bit burst 1600b overhead 24 limit 9000b\n\
                  qdisc add dev e0 parent 1:1 handle 2: pfifo limit 9\n";

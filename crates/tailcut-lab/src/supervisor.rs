@@ -1,10 +1,11 @@
-//! One run: the processes, in namespaces that vanish with them, whatever ends them.
+//! A run: its processes, in namespaces that vanish with them however they end.
 //!
-//! The process that asks ([`run`]) enters namespaces of its own and starts the supervisor, which is PID 1 there. The
-//! supervisor starts a process for each host, in a network namespace of its own, and one for the fabric. When the asking
-//! process ends, or the far end of its standard input is closed, the kernel kills the supervisor, and with PID 1 whatever is
-//! in its namespace; with the processes go their namespaces, and with these interfaces, routes and sysctls. Nothing
-//! is ever written to a file, but for a capture where one is asked for.
+//! The requesting process ([`run`]) enters new namespaces and starts the supervisor, which is PID 1
+//! there. The supervisor starts a process per host, in its own network namespace, and one for the
+//! fabric. When the requesting process exits, or the other end of its standard input is closed, the
+//! kernel kills the supervisor, and with PID 1 everything in its namespace. With the processes
+//! their namespaces vanish, and with these interfaces, routes and sysctls. No file is written,
+//! except for a requested capture.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Read, Write};
@@ -37,84 +38,99 @@ use crate::tools::Tool;
 use crate::verdict::{self, VerdictFacts};
 use crate::worker::{Worker, receive_result, send_json, start};
 
-/// Between the moment when everything is ready and the beginning of the run.
+/// The time between readiness and the start of the run, in nanoseconds.
 const START_DELAY_NS: u64 = 50_000_000;
-/// How often the run tells how far it is.
+/// The interval of progress messages, in nanoseconds.
 const PROGRESS_NS: u64 = 250_000_000;
 
-/// What the asking process is told, a line each.
+/// A message to the requesting process: JSON, a line each.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ProgressMessage {
-    /// How far it is: nanoseconds from the beginning, and flows that are over.
+    /// The progress: nanoseconds since the start, and flows received.
     Now(u64, u64),
-    /// The run is over.
+    /// The run is complete.
     Done(Box<LabOutcome>),
-    /// It failed, and why.
+    /// The run failed, for this reason.
     Failed(String),
 }
 
-/// What helps a run to be in time and not everybody may have.
+/// Privileges that help a run to be in time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Privileges {
-    /// Whether idle processors are kept from sleeping.
+    /// Whether CPUs are kept out of idle states.
     pub awake: bool,
-    /// Whether the programs stay in memory.
+    /// Whether the programs are locked in memory.
     pub in_memory: bool,
-    /// Whether the lab's processes go before all others of the machine, which they do where they may.
+    /// Whether the lab's processes have real-time priority.
     pub goes_first: bool,
 }
 
-/// A run that was carried out.
+/// The result of a run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct LabOutcome {
-    /// What was measured, for [`tailcut_experiment::tabulate`].
+    /// The measurements, for [`tabulate`](mod@tailcut_experiment::tabulate).
     pub measured: MeasuredRun,
-    /// By how much each flow started late.
+    /// The lateness of each flow's start.
     pub starts: Vec<FlowStart>,
-    /// Why the run is not faithful; nothing if it is.
+    /// The reasons why the run is not faithful; none if it is.
     pub unfaithful: Vec<String>,
-    /// What the verdict goes by.
+    /// The measurements on which the verdict is based.
     pub facts: VerdictFacts,
-    /// By how much frames came in after what had already happened in the fabric.
+    /// The lateness of incoming frames behind events that the fabric had already carried out.
     pub entered: Lateness,
     /// Frames that hosts sent.
     pub frames: u64,
-    /// Nanoseconds for which the fabric's process had a processor while the run lasted; 0 where no process carries frames.
+    /// The CPU time of the fabric's process during the run, in nanoseconds; 0 if no process carries
+    /// frames.
     pub worked_ns: u64,
-    /// Of these, frames of second connections.
+    /// Frames of second connections, included in `frames`.
     pub copied: u64,
-    /// Subflows that connections had besides their first.
+    /// Subflows of all connections besides the first ones.
     pub joined: u64,
-    /// What the hosts are set to, as the kernel says it: the sysctls of all, the route of the first.
+    /// Settings of the hosts as read back: the sysctls of all, the route of the first.
     pub hosts: HostReadBack,
-    /// The largest datagram, in bytes.
+    /// The size of the largest datagram in bytes.
     pub mtu: u64,
-    /// Nanoseconds from the beginning of the set-up until everything was ready.
+    /// The duration of the set-up in nanoseconds.
     pub set_up_ns: u64,
-    /// What the machine's root has allowed.
+    /// The privileges that the run had.
     #[serde(flatten)]
     pub privileges: Privileges,
-    /// What carried the flows, if not the lab's own sockets.
+    /// The versions of Node and `repnet-bench`, if they carried the flows.
     pub repnet: Option<NodeReady>,
-    /// What is in the capture, if one was asked for.
+    /// The size of the capture, if one was requested.
     pub captured: Option<Captured>,
-    /// Which fabric it was.
+    /// The name of the fabric's kind.
     pub fabric: String,
-    /// Of each of its switches what the ports have counted, and, where it is a kernel, what it is set to, as that says it.
+    /// The counters of each switch's ports and, for kernel switches, their settings as read back.
     pub switches: serde_json::Value,
-    /// The queues of all ports by the names of their links, as the kernel says it, where it has them.
+    /// The queues of all ports by the names of their links, as read back from the kernel, if it has
+    /// them.
     pub queues: BTreeMap<String, serde_json::Value>,
-    /// Versions of the tools and libraries that were used.
+    /// Versions of the tools and libraries used.
     pub versions: BTreeMap<String, String>,
 }
 
-/// Carries out one run of a plan, telling standard output about it. It is asked for in JSON: `run` is an element of the plan's `runs`,
-/// and `program`, where `repnet-bench` is to carry the flows, is how that is started; `guests` are what else runs on hosts, `capture` is
-/// what to write of what these send and receive, and `fabric` is the name of what lies between them. This process must have one thread, and is good for nothing else afterwards.
+/// Carries out a run of a plan, and writes [`ProgressMessage`]s to standard output. `asked` is
+/// JSON:
+///
+/// - `run`: an element of the plan's `runs`;
+///
+/// - `program`: the command of `repnet-bench`, if it carries the flows;
+///
+/// - `guests`: the callers' programs that run on hosts;
+///
+/// - `capture`: the capture to write;
+///
+/// - `fabric`: the name of the fabric's kind;
+///
+/// - `programs`: the directory of compiled BPF programs.
+///
+/// This process must have one thread, and can do nothing else afterwards.
 ///
 /// # Errors
-/// What kept the run from beginning.
+/// The reason why the run could not start.
 pub fn run(asked: &str) -> Result<(), String> {
     let (fabric, prepared) = prepare(asked)?;
     let said = |error: io::Error| error.to_string();
@@ -143,7 +159,8 @@ pub fn run(asked: &str) -> Result<(), String> {
             let ended = process::open_pidfd(child).map_err(said)?;
             let (ended, _) = process::wait_for_either(&ended, &io::stdin()).map_err(said)?;
             if !ended {
-                // Nobody listens any more. Ending here ends the supervisor, and everything with it.
+                // The requesting process is not listened to any more. Exiting here kills the
+                // supervisor and everything else.
                 process::exit(1);
             }
             match process::wait(child).map_err(said)?.as_str() {
@@ -183,7 +200,7 @@ fn supervise(
     lab.carry_out(before, set_up_ns, privileges)
 }
 
-/// Hosts and fabric, ready.
+/// A run whose hosts and fabric are ready.
 struct Lab<'a> {
     prepared: &'a Prepared,
     fabric: &'static dyn FabricKind,
@@ -221,7 +238,7 @@ impl<'a> Lab<'a> {
         Ok(Lab { prepared, fabric, hosts, carrier, read_back, repnet })
     }
 
-    /// The fabric is ready, and empty; gives when it begins.
+    /// Starts the empty fabric, and returns the times of its run.
     fn start_fabric(&self, crossing: FabricCommand) -> io::Result<RunTimes> {
         send_json(&self.carrier.channel, &crossing)?;
         receive_result::<()>(&self.carrier)?;
@@ -233,13 +250,14 @@ impl<'a> Lab<'a> {
         Ok(times)
     }
 
-    /// What the fabric has to tell, now that nothing crosses it any more.
+    /// Stops the fabric, and receives its report.
     fn fabric_report(&self) -> io::Result<FabricReport> {
         (&self.carrier.channel).write_all(b"s")?;
         receive_result(&self.carrier)
     }
 
-    /// Sends flows through the fabric, one after the other, while nothing else is in it.
+    /// Sends the idle flows through the empty fabric, one after the other, and returns their
+    /// lateness.
     fn check_idle_fabric(&self) -> io::Result<IdleCheck> {
         let plan = &self.prepared.idle;
         let times = self.start_fabric(FabricCommand::IdleFlows)?;
@@ -254,7 +272,7 @@ impl<'a> Lab<'a> {
         Ok(plan.check(&opened, &read, self.fabric.delays_when_idle()))
     }
 
-    /// Whether something of the run may still cross the fabric.
+    /// Whether packets of the run may still cross the fabric.
     fn may_still_send(&self, reports: &[HostReport]) -> bool {
         let Prepared { flows: foretold, guests, .. } = self.prepared;
         self.fabric.forwards_after_run()
@@ -351,7 +369,8 @@ impl<'a> Lab<'a> {
         })
     }
 
-    /// Waits until every flow is over, or the run's time is; says when that was, in nanoseconds from the beginning.
+    /// Waits until every flow has finished or the run's time is over; returns when that was, in
+    /// nanoseconds after the start.
     fn wait_for_end(&self, times: RunTimes) -> io::Result<u64> {
         let epoll = Epoll::new()?;
         for (number, host) in self.hosts.iter().enumerate() {
@@ -377,7 +396,7 @@ impl<'a> Lab<'a> {
             epoll.wait(&mut happened)?;
             for (token, _) in happened.iter().filter(|(token, _)| *token != TIMER) {
                 let Some(host) = self.hosts.get(*token as usize) else {
-                    // It says why, if it still could.
+                    // Its last message names the reason, if it could still send one.
                     receive_result::<FabricReport>(&self.carrier)?;
                     return Err(io::Error::other("the fabric has ended before the run"));
                 };
@@ -406,7 +425,7 @@ impl<'a> Lab<'a> {
     }
 }
 
-/// Whether all of so many flows have arrived, as far as both of their hosts know.
+/// Whether all `flows` have arrived, according to both of their hosts.
 fn all_finished(flows: usize, reports: &[HostReport]) -> bool {
     let sent = reports.iter().flat_map(|report| &report.sent);
     let got = reports.iter().flat_map(|report| &report.got);
@@ -415,13 +434,13 @@ fn all_finished(flows: usize, reports: &[HostReport]) -> bool {
     acknowledged == flows && complete == flows
 }
 
-/// Subflows besides the first of each flow.
+/// Returns the number of subflows besides each flow's first.
 fn extra_subflows(reports: &[HostReport]) -> u64 {
     let sent = reports.iter().flat_map(|report| &report.sent);
     sent.map(|sent| u64::from(sent.subflows.saturating_sub(1))).sum()
 }
 
-/// What the kernels of all namespaces have thrown away.
+/// Returns the packets dropped by the kernels of all namespaces.
 fn kernel_drops(reports: &[HostReport], fabric: &FabricReport) -> DropCounters {
     let mut all = fabric.thrown_away.clone();
     for (name, count) in reports.iter().flat_map(|report| &report.thrown_away) {

@@ -1,4 +1,5 @@
-//! The lab's fabric, which somebody else keeps the time of, against the simulator: the same packets at the same times.
+//! The lab's fabric, in which the caller advances the time, compared with the simulator: the same
+//! packets at the same times.
 
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
@@ -19,15 +20,15 @@ use tailcut_net::topology::{HostId, PortId};
 use tailcut_net::traffic::demand::Jobs;
 use tailcut_net::traffic::{Flow, FlowIndex};
 
-/// What becomes of a packet, and when.
+/// The end of a packet's path, and when it was reached.
 type End = (Time, Fate);
 
-/// What hosts send in the simulator, and what becomes of each packet.
+/// The packets that hosts send in the simulator, and the end of each.
 #[derive(Default)]
 struct Crossings {
     sent: Vec<(Time, Packet)>,
     ends: Vec<Option<End>>,
-    /// Which packet a ticket stands for now.
+    /// The packet that a ticket currently represents.
     under_way: BTreeMap<u32, usize>,
 }
 
@@ -58,7 +59,8 @@ impl Observer for Crossings {
     }
 }
 
-/// Three hosts of each of two racks send to the fourth of the other: the ports to these, and those to the spines, are full.
+/// Returns an incast: three hosts of each of two racks send to the fourth host of the other rack,
+/// so that the ports to these hosts and to the spines fill up.
 fn incast(scheme: Value) -> Scenario {
     let flow = |number: u32| Flow {
         src: HostId([0, 1, 2, 4, 5, 6][number as usize % 6]),
@@ -70,7 +72,7 @@ fn incast(scheme: Value) -> Scenario {
     scenario(scheme, (0..18).map(flow).collect())
 }
 
-/// Two racks of four hosts below two spines, and these flows.
+/// Returns these flows over two racks of four hosts and two spines.
 fn scenario(scheme: Value, flows: Vec<Flow>) -> Scenario {
     let shape = json!({ "racks": 2, "hosts_per_rack": 4, "spines": 2, "rate": "100Mbps" });
     let shape: LeafSpine = serde_json::from_value(shape).expect("it is a leaf-spine");
@@ -89,7 +91,8 @@ fn scenario(scheme: Value, flows: Vec<Flow>) -> Scenario {
     }
 }
 
-/// The same packets through the lab's fabric: what becomes of them, and what its ports have done by `end`.
+/// Sends the same packets through the lab's fabric; returns the end of each, and the counters of
+/// its ports by `end`.
 fn through_engine(
     scenario: &Scenario,
     sent: &[(Time, Packet)],
@@ -118,20 +121,20 @@ fn counted(tiers: &[TierRecord]) -> Vec<(u64, u64, u64, u32)> {
     tiers.iter().map(|tier| (tier.packets, tier.wire_bytes, tier.drops, tier.max_queue)).collect()
 }
 
-/// Simulates a scenario; returns its outcome, and what hosts sent meanwhile.
+/// Simulates a scenario; returns its outcome, and the packets that hosts sent.
 fn recorded(scenario: &Scenario) -> (Outcome, Crossings) {
     simulate_observed(scenario, Crossings::default(), &mut |_| ControlFlow::Continue(()))
         .expect("it runs")
 }
 
-/// Asserts the same as [`assert_same_crossings`] of an incast, in which ports drop.
+/// Asserts what [`assert_same_crossings`] does of an incast, in which ports drop packets.
 fn assert_like_the_simulator(scheme: Value) {
     let dropped = assert_same_crossings(&incast(scheme));
     assert!(dropped > 100, "{dropped}");
 }
 
-/// Asserts that every packet leaves as in the simulator, at the same time or dropped at the same, and that ports count the same and have
-/// the same longest queues; returns how many packets were dropped.
+/// Asserts that every packet arrives or is dropped as in the simulator and at the same time, and
+/// that ports have the same counters and longest queues; returns the number of dropped packets.
 fn assert_same_crossings(scenario: &Scenario) -> u64 {
     let (outcome, crossings) = recorded(scenario);
     let (ends, tiers) = through_engine(scenario, &crossings.sent, outcome.counters.end);
@@ -193,7 +196,7 @@ fn a_permutation_over_queues_without_a_limit_crosses_as_in_the_simulator() {
     assert_eq!(assert_same_crossings(&scenario(unlimited, (0..8).map(flow).collect())), 0);
 }
 
-/// Sizes from a byte to a megabyte, each flow over before the next begins.
+/// Sizes from a byte to a megabyte; each flow is over before the next starts.
 #[test]
 fn the_last_packet_of_a_flow_alone_arrives_at_its_ideal_time() {
     let apart = 100_000_000_000;

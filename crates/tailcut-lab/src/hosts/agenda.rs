@@ -1,18 +1,18 @@
-//! What a host does at given times: it begins its flows, and notes how far those of others are when the arrivals end.
+//! The schedule of a host: when its flows start, and when the arrivals end.
 
 use crate::hosts::host_flow::HostFlow;
 use crate::messages::RunTimes;
 
-/// Something that is due.
+/// An entry of the schedule that is due.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Due {
-    /// The flow at this place of the host's list begins.
+    /// The flow at this place of the host's list starts.
     Begin(usize),
-    /// The arrivals have ended.
+    /// The arrivals end: receivers count the bytes read by then.
     EndArrivals,
 }
 
-/// A host's flows in their order, and how far it is.
+/// A host's flows in order of their starts, and the next one.
 #[derive(Debug, Clone)]
 pub struct FlowAgenda {
     flows: Vec<HostFlow>,
@@ -23,43 +23,44 @@ pub struct FlowAgenda {
 }
 
 impl FlowAgenda {
-    /// Of these flows, in the order of their starts.
+    /// Creates the schedule of these flows, which are in order of their starts.
     pub fn new(flows: Vec<HostFlow>) -> FlowAgenda {
         let times = RunTimes { begin_ns: 0, arrivals_ns: 0 };
         FlowAgenda { flows, begun: 0, arrivals_ended: false, times, ahead_ns: 0 }
     }
 
-    /// Flows are due so much before they begin, for whoever waits for the last of it himself; the end of the arrivals is not.
+    /// Makes flows due `ahead_ns` early, for a caller that does the final precise wait itself. The
+    /// end of arrivals is not shifted.
     pub fn ahead(self, ahead_ns: u64) -> FlowAgenda {
         FlowAgenda { ahead_ns, ..self }
     }
 
-    /// Now it is known when the run begins.
+    /// Sets the start of the run and the end of arrivals.
     pub fn start(&mut self, times: RunTimes) {
         self.times = times;
     }
 
-    /// The flow at a place of the list.
+    /// Returns the flow at a place of the list.
     pub fn flow(&self, at: usize) -> HostFlow {
         self.flows[at]
     }
 
-    /// Whether the end of the arrivals has been due.
+    /// Whether the end of arrivals has been due.
     pub fn arrivals_ended(&self) -> bool {
         self.arrivals_ended
     }
 
-    /// When a flow begins, by the monotonic clock.
+    /// Returns when a flow starts, on the monotonic clock.
     pub fn begins_ns(&self, flow: HostFlow) -> u64 {
         self.times.begin_ns + flow.start_ns
     }
 
-    /// When something is due next, by the monotonic clock.
+    /// Returns when the next entry is due, on the monotonic clock.
     pub fn next_ns(&self) -> Option<u64> {
         self.next().map(|(next, _)| self.times.begin_ns + next)
     }
 
-    /// The next that is due by now, if anything is.
+    /// Returns the next entry that is due by now, if any, and removes it.
     pub fn due(&mut self, now_ns: u64) -> Option<Due> {
         let (next, due) = self.next()?;
         if self.times.begin_ns + next > now_ns {
@@ -72,10 +73,10 @@ impl FlowAgenda {
         Some(due)
     }
 
-    /// What comes next, and when, since the run has begun.
+    /// Returns the next entry, and when it is due after the start of the run.
     fn next(&self) -> Option<(u64, Due)> {
         let start = self.flows.get(self.begun).map(|flow| flow.start_ns);
-        // What begins after the arrivals have ended does not hold up their end.
+        // Flows that start after the end of arrivals do not delay it.
         match start.filter(|&start| self.arrivals_ended || start <= self.times.arrivals_ns) {
             Some(start) => Some((start.saturating_sub(self.ahead_ns), Due::Begin(self.begun))),
             None if self.arrivals_ended => None,

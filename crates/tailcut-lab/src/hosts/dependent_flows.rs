@@ -1,4 +1,5 @@
-//! The flows of a run that wait for others, as a host sees them: what it sees, whose turn it is then, and what other hosts have seen.
+//! Dependent flows of a run at one host: those about which it decides, and those that other hosts
+//! release.
 
 use std::io;
 use std::os::fd::AsRawFd;
@@ -11,19 +12,19 @@ use super::release_pipes::ReleasePipes;
 use crate::dependencies::{Dependencies, scheduled_flows};
 use crate::hosts::host_flow::HostFlow;
 
-/// Those flows, at one host.
+/// The dependent flows of a run, as one host handles them.
 pub struct DependentFlows<'a> {
     host: u32,
-    /// None where no flow waits for others.
+    /// The dependencies; none if no flow depends on another.
     waits: Option<Dependencies>,
-    /// What hosts tell each other; none where no flow waits.
+    /// The pipes between hosts; none if no flow depends on another.
     turns: Option<&'a ReleasePipes>,
-    /// In the order of their places among the flows of the run.
+    /// The dependent flows, in the order of their indices.
     flows: Vec<HostFlow>,
 }
 
 impl<'a> DependentFlows<'a> {
-    /// Of all flows of a run, those that wait.
+    /// Selects the dependent flows among all flows of a run.
     pub fn new(
         host: u32,
         flows: &[HostFlow],
@@ -34,48 +35,50 @@ impl<'a> DependentFlows<'a> {
         DependentFlows { host, waits, turns, flows: flows[scheduled_flows(scenario)..].to_vec() }
     }
 
-    /// Now it is known when the run begins.
+    /// Sets the start of the run, on the monotonic clock.
     pub fn start(&mut self, begin_ns: u64) {
         if let Some(waits) = &mut self.waits {
             waits.start(begin_ns);
         }
     }
 
-    /// Where there is something to read once other hosts have told of turns.
+    /// Returns the descriptor that is readable when other hosts have released flows, if any can.
     pub fn releases(&self) -> Option<&'a impl AsRawFd> {
         self.turns.map(|turns| turns.read_end(self.host))
     }
 
-    /// When it is a flow's turn next, as far as that is known here.
+    /// Returns when the next flow is due (monotonic), as far as this host knows.
     pub fn next_ns(&self) -> Option<u64> {
         self.waits.as_ref().and_then(Dependencies::next_ns)
     }
 
-    /// A flow is over since this time, as far as this host sees. True when others may have waited for that.
+    /// Records that a flow finished at `at_ns`, as this host observes. Returns true if other flows
+    /// may depend on it.
     pub fn on_finished(&mut self, flow: u64, signal: Signal, at_ns: u64) -> bool {
         let Some(waits) = &mut self.waits else { return false };
         waits.on_finished(flow, signal, at_ns);
         true
     }
 
-    /// A flow whose turn this host sees and that is due by now, and since when. It may be another host's, which is to be told.
+    /// Returns a flow that is due by now and about which this host decides, and when it was due. If
+    /// another host sends the flow, it must be released there.
     pub fn due(&mut self, now_ns: u64) -> Option<(HostFlow, u64)> {
         let (flow, due_ns) = self.waits.as_mut()?.due(now_ns)?;
         Some((self.at(u64::from(flow.0))?, due_ns))
     }
 
-    /// Tells the host that sends it that it is a flow's turn.
+    /// Releases a flow at the host that sends it.
     ///
     /// # Errors
-    /// The kernel's.
+    /// The kernel's error.
     pub fn release(&self, flow: HostFlow, due_ns: u64) -> io::Result<()> {
         self.turns.map_or(Ok(()), |turns| turns.send(flow.src, flow.index, due_ns))
     }
 
-    /// Flows of this host whose turn others have seen, and since when.
+    /// Returns the flows of this host that others have released, and when each was due.
     ///
     /// # Errors
-    /// The kernel's.
+    /// The kernel's error.
     pub fn released(&self) -> io::Result<Vec<(HostFlow, u64)>> {
         let Some(turns) = self.turns else { return Ok(vec![]) };
         let heard = turns.receive(self.host)?.into_iter();
@@ -98,7 +101,8 @@ mod tests {
     const FETCH: HostFlow =
         HostFlow { index: 1, src: 2, dst: 1, bytes: 10, start_ns: 0, source_port: 1_025 };
 
-    /// Host 1 fetches from host 2 when it has had everything from host 0.
+    /// Returns the flows of a host in a run in which host 1 fetches from host 2 once it has
+    /// received everything from host 0.
     fn at<'a>(host: u32, turns: &'a ReleasePipes) -> DependentFlows<'a> {
         let flow =
             |src| Flow { src: HostId(src), dst: HostId(1), bytes: 10, start: Time::ZERO, id: 0 };

@@ -1,16 +1,17 @@
-//! What the kernel of a network namespace has thrown away: packets are dropped in the fabric's queues, where the plan has them, and
-//! nowhere else.
+//! Packets that the kernel of a network namespace has dropped. Packets should be dropped in the
+//! fabric's queues only, as planned.
 
 use std::collections::BTreeMap;
 use std::fs;
 
-/// Counters by their names.
+/// Counters by name.
 pub type DropCounters = BTreeMap<String, u64>;
 
-/// In `/proc/net/snmp` and `/proc/net/netstat`: those that say that a packet was thrown away for want of room or for its contents.
+/// The counters of `/proc/net/snmp` and `/proc/net/netstat` that report packets dropped for lack of
+/// room or for their contents.
 const COUNTERS: [(&str, &[&str]); 3] = [
     ("Ip", &["InHdrErrors", "InDiscards", "OutDiscards"]),
-    // Not InErrs, which also counts a SYN that was sent again needlessly.
+    // InErrs also counts needless retransmissions of a SYN.
     ("Tcp", &["InCsumErrors"]),
     (
         "TcpExt",
@@ -26,12 +27,12 @@ const COUNTERS: [(&str, &[&str]); 3] = [
     ),
 ];
 
-/// What this process's namespace has counted so far; nothing where it cannot be read.
+/// Reads the counters of this process's namespace; empty if they cannot be read.
 pub fn read_drop_counters() -> DropCounters {
     read_drop_counters_except(&[])
 }
 
-/// The same without what these interfaces have counted.
+/// Reads the counters, without those of the listed interfaces.
 pub fn read_drop_counters_except(interfaces: &[String]) -> DropCounters {
     let read = |name: &str| fs::read_to_string(format!("/proc/net/{name}")).unwrap_or_default();
     let mut counters = of_protocols(&(read("snmp") + &read("netstat")));
@@ -39,7 +40,7 @@ pub fn read_drop_counters_except(interfaces: &[String]) -> DropCounters {
     counters
 }
 
-/// Pairs of lines: names, then values.
+/// Parses pairs of lines: names, then values.
 fn of_protocols(text: &str) -> DropCounters {
     let lines: Vec<(&str, Vec<&str>)> = text
         .lines()
@@ -59,7 +60,7 @@ fn of_protocols(text: &str) -> DropCounters {
     found
 }
 
-/// Errors and drops of all interfaces but these, received and sent.
+/// Adds up the receive and send errors and drops of all interfaces but the listed ones.
 fn of_interfaces(text: &str, but: &[String]) -> DropCounters {
     const PLACES: [(usize, &str); 4] =
         [(2, "receive errors"), (3, "receive drops"), (10, "send errors"), (11, "send drops")];
@@ -75,7 +76,7 @@ fn of_interfaces(text: &str, but: &[String]) -> DropCounters {
     found
 }
 
-/// What has come since, of what was counted: nothing that stands still.
+/// Returns the counters that have grown since `before`, and by how much.
 pub fn since(before: &DropCounters, now: &DropCounters) -> DropCounters {
     let more = |(name, now): (&String, &u64)| {
         let more = now.saturating_sub(before.get(name).copied().unwrap_or(0));

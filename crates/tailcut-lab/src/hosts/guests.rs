@@ -1,4 +1,5 @@
-//! Programs of the caller's on a host, beside the flows of the plan: a service and its clients, say.
+//! Guests: programs of the caller on a host beside the plan's flows, for instance a service and its
+//! clients.
 
 use std::io;
 use std::process::{Child, Command, Stdio};
@@ -7,31 +8,31 @@ use serde::Deserialize;
 
 use crate::sys::latency;
 
-/// A program, and where it runs.
+/// A program to run on a host.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct Guest {
-    /// On which host.
+    /// The host.
     pub host: u32,
-    /// It and its arguments; no shell has a part in it.
+    /// The program and its arguments; no shell is involved.
     pub command: Vec<String>,
 }
 
-/// The guests of one host. They end with the lab, as everything in its PID namespace does.
+/// The running guests of one host. They exit with the lab, like everything in its PID namespace.
 #[derive(Default)]
 pub struct Guests(Vec<(String, Child)>);
 
 impl Guests {
-    /// Starts those of a host.
+    /// Starts the guests of a host.
     ///
     /// # Errors
-    /// When one cannot be started.
+    /// A guest cannot be started.
     pub fn start(&mut self, host: u32, guests: &[Guest]) -> io::Result<()> {
         for guest in guests.iter().filter(|guest| guest.host == host) {
             let (name, arguments) = guest
                 .command
                 .split_first()
                 .ok_or_else(|| io::Error::other("a guest has no command"))?;
-            // Standard output is where the lab tells its caller what it does.
+            // Standard output carries the lab's messages to its caller.
             let child = command(name)
                 .args(arguments)
                 .stdin(Stdio::null())
@@ -43,7 +44,7 @@ impl Guests {
         Ok(())
     }
 
-    /// Those that have failed so far.
+    /// Returns an error message for each guest that has failed.
     pub fn failed(&mut self) -> Vec<String> {
         let failed = self.0.iter_mut().filter_map(|(name, child)| {
             let status = child.try_wait().ok().flatten()?;
@@ -53,14 +54,15 @@ impl Guests {
     }
 }
 
-/// A guest's program. It gives way to the fabric and to the lab's own part of the host.
+/// Prepares a guest's program, with a lower priority than the fabric and the lab's own part of the
+/// host.
 pub fn command(program: &str) -> Command {
     let mut command = command_without_node_settings(program);
     latency::lower_priority(&mut command);
     command
 }
 
-/// A program without the settings that the user has for Node and repnet.
+/// Prepares a program without the user's environment variables for Node and repnet.
 pub fn command_without_node_settings(program: &str) -> Command {
     let mut command = Command::new(program);
     for (name, _) in std::env::vars_os() {

@@ -1,25 +1,25 @@
-//! Flows as hosts see them.
+//! Flows as hosts handle them.
 
 use tailcut_net::PredictedFlow;
 
-/// A flow, as a host sees it.
+/// A flow of the run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct HostFlow {
-    /// Its place among the flows of the run.
+    /// The index among the flows of the run.
     pub index: u64,
-    /// Who sends.
+    /// The sending host.
     pub src: u32,
-    /// Who receives.
+    /// The receiving host.
     pub dst: u32,
-    /// Application bytes.
+    /// The size in bytes.
     pub bytes: u64,
-    /// When it starts, in nanoseconds from the beginning of the run.
+    /// The start in nanoseconds after the start of the run.
     pub start_ns: u64,
-    /// The source port of its connection.
+    /// The source port of its first connection.
     pub source_port: u16,
 }
 
-/// The flows, as hosts see them.
+/// Converts the predicted flows of a run.
 pub fn host_flows(foretold: &[PredictedFlow]) -> Vec<HostFlow> {
     let flows = foretold.iter().enumerate().map(|(index, foretold)| {
         let flow = &foretold.record.flow;

@@ -1,5 +1,8 @@
-//! A flow alone, before a run and after it: whether an idle fabric still takes the time that it should on this machine.
-//! It goes from the first host to the last by the lab's own sockets, whoever carries the flows of the run.
+//! Idle flows: single flows before and after a run, which show whether the idle fabric takes its
+//! expected time on this machine.
+//!
+//! They go from the first host to the last over the lab's own sockets, whatever carries the flows
+//! of the run.
 
 use std::io::{self, Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -20,30 +23,31 @@ use crate::messages::IdleTask;
 use crate::sys::epoll::{Epoll, READABLE, TIMER, WRITABLE};
 use crate::sys::{monotonic_ns, socket};
 
-/// How often it is sent, before and after.
+/// The number of idle flows, before and after.
 const FLOWS: u64 = 5;
-/// The share of its ideal time by which its median may be late: SYNs may be a little longer than the plan's.
+/// The part of the ideal time by which the median may be late: SYNs may be a little longer than
+/// planned.
 const SHARE: u64 = 100;
-/// The median may be late by this, too.
+/// The fixed part of the permitted lateness, in nanoseconds.
 const LATE_NS: u64 = 300_000;
-/// How long they may take in all beside what they should.
+/// The time after the last flow's ideal end at which the check gives up, in nanoseconds.
 const GIVE_UP_NS: u64 = 5_000_000_000;
-/// What each has beside twice its ideal time before the next.
+/// The pause after twice a flow's ideal time before the next flow.
 const GAP: Time = Time::from_ms(10);
 
-/// What the lone flows are, and how long each takes at best.
+/// The idle flows of a run, with their ideal times.
 pub struct IdlePlan {
-    /// They and the fabric that they cross, as it is before anything fails.
+    /// The idle flows, and the fabric without failures.
     pub scenario: Scenario,
-    /// What is known of each.
+    /// The predicted record and key of each flow.
     pub foretold: Vec<PredictedFlow>,
 }
 
 impl IdlePlan {
-    /// The lone flows of a run, each of one segment, by plain TCP.
+    /// Creates the idle flows of a run: one segment each, over plain TCP.
     ///
     /// # Errors
-    /// When nothing can be foretold of them.
+    /// The flows cannot be predicted.
     pub fn new(scenario: &Scenario, segment: u64) -> Result<IdlePlan, SimError> {
         let mut alone = scenario.clone();
         alone.faults = Default::default();
@@ -52,7 +56,7 @@ impl IdlePlan {
         alone.scheme.replicate = ReplicateSpec::None;
         let mut plain = scenario.scheme.transport.segment_spec();
         if plain.timestamps {
-            // A kernel's SYN has room for what it says of SACK beside the time.
+            // A kernel's SYN packs SACK-permitted into the padding of the timestamp option.
             plain.recovery = Recovery::Newreno;
         }
         let segment = segment.min(plain.mss.0);
@@ -67,7 +71,7 @@ impl IdlePlan {
         Ok(IdlePlan { scenario: alone, foretold })
     }
 
-    /// What the two hosts are to do, when it begins at this time of the monotonic clock: the sender first.
+    /// Returns the tasks of the two hosts, the sender first, for a start at `begin_ns` (monotonic).
     pub fn tasks(&self, begin_ns: u64) -> [(u32, IdleTask); 2] {
         let flows = self.foretold.iter().map(|one| (&one.record.flow, one.key.sport()));
         let starts: Vec<(u64, u16)> =
@@ -81,8 +85,8 @@ impl IdlePlan {
         })
     }
 
-    /// By how much they were late: when each was opened and read whole, by the monotonic clock. Where idle ports do not delay
-    /// packets, the kernels' own time alone is what they may take.
+    /// Returns the lateness of the idle flows, from the times (monotonic) at which each was opened
+    /// and completely read. If idle ports add no transmission time, the ideal is 0.
     pub fn check(
         &self,
         opened: &[Option<u64>],
@@ -105,10 +109,11 @@ impl IdlePlan {
 }
 
 impl IdleTask {
-    /// Does it, as this host; `ready` is told once it listens. Gives when each flow was opened, or read whole.
+    /// Carries out the task of this host, and calls `ready` once it listens. Returns when each flow
+    /// was opened, or completely read.
     ///
     /// # Errors
-    /// The kernel's.
+    /// The kernel's error.
     pub fn carry_out(
         &self,
         ready: impl FnOnce() -> io::Result<()>,
@@ -132,7 +137,7 @@ impl IdleTask {
             let mut stream = socket::connect(from, to, libc::IPPROTO_TCP, |_| Ok(()))?;
             socket::reset_on_close(&stream)?;
             if wait_for_event(Some((&stream, WRITABLE)), self.give_up_ns)? {
-                // What fails shows at the receiver, by what does not come.
+                // A failed flow shows at the receiver, where it does not arrive.
                 let _ = stream.write_all(&content);
             }
             streams.push(stream);
@@ -173,7 +178,7 @@ impl IdleTask {
                 *bytes += count.unwrap_or(0) as u64;
                 if *bytes == self.bytes {
                     read[*flow] = Some(monotonic_ns());
-                    // Reset, so that neither end has anything to say any more.
+                    // Closing resets the connection, so that neither end sends anything more.
                     *stream = None;
                 }
             }
@@ -182,7 +187,8 @@ impl IdleTask {
     }
 }
 
-/// Waits for something to happen to a connection until a time of the monotonic clock; whether it has.
+/// Waits for an event of a connection, up to a time of the monotonic clock; returns whether it
+/// happened.
 fn wait_for_event(what: Option<(&TcpStream, u32)>, until_ns: u64) -> io::Result<bool> {
     let epoll = Epoll::new()?;
     if let Some((stream, events)) = what {

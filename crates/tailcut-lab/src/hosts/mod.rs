@@ -1,4 +1,4 @@
-//! Hosts: a process in a network namespace of its own for each.
+//! Hosts: one process per host, in its own network namespace.
 
 pub mod agenda;
 pub mod dependent_flows;

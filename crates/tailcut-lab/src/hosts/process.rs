@@ -1,4 +1,4 @@
-//! The processes of a run: what they are told, and what they do.
+//! The process of a host.
 
 use std::io;
 use std::os::unix::net::UnixStream;
@@ -19,7 +19,7 @@ use crate::sys::realtime::Rank;
 use crate::sys::{latency, process};
 use crate::worker::{receive_command, send_json, send_result};
 
-/// Who carries a host's flows.
+/// The driver that carries a host's flows.
 enum HostDriver<'a> {
     Sockets(Box<SocketDriver<'a>>),
     Repnet(Box<RepnetDriver<'a>>),
@@ -48,10 +48,10 @@ impl<'a> HostDriver<'a> {
     }
 }
 
-/// A host, from its namespace to its report.
+/// Runs the process of a host, from its namespace to its reports.
 ///
 /// # Errors
-/// The end of the supervisor, and what it was told, too.
+/// The supervisor's exit, or the error that was sent to it.
 pub fn run_host(
     host: u32,
     prepared: &Prepared,
@@ -77,8 +77,8 @@ pub fn run_host(
     };
     let mut guests = Guests::default();
     loop {
-        // In the end the supervisor ends, and this process with it; until then connections stay: what is still open would break
-        // at its other end.
+        // The process runs until the supervisor exits. Its connections stay open until then:
+        // closing them would break their other ends.
         match receive_command(channel)? {
             HostCommand::IdleFlows(task) => {
                 let listens = || send_result(channel, Ok(()));
@@ -104,7 +104,7 @@ pub fn run_host(
     }
 }
 
-/// The interface of a host, if its link is taken down in the run.
+/// Returns the host's interface, if its link is taken down during the run.
 fn taken_down(host: u32, prepared: &Prepared) -> Vec<String> {
     let Prepared { scenario, taken_down, .. } = prepared;
     let its = taken_down.iter().any(|port| near_end(&scenario.graph, *port) == NodeId(host));

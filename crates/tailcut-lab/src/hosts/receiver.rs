@@ -1,4 +1,4 @@
-//! A flow at its receiver.
+//! The receiving end of a flow.
 
 use std::io::{self, Read};
 use std::net::{Shutdown, TcpStream};
@@ -8,32 +8,33 @@ use crate::messages::ReceiverRecord;
 use crate::payload::Payload;
 use crate::sys::monotonic_ns;
 
-/// What has become of a flow by reading.
+/// The result of reading from a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ReadOutcome {
-    /// Its last byte has just been read.
+    /// The last byte of the flow has just been read.
     Complete,
-    /// Nothing of note.
+    /// The flow is not complete, or was complete before.
     More,
 }
 
-/// A connection that another host opened.
+/// An accepted connection, and the flow that it carries.
 pub struct Incoming {
-    /// What it carries.
+    /// The flow.
     pub flow: HostFlow,
-    /// What is known of it.
+    /// The receiver's record of the flow.
     pub record: ReceiverRecord,
-    /// Nothing more comes of it.
+    /// Whether the connection is closed.
     pub is_closed: bool,
     stream: TcpStream,
     read: u64,
     arrivals_ended: bool,
-    /// It ends the connection when it has read everything, and does not wait for the sender's end.
+    /// Whether this end closes the connection when it has read everything, before the sender does.
     closes_first: bool,
 }
 
 impl Incoming {
-    /// Just accepted; `noted` when the arrivals have ended.
+    /// Creates the receiver of a connection just accepted; `noted`: whether the arrivals have
+    /// ended.
     pub fn new(flow: HostFlow, stream: TcpStream, noted: bool, ends_first: bool) -> Incoming {
         let told = ReceiverRecord { index: flow.index, ..ReceiverRecord::default() };
         Incoming {
@@ -47,7 +48,7 @@ impl Incoming {
         }
     }
 
-    /// The arrivals have ended.
+    /// Records the bytes read so far, when the arrivals end.
     pub fn end_arrivals(&mut self) {
         if !self.arrivals_ended {
             self.arrivals_ended = true;
@@ -55,10 +56,10 @@ impl Incoming {
         }
     }
 
-    /// Reads what there is, and compares it with what was sent.
+    /// Reads the available bytes, and compares them with the flow's payload.
     ///
     /// # Errors
-    /// Bytes that are not what was sent, or too many or too few of them; the kernel's errors.
+    /// Bytes differ from the payload, are missing or superfluous, or the kernel's error.
     pub fn read(&mut self, payload: &Payload) -> io::Result<ReadOutcome> {
         let mut step = ReadOutcome::More;
         let mut found = [0; 65_536];
@@ -115,7 +116,7 @@ mod tests {
 
     const BYTES: u64 = 4_000;
 
-    /// What a receiver says that reads these bytes and the end of the connection in the place of a flow's.
+    /// Returns the result of reading these bytes and the end of the connection.
     fn reads(bytes: &[u8]) -> Result<ReadOutcome, String> {
         let listener = TcpListener::bind(("127.0.0.1", 0)).expect("a port is free");
         let place = listener.local_addr().expect("it has an address");

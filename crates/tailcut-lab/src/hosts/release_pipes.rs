@@ -1,4 +1,5 @@
-//! What hosts tell each other beside the fabric: that it is a flow's turn, which another host sends.
+//! Pipes between host processes, outside the fabric: the host that decides about a dependent flow
+//! releases it at its sender.
 
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -6,32 +7,32 @@ use std::os::fd::AsRawFd;
 
 use crate::sys::process::pipe;
 
-/// Bytes of what is told: a flow, and when it was due. Less than a page, so that none is torn apart.
+/// The size of a message: flow index and due time. Below PIPE_BUF, so writes are atomic.
 const MESSAGE_BYTES: usize = 16;
 
-/// A pipe for each host, which all of them write to.
+/// A pipe per host, to which all hosts write.
 pub struct ReleasePipes {
     pipes: Vec<(File, File)>,
 }
 
 impl ReleasePipes {
-    /// Pipes for so many hosts, to be made before there are hosts.
+    /// Creates the pipes, before the processes of hosts are forked.
     ///
     /// # Errors
-    /// The kernel's.
+    /// The kernel's error.
     pub fn new(hosts: u32) -> io::Result<ReleasePipes> {
         Ok(ReleasePipes { pipes: (0..hosts).map(|_| pipe()).collect::<io::Result<_>>()? })
     }
 
-    /// Where a host hears of its turns.
+    /// Returns the end from which a host reads.
     pub fn read_end(&self, host: u32) -> &impl AsRawFd {
         &self.pipes[host as usize].0
     }
 
-    /// Tells a host that it is a flow's turn, since `due_ns`.
+    /// Releases a flow at a host, due since `due_ns`.
     ///
     /// # Errors
-    /// The kernel's.
+    /// The kernel's error.
     pub fn send(&self, host: u32, flow: u64, due_ns: u64) -> io::Result<()> {
         let mut told = [0; MESSAGE_BYTES];
         told[..8].copy_from_slice(&flow.to_ne_bytes());
@@ -39,10 +40,10 @@ impl ReleasePipes {
         (&self.pipes[host as usize].1).write_all(&told)
     }
 
-    /// What a host has been told, once there is something.
+    /// Reads the flows released at a host, and when each was due; blocks until there are some.
     ///
     /// # Errors
-    /// The kernel's.
+    /// The kernel's error.
     pub fn receive(&self, host: u32) -> io::Result<Vec<(u64, u64)>> {
         let mut told = [0; 256 * MESSAGE_BYTES];
         let count = (&self.pipes[host as usize].0).read(&mut told)?;

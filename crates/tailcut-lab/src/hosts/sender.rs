@@ -1,4 +1,4 @@
-//! A flow at its sender.
+//! The sending end of a flow.
 
 use std::io::{self, Read};
 use std::net::{Ipv4Addr, Shutdown, TcpStream};
@@ -11,34 +11,35 @@ use crate::sys::epoll::{READABLE, WRITABLE};
 use crate::sys::{monotonic_ns, realtime_ns, socket};
 use crate::transports::{self, Transport};
 
-/// So many bytes of a flow are handed to the kernel before others get their turn. A buffer of the kernel's has room for 4 MB, which take
-/// ten milliseconds and more. While there is room, its turn comes again at once.
+/// The bytes of a flow that are handed to the kernel before other flows get a turn. Filling the
+/// kernel's buffer of 4 MB takes 10 ms and more. While there is room, the flow's next turn comes at
+/// once.
 const TURN_BYTES: u64 = 256 * 1024;
 
-/// A connection that this host opened.
+/// A connection that this host opened, and the flow that it carries.
 pub struct Outgoing {
-    /// What it carries.
+    /// The flow.
     pub flow: HostFlow,
     /// The connection.
     pub stream: TcpStream,
-    /// What is known of it.
+    /// The sender's record of the flow.
     pub record: SenderRecord,
-    /// What is watched for.
+    /// The events that are watched for.
     pub watched_events: u32,
-    /// Nothing more comes of it.
+    /// Whether the connection is closed.
     pub is_closed: bool,
     transport: &'static dyn Transport,
     established: bool,
-    /// Retransmissions of the handshake, which are none of data.
+    /// Retransmissions of the handshake, which do not count as data.
     syn_retransmissions: u32,
     sent: u64,
 }
 
 impl Outgoing {
-    /// Opens it.
+    /// Opens the connection of a flow.
     ///
     /// # Errors
-    /// The kernel's.
+    /// The kernel's error.
     pub fn open(
         flow: HostFlow,
         due_ns: Option<u64>,
@@ -74,7 +75,7 @@ impl Outgoing {
         self.record.acknowledged_ns.is_some()
     }
 
-    /// What is to be watched for.
+    /// Returns the events to watch for.
     pub fn interest(&self) -> u32 {
         match self.sent < self.flow.bytes {
             true => READABLE | WRITABLE,
@@ -82,10 +83,10 @@ impl Outgoing {
         }
     }
 
-    /// Something happened to it.
+    /// Handles events of the connection.
     ///
     /// # Errors
-    /// The kernel's, such as a connection that could not be established.
+    /// The kernel's error, for instance if the connection could not be established.
     pub fn on_event(
         &mut self,
         events: u32,
@@ -132,7 +133,8 @@ impl Outgoing {
             let left = self.flow.bytes - self.sent;
             let part = payload.slice(self.flow.index, self.sent, left.min(turn_ends - self.sent));
             let last = part.len() as u64 == left;
-            // The last segment waits for the end of the connection, which it then carries.
+            // The last segment is held back until the connection is closed, so that it carries the
+            // FIN.
             let closes = settings.closes && !receivers_end;
             match socket::send(&self.stream, part, !last || closes, last && !receivers_end) {
                 Ok(taken) => self.sent += taken as u64,
@@ -146,7 +148,7 @@ impl Outgoing {
         Ok(())
     }
 
-    /// Takes in the acknowledgements that were asked for.
+    /// Reads the requested ACK timestamps.
     fn read_ack_timestamps(&mut self) -> io::Result<()> {
         while !self.transport.is_closed_by_receiver() {
             match socket::next_ack_timestamp(&self.stream) {
@@ -162,7 +164,7 @@ impl Outgoing {
         Ok(())
     }
 
-    /// The receiver has closed the connection, or sent what it has no reason to send.
+    /// Handles the end of the receiver's stream; receivers send no data.
     fn notice_end(&mut self) -> io::Result<()> {
         let mut found = [0; 16];
         match self.stream.read(&mut found) {
@@ -180,15 +182,15 @@ impl Outgoing {
         }
     }
 
-    /// What the kernel knows, of all its subflows together, and how many there are.
+    /// Reads the kernel's counters, summed over all subflows, and the number of subflows.
     ///
     /// # Errors
-    /// The kernel's.
+    /// The kernel's error.
     pub fn tcp_info(&self) -> io::Result<(socket::TcpInfo, u32)> {
         self.transport.tcp_info(&self.stream)
     }
 
-    /// Asks the kernel what it knows, for the last time.
+    /// Reads the kernel's counters into the record, at the end of the flow.
     pub fn read_final_counters(&mut self) {
         if let Ok((known, subflows)) = self.tcp_info() {
             self.record.subflows = subflows;

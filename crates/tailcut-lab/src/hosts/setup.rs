@@ -1,4 +1,4 @@
-//! A host's namespace: its interface, address, route and sysctls, each read back.
+//! Set-up of a host's namespace: interface, address, route and sysctls, each read back.
 
 use std::io;
 
@@ -9,10 +9,10 @@ use crate::sys::link::disable_offloads;
 use crate::sys::sysctl::set_sysctls;
 use crate::tools::Tool;
 
-/// Sets up the namespace that this process is in, whose interface is there and down.
+/// Sets up the current namespace as that of a host; its interface exists and is down.
 ///
 /// # Errors
-/// What cannot be had, or did not take.
+/// A setting that the kernel refuses, or that has another value when read back.
 pub fn set_up(host: u32, settings: &HostSettings) -> io::Result<HostReadBack> {
     let mut done =
         HostReadBack { sysctls: set_sysctls(&settings.sysctls)?, ..HostReadBack::default() };
@@ -43,7 +43,7 @@ fn route() -> io::Result<serde_json::Value> {
     Ok(routes.get(0).cloned().unwrap_or_default())
 }
 
-/// Every attribute that was asked for is there.
+/// Verifies that the route has every requested attribute.
 fn verify_route(route: &serde_json::Value, settings: &HostSettings) -> io::Result<()> {
     let empty = serde_json::Value::Null;
     let metrics = route.get("metrics").and_then(|metrics| metrics.get(0)).unwrap_or(&empty);
@@ -54,7 +54,7 @@ fn verify_route(route: &serde_json::Value, settings: &HostSettings) -> io::Resul
     let congestion = ("congestion", settings.congestion.clone());
     for (name, value) in settings.route.iter().chain([&congestion]) {
         let there = found(name);
-        // Times are shown in milliseconds, with or without the unit.
+        // `ip` prints times in milliseconds, with or without the unit.
         if there.trim_end_matches("ms") != value.trim_end_matches("ms") {
             let message = format!("the route's {name} is {there} and not {value}: {route}");
             return Err(io::Error::other(message));

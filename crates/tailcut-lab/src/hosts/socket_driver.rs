@@ -1,4 +1,5 @@
-//! A host at work: opens its flows at their times, carries their bytes, and takes in those of others.
+//! The driver of a host's flows over the lab's own sockets: opens flows at their times, sends and
+//! receives their bytes.
 
 use std::collections::BTreeMap;
 use std::io::{self, Read, Write};
@@ -28,10 +29,10 @@ const SUPERVISOR: u64 = TIMER - 1;
 const LISTENER: u64 = TIMER - 2;
 const TURNS: u64 = TIMER - 3;
 const BESIDE: u64 = TIMER - 4;
-/// Tokens from here on are those of connections that came in.
+/// The first token of accepted connections.
 const INCOMING: u64 = 1 << 32;
 
-/// A host.
+/// A host that carries its flows over the lab's own sockets.
 pub struct SocketDriver<'a> {
     host: u32,
     settings: &'a HostSettings,
@@ -42,11 +43,11 @@ pub struct SocketDriver<'a> {
     agenda: FlowAgenda,
     waiting: DependentFlows<'a>,
     transport: &'static dyn Transport,
-    /// What it does for its connections besides, where the transport takes something.
+    /// The background service of the transport, if it has one.
     beside: Option<Box<dyn TransportService>>,
-    /// What others send it, by source and port.
+    /// The flows that others send to this host, by sender and source port.
     expected: BTreeMap<(u32, u16), HostFlow>,
-    /// None once nothing more comes of one, so that its descriptor is free.
+    /// Opened connections; none once closed, so that its descriptor is free.
     outgoing: Vec<Option<Outgoing>>,
     incoming: Vec<Option<Incoming>>,
     windows: WindowSampler,
@@ -54,10 +55,11 @@ pub struct SocketDriver<'a> {
 }
 
 impl<'a> SocketDriver<'a> {
-    /// A host that is set up, listens, and has been told of no time yet.
+    /// Creates the driver of a host that is set up; it listens, and the start of the run is not yet
+    /// known.
     ///
     /// # Errors
-    /// The kernel's.
+    /// The kernel's error.
     pub fn new(
         host: u32,
         settings: &'a HostSettings,
@@ -99,11 +101,12 @@ impl<'a> SocketDriver<'a> {
         })
     }
 
-    /// Works until the supervisor says that it is enough, and tells what there is to tell. Connections stay until this is dropped: a
-    /// host that has told everything must not break those of one that has not.
+    /// Runs the flows until the supervisor writes, and returns the report. Connections stay open
+    /// until the driver is dropped: a host that has reported must not break the connections of one
+    /// that has not.
     ///
     /// # Errors
-    /// The kernel's; what goes wrong with a flow is in the report.
+    /// The kernel's error. Errors of flows are in the report.
     pub fn run(&mut self, times: RunTimes) -> io::Result<HostReport> {
         self.agenda.start(times);
         self.windows.start(times.begin_ns);
@@ -138,7 +141,7 @@ impl<'a> SocketDriver<'a> {
     }
 
     fn notify_supervisor(&mut self, event: u8) {
-        // A supervisor that is gone takes this process with it.
+        // If the supervisor has exited, this process is killed, too.
         let _ = self.supervisor.write(&[event]);
     }
 
@@ -154,7 +157,7 @@ impl<'a> SocketDriver<'a> {
         next.map_or(Ok(()), |next| self.epoll.wake_at(next))
     }
 
-    /// A flow is over, as far as this host sees: others may have waited for that.
+    /// Records that a flow finished, as far as this host observes: others may depend on it.
     fn note_flow_done(&mut self, flow: u64, signal: Signal, at_ns: Option<u64>) -> io::Result<()> {
         match at_ns.is_some_and(|at_ns| self.waiting.on_finished(flow, signal, at_ns)) {
             true => self.arm_timer(),
@@ -202,7 +205,7 @@ impl<'a> SocketDriver<'a> {
         }
     }
 
-    /// Other hosts have seen that it is the turn of flows of this one.
+    /// Starts the flows that other hosts have released.
     fn start_released(&mut self) -> io::Result<()> {
         for (flow, due_ns) in self.waiting.released()? {
             self.open(flow, Some(due_ns));
@@ -210,7 +213,7 @@ impl<'a> SocketDriver<'a> {
         Ok(())
     }
 
-    /// `due_ns`: when it was due, if it waited for others.
+    /// Opens a flow. `due_ns`: when it was due, if it depends on others.
     fn open(&mut self, flow: HostFlow, due_ns: Option<u64>) {
         let from: (Ipv4Addr, u16) = (address(self.host), flow.source_port);
         let opened =
@@ -251,7 +254,8 @@ impl<'a> SocketDriver<'a> {
             self.note_flow_done(index, Signal::Acknowledged, acknowledged_ns)?;
         }
         match failed {
-            // A SYN that was sent as often as the plan says: the flow does not finish, here as in the simulator.
+            // The SYN was retransmitted as often as planned: the flow does not finish, here as in
+            // the simulator.
             Err(error) if error.kind() != io::ErrorKind::TimedOut => {
                 self.report_error(index, &format!("its sender: {error}"));
             }
@@ -314,7 +318,7 @@ impl<'a> SocketDriver<'a> {
     }
 
     fn finish(&mut self) -> io::Result<HostReport> {
-        // What is said besides is of no concern.
+        // The content of the supervisor's message does not matter.
         let mut ignored = [0; 16];
         let _ = self.supervisor.read(&mut ignored);
         for outgoing in self.outgoing.iter_mut().flatten() {

@@ -1,4 +1,5 @@
-//! Windows and rates of the flows that the plan names, as the kernel of their sender tells them (`TCP_INFO`).
+//! Congestion windows and rates of the flows that the plan names, read from the sender's kernel
+//! (`TCP_INFO`).
 
 use std::collections::BTreeMap;
 
@@ -11,28 +12,28 @@ use tailcut_net::topology::HostId;
 use crate::sys::socket::TcpInfo;
 use crate::traffic::MIN_WINDOW_INTERVAL;
 
-/// The windows and the rate of a flow.
+/// The samples of a flow: its window and its rate.
 #[derive(Debug, Clone, Default)]
 struct FlowSamples {
-    /// When it was sampled last, and the bytes acknowledged by then.
+    /// The time of the last sample, and the bytes acknowledged by then.
     before: (u64, u64),
     window: MeasuredSeries,
     rate: MeasuredSeries,
 }
 
-/// Samples of the flows of a host.
+/// Samples of the flows that a host sends.
 #[derive(Debug, Clone, Default)]
 pub struct WindowSampler {
     interval_ns: u64,
     most: usize,
     begin_ns: u64,
     next_ns: Option<u64>,
-    /// By their places among the flows of the run.
+    /// The sampled flows, by index.
     flows: BTreeMap<u64, FlowSamples>,
 }
 
 impl WindowSampler {
-    /// Of the flows that the plan names and this host sends.
+    /// Selects the flows that the plan names and this host sends.
     pub fn new(host: u32, scenario: &Scenario) -> WindowSampler {
         let SeriesSpec { flows, interval, max_samples, .. } = &scenario.series;
         let own = scenario.flows.iter().zip(0..).filter(|(flow, _)| flow.src == HostId(host));
@@ -53,18 +54,19 @@ impl WindowSampler {
         }
     }
 
-    /// Now it is known when the run begins.
+    /// Sets the start of the run, on the monotonic clock.
     pub fn start(&mut self, begin_ns: u64) {
         self.begin_ns = begin_ns;
         self.next_ns = (!self.flows.is_empty()).then_some(begin_ns + self.interval_ns);
     }
 
-    /// When samples are due next, by the monotonic clock.
+    /// Returns when the next samples are due, on the monotonic clock.
     pub fn next_ns(&self) -> Option<u64> {
         self.next_ns
     }
 
-    /// Whether samples are due. Those that nobody was awake for are not made up for.
+    /// Returns whether samples are due, and advances to the next interval. Missed samples are
+    /// skipped.
     pub fn due(&mut self, now_ns: u64) -> bool {
         let Some(next) = self.next_ns.filter(|next| *next <= now_ns) else { return false };
         let missed = (now_ns - next) / self.interval_ns;
@@ -77,7 +79,7 @@ impl WindowSampler {
         self.flows.contains_key(&flow)
     }
 
-    /// A sample of a flow whose connection was opened at `opened_ns`.
+    /// Adds a sample of a flow whose connection was opened at `opened_ns`.
     pub fn add(&mut self, flow: u64, opened_ns: u64, now_ns: u64, known: &TcpInfo) {
         let Some(of) = self.flows.get_mut(&flow) else { return };
         let (at, acknowledged) = of.before;
@@ -97,7 +99,7 @@ impl WindowSampler {
         }
     }
 
-    /// What was found: of each flow its window, then its rate.
+    /// Returns the series of each flow: its window, then its rate.
     pub fn into_series(&mut self) -> Vec<MeasuredSeries> {
         let flows = std::mem::take(&mut self.flows);
         flows.into_values().flat_map(|of| [of.window, of.rate]).collect()
@@ -146,7 +148,7 @@ mod tests {
             (window.values, window.times_ns),
             (vec![14_600.0; 2], vec![1_000_000, 3_000_000])
         );
-        // 1,000 bytes in 0.5 ms, 4,000 in 2 ms; for the third there is no room.
+        // 1,000 bytes in 0.5 ms, 4,000 in 2 ms; there is no room for a third sample.
         assert_eq!((rate.values, rate.truncated), (vec![16e6, 16e6], true));
     }
 }

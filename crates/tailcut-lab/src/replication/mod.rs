@@ -2,7 +2,7 @@
 //! replicate none.
 //!
 //! Where an experiment replicates flows, repnet carries those of the baselines, too. A new way to
-//! replicate is a file here and a line in [`MODES`].
+//! replicate is a file here and a line in `MODES`.
 
 mod repflow;
 mod repsyn;

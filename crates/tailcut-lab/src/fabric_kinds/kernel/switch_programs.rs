@@ -1,6 +1,6 @@
 //! BPF programs of switches that remember flows: a program marks incoming packets, as `nft` does
 //! for other balancers. Each switch has its own instance. A new one is a file in `bpf/`, and one in
-//! [`balance`](super::balance) with its parameters.
+//! [`super::balance`] with its parameters.
 
 use std::io;
 use std::net::Ipv4Addr;

@@ -1,4 +1,4 @@
-//! What a Node process says as it happens.
+//! Events of a Node process, a line each.
 
 use std::net::SocketAddrV4;
 use std::str::Split;
@@ -7,19 +7,19 @@ use tailcut_net::traffic::demand::Signal;
 
 use crate::messages::{ACKNOWLEDGED, RECEIVED, WRONG};
 
-/// A line of it.
+/// An event of a Node process.
 #[derive(Debug, PartialEq, Eq)]
 pub enum NodeEvent {
-    /// This flow is over since this time, as far as the host sees.
+    /// The flow finished at this time (monotonic), in the sense of the signal.
     Over(u64, Signal, u64),
-    /// The connection from there brings a long flow.
+    /// The connection from this address carries a long flow.
     Long(SocketAddrV4),
-    /// The report says what.
+    /// An error occurred, which the report describes.
     Wrong,
 }
 
 impl NodeEvent {
-    /// The event that a line tells.
+    /// Parses a line; none if it is not an event.
     pub fn parse(line: &str) -> Option<NodeEvent> {
         let mut words = line.split(' ');
         let kind = words.next()?;
@@ -39,7 +39,7 @@ impl NodeEvent {
         }
     }
 
-    /// What the supervisor is told of it.
+    /// Returns the event's letter for the supervisor, if it is notified.
     pub fn letter(&self) -> Option<u8> {
         match self {
             NodeEvent::Over(_, Signal::Received, _) => Some(RECEIVED),

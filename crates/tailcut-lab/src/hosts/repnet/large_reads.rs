@@ -1,4 +1,5 @@
-//! Node is woken for long flows by 16 KB: packet by packet, reading took it half of its time.
+//! Large reads: Node is woken for long flows per 16 KB. Reading packet by packet took half of its
+//! time.
 
 use std::io;
 use std::net::SocketAddrV4;
@@ -6,26 +7,26 @@ use std::os::fd::{OwnedFd, RawFd};
 
 use crate::sys::{process, socket};
 
-/// Node reads so many bytes at a time, and the rest when the end of the flow comes.
+/// The bytes for which Node is woken; the rest is read at the end of the flow.
 const READ_BYTES: i32 = 16_384;
-/// Connections are sought among as many of its descriptors as this.
+/// The number of Node's descriptors that are searched for a connection.
 const MAX_DESCRIPTORS: RawFd = 2_048;
 
-/// The connections of a Node process that it reads in pieces.
+/// The connections of a Node process with large reads.
 pub struct LargeReads {
     node: OwnedFd,
-    /// By which descriptors the process has, or had, them open.
+    /// The process's descriptors of these connections; some may be closed by now.
     descriptors: Vec<RawFd>,
 }
 
 impl LargeReads {
-    /// Those of the process with this pidfd: none so far.
+    /// Creates the set for the process of this pidfd, with no connections.
     pub fn new(node: OwnedFd) -> LargeReads {
         LargeReads { node, descriptors: vec![] }
     }
 
-    /// And the one that comes from there. A connection that is over by now is not found; nor is any where a kernel forbids to look,
-    /// which costs time and nothing else.
+    /// Adds the connection from that peer. If it is already closed, or the kernel forbids
+    /// `pidfd_getfd`, nothing happens: Node then reads packet by packet, which is only slower.
     pub fn add(&mut self, from: SocketAddrV4) {
         let found = (0..MAX_DESCRIPTORS).find(|&descriptor| {
             self.set_low_water(descriptor, READ_BYTES, |peer| peer == from).is_ok_and(|found| found)
@@ -33,15 +34,16 @@ impl LargeReads {
         self.descriptors.extend(found);
     }
 
-    /// Has the process read all that has come, and be woken for each byte from now on.
+    /// Makes the process read everything that has arrived, and wakes it for every byte from now on.
     pub fn end(&mut self) {
         for descriptor in std::mem::take(&mut self.descriptors) {
-            // It may be closed by now, or another connection, which this does not change.
+            // The descriptor may be closed by now, or another connection, which keeps its default.
             let _ = self.set_low_water(descriptor, 1, |_| true);
         }
     }
 
-    /// Whether the descriptor is a connection from a peer that is `meant`; if so, it is woken for so many bytes.
+    /// Sets the low-water mark of a descriptor's connection if its peer is `meant`; returns whether
+    /// it is.
     fn set_low_water(
         &self,
         descriptor: RawFd,

@@ -1,5 +1,6 @@
-//! A host whose flows a Node process carries: `repnet-bench lab`, over `repnet` or plain `node:net`. It is told when each flow
-//! begins, since Node's own timers count whole milliseconds.
+//! A host whose flows a Node process carries: `repnet-bench lab`, over `repnet` or plain
+//! `node:net`. The host triggers the start of each flow, since Node's own timers count whole
+//! milliseconds.
 
 mod events;
 mod large_reads;
@@ -31,14 +32,14 @@ use crate::sys::{latency, monotonic_ns, process};
 use events::NodeEvent;
 use large_reads::LargeReads;
 
-/// How long Node may take to get ready, or to tell what it knows. Where it gives way to others, and these take both processors, that
-/// can be half a minute; a process that ends is noticed at once.
+/// The time that Node has to get ready or to report. At low priority on busy CPUs it can need half
+/// a minute; a process that exits is noticed at once.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(300);
 
-/// With room for 64 MB of new objects, and the garbage of its start collected before the run, Node collects hardly any in a run: a host
-/// that sends some nine hundred flows and receives as many fills it. By default it stops for one to two milliseconds after each MB, and
-/// a flow that is due waits. Nor is the whole heap collected, for ten milliseconds and more, because there has been little to do for
-/// eight seconds.
+/// Garbage collection hardly happens in a run with room for 64 MB of new objects, as much as 900
+/// flows sent and 900 received fill, and a collection before the start. By default Node stops for 1
+/// to 2 ms after each MB, and due flows wait. The memory reducer would collect the whole heap, for
+/// 10 ms and more, after eight idle seconds.
 const NODE_ARGUMENTS: [&str; 5] = [
     "--min-semi-space-size=64",
     "--max-semi-space-size=64",
@@ -47,11 +48,11 @@ const NODE_ARGUMENTS: [&str; 5] = [
     "--expose-gc",
 ];
 
-/// So much before it is due, Node is told of a flow, and sleeps until just before that: to wake, and to end what it does for other
-/// flows, takes it up to a millisecond.
+/// The lead with which Node receives the start of a flow; it sleeps until just before the due time.
+/// Waking, and finishing work for other flows, takes it up to a millisecond.
 const AHEAD_NS: u64 = 1_000_000;
 
-/// What the process is told at first.
+/// The first message to the process.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct NodeTask {
@@ -71,12 +72,12 @@ struct NodeFlow {
     /// The other host's address.
     peer: Ipv4Addr,
     bytes: u64,
-    /// The port that it comes from; 0 where the kernel chooses it.
+    /// The source port; 0 if the kernel chooses it.
     port: u16,
     place: u64,
 }
 
-/// What it knows of a flow that it sent.
+/// Node's record of a flow that it sent.
 #[derive(Debug, Deserialize)]
 struct NodeSenderRecord {
     index: u64,
@@ -96,29 +97,30 @@ const SUPERVISOR: u64 = 1;
 const NODE: u64 = 2;
 const TURNS: u64 = 3;
 
-/// A host, and its Node process.
+/// A host whose flows a Node process carries.
 pub struct RepnetDriver<'a> {
     host: u32,
     node: Child,
     long_flows: LargeReads,
     channel: UnixStream,
-    /// What was read of a line whose end has not come.
+    /// The beginning of an incomplete line.
     unread: Vec<u8>,
     supervisor: UnixStream,
-    /// The flows that it sends, in the order of their places among those of the run.
+    /// The flows that the host sends, in the order of their indices.
     own: Vec<HostFlow>,
     agenda: FlowAgenda,
     waiting: DependentFlows<'a>,
-    /// When flows that waited for others were due.
+    /// The due times of dependent flows, by index.
     due: BTreeMap<u64, u64>,
     epoll: Epoll,
 }
 
 impl<'a> RepnetDriver<'a> {
-    /// A host that is set up, whose process listens and has been told of no time yet; and what that process is.
+    /// Starts the Node process of a host that is set up; returns the driver, and Node's versions,
+    /// once the process listens.
     ///
     /// # Errors
-    /// When it cannot be started, or does not get ready.
+    /// The process cannot be started, or does not get ready.
     pub fn new(
         host: u32,
         program: &[String],
@@ -162,7 +164,7 @@ impl<'a> RepnetDriver<'a> {
                 Err(io::Error::other(format!("host {host}: repnet-bench: {failed}")))
             }
             ready @ NodeReady::Versions { .. } => {
-                // The thread that flows wait for, and not those that compile beside it.
+                // Only the main thread, for which flows wait, and not the compiler threads.
                 let node = driver.node.id() as i32;
                 latency::raise_priority(node, Rank::Host).map_err(|error| {
                     let what = format!("the Node process of host {host} does not go first");
@@ -184,7 +186,7 @@ impl<'a> RepnetDriver<'a> {
         io::Error::other(format!("the Node process of host {} has ended{how}", self.host))
     }
 
-    /// What it has said, whole lines.
+    /// Reads from the process, and returns the complete lines.
     fn read_lines(&mut self) -> io::Result<Vec<String>> {
         let mut found = [0; 1 << 16];
         match self.channel.read(&mut found) {
@@ -192,7 +194,7 @@ impl<'a> RepnetDriver<'a> {
                 let what = format!("the Node process of host {} does not answer", self.host);
                 Err(io::Error::other(what))
             }
-            // A reset, where it has ended without reading what it was told.
+            // A reset, if the process exited without reading its input.
             Ok(0) | Err(_) => Err(self.ended_error()),
             Ok(count) => {
                 let found = &found[..count];
@@ -211,20 +213,21 @@ impl<'a> RepnetDriver<'a> {
         }
     }
 
-    /// A line of JSON; events that nobody counts any more may come before it.
+    /// Reads a line of JSON; late events, which are no longer counted, may precede it.
     fn receive<T: for<'de> Deserialize<'de>>(&mut self) -> io::Result<T> {
         loop {
-            // Nothing follows such a line before the next is asked for.
+            // Nothing follows such a line before the next request.
             if let Some(line) = self.read_lines()?.iter().find(|line| line.starts_with('{')) {
                 return serde_json::from_str(line).map_err(io::Error::other);
             }
         }
     }
 
-    /// Works until the supervisor says that it is enough, and tells what there is to tell. Connections stay until this is dropped.
+    /// Runs the flows until the supervisor writes, and returns the report. Connections stay open
+    /// until the driver is dropped.
     ///
     /// # Errors
-    /// The kernel's, and the end of the Node process; what goes wrong with a flow is in the report.
+    /// The kernel's error, or the exit of the Node process. Errors of flows are in the report.
     pub fn run(&mut self, times: RunTimes) -> io::Result<HostReport> {
         self.agenda.start(times);
         self.waiting.start(times.begin_ns);
@@ -262,7 +265,7 @@ impl<'a> RepnetDriver<'a> {
                     lines.push_str(&start_line(&self.own, flow, self.agenda.begins_ns(flow)));
                 }
                 Due::EndArrivals => {
-                    // So that what has come is counted.
+                    // Makes Node count the bytes that have arrived.
                     self.long_flows.end();
                     lines.push_str("note\n");
                 }
@@ -288,7 +291,7 @@ impl<'a> RepnetDriver<'a> {
         }
     }
 
-    /// Other hosts have seen that it is the turn of flows of this one.
+    /// Starts the flows that other hosts have released.
     fn start_released(&mut self) -> io::Result<()> {
         let mut lines = String::new();
         for (flow, due_ns) in self.waiting.released()? {
@@ -298,7 +301,7 @@ impl<'a> RepnetDriver<'a> {
         self.send(&lines)
     }
 
-    /// The supervisor counts events; flows may wait for them.
+    /// Handles the events of Node: the supervisor counts them, and flows may depend on them.
     fn handle_node_events(&mut self) -> io::Result<()> {
         let mut letters = vec![];
         for line in self.read_lines()? {
@@ -316,13 +319,13 @@ impl<'a> RepnetDriver<'a> {
             }
         }
         self.start_due()?;
-        // A supervisor that is gone takes this process with it.
+        // If the supervisor has exited, this process is killed, too.
         let _ = self.supervisor.write(&letters);
         self.arm_timer()
     }
 
     fn finish(&mut self) -> io::Result<HostReport> {
-        // What is said besides is of no concern.
+        // The content of the supervisor's message does not matter.
         let _ = self.supervisor.read(&mut [0; 16]);
         self.send("report\n")?;
         let report: NodeReport = self.receive()?;
@@ -350,13 +353,13 @@ impl Drop for RepnetDriver<'_> {
     }
 }
 
-/// Node, with the far end of a channel as its standard input and output, and no settings of the user's.
+/// Starts Node with a channel as its standard input and output, and without the user's settings.
 fn start(program: &[String], channel: UnixStream) -> io::Result<Child> {
     let (node, arguments) =
         program.split_first().ok_or_else(|| io::Error::other("there is no Node to start"))?;
     let input = OwnedFd::from(channel.try_clone()?);
     let mut command = command_without_node_settings(node);
-    // Where hosts go first, Node does, too, when it is ready.
+    // With real-time priority, Node gets it, too, once it is ready.
     if !realtime::may_set_realtime() {
         latency::lower_priority(&mut command);
     }
@@ -370,7 +373,8 @@ fn start(program: &[String], channel: UnixStream) -> io::Result<Child> {
         .map_err(|error| io::Error::other(format!("{node}: {error}")))
 }
 
-/// A flow begins: where it is among those that the host sends, and when.
+/// Returns the line that starts a flow: its place among the flows that the host sends, and its due
+/// time.
 fn start_line(own: &[HostFlow], flow: HostFlow, due_ns: u64) -> String {
     format!("{} {due_ns}\n", own.partition_point(|other| other.index < flow.index))
 }
@@ -399,8 +403,8 @@ fn task(host: u32, replication: &Replication, flows: &[HostFlow], payload: &Payl
     }
 }
 
-/// Flows that their senders took for whole by `by_ns`, and their receivers did not: these have ended a connection that was not the
-/// flow's.
+/// Returns an error message for each flow that its sender took for delivered by `by_ns`, and its
+/// receiver did not: the receiver closed a connection that was not the flow's.
 pub fn prematurely_closed(reports: &[HostReport], by_ns: u64) -> Vec<String> {
     let whole: BTreeSet<u64> = reports
         .iter()
