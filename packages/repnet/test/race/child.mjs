@@ -106,7 +106,7 @@ function otherClients(folder) {
       if (connect > 0) return { ms: connect };
       return total < limit - 100 ? { ms: total, error: 'failed' } : undefined;
     };
-  if (has('python3', '-c', 'import sys; sys.exit(sys.version_info < (3, 8))'))
+  if (has('python3', '-c', 'import sys; sys.exit(sys.version_info < (3, 11))'))
     others.Python = async (addresses) =>
       parsed(await run('python3', here('client.py'), String(PORT), String(limit), ...addresses));
   const client = join(folder, 'client');

@@ -1,4 +1,4 @@
-"""client.py PORT LIMIT ADDRESS...: connects as asyncio does with its Happy Eyeballs; prints milliseconds and an error."""
+"""client.py PORT LIMIT ADDRESS...: connects by asyncio with its Happy Eyeballs; prints milliseconds and an error."""
 
 import asyncio
 import socket
@@ -7,6 +7,7 @@ import time
 
 
 async def main() -> None:
+    """Connects once."""
     port, limit, *addresses = sys.argv[1:]
     found = [
         (socket.AF_INET6, socket.SOCK_STREAM, 6, "", (a, int(port), 0, 0))
@@ -24,11 +25,11 @@ async def main() -> None:
         dial = asyncio.open_connection("a.name", int(port), happy_eyeballs_delay=0.25)
         _, writer = await asyncio.wait_for(dial, int(limit) / 1000)
         writer.write(b"x")
-        print(f"{(time.perf_counter() - begun) * 1000:.1f}")
-    except asyncio.TimeoutError:
-        print("none")
+        sys.stdout.write(f"{(time.perf_counter() - begun) * 1000:.1f}")
+    except TimeoutError:
+        sys.stdout.write("none")
     except OSError:
-        print(f"{(time.perf_counter() - begun) * 1000:.1f} error")
+        sys.stdout.write(f"{(time.perf_counter() - begun) * 1000:.1f} error")
 
 
 asyncio.run(main())

@@ -48,10 +48,10 @@ export function assertNeverLate({ row, times: { syn, flow, ...others } }) {
 const CLIENTS = {
   net: 'net',
   curl: 'curl',
-  Python: 'asyncio',
+  Python: '`asyncio`',
   Go: 'Go',
-  syn: "repnet, 'syn'",
-  flow: "repnet, 'flow'",
+  syn: "repnet `'syn'`",
+  flow: "repnet `'flow'`",
 };
 
 function cell(result) {
