@@ -35,6 +35,11 @@ export interface ReplicationOptions {
    * destination took of late, or any other quantile from 'p1' to 'p99.9'.
    */
   copyDelay?: CopyDelay | undefined;
+  /**
+   * What a second connection waits for in vain: the first byte of the reply, or the handshake of the
+   * first connection. Default: 'first-byte' with RepFlow. RepSYN always waits for the handshake.
+   */
+  hedgeOn?: 'first-byte' | 'handshake' | undefined;
   /** Milliseconds that `copyDelay: 'p95'` is until enough flows to the destination were seen (default 10). */
   coldDelay?: number | undefined;
   /**
@@ -69,6 +74,7 @@ export const CONNECTION_OPTIONS = {
   threshold: true,
   lull: true,
   copyDelay: true,
+  hedgeOn: true,
   coldDelay: true,
   pairTimeout: true,
   loser: true,
@@ -99,15 +105,22 @@ export interface Defaults {
   threshold: number;
   lull: number;
   copyDelay: CopyDelay;
+  hedgeOn: 'first-byte' | 'handshake';
   coldDelay: number;
   pairTimeout: number;
   loser: 'rst' | 'fin' | undefined;
   peer: 'auto' | 'repnet' | 'plain';
   /**
-   * Replication budget: extra bytes and extra connections as a fraction of the unreplicated ones of late (the last 1,024 flows, the last
-   * 16 MiB; 0.05 = 5 %); Infinity: no limit (default). Over budget, flows begin plain, and messages go on one copy.
+   * Replication budget: extra bytes and extra connections as a fraction of the unreplicated ones (0.05 = 5 %); Infinity: no limit
+   * (default). In any stretch of time there are at most that fraction and a burst: 10 connections, 256 KiB (1 MiB times
+   * the fraction if that is more). Over budget, flows begin plain, and messages go on one copy.
    */
   budget: { bytes: number; connections: number };
+  /**
+   * Share of the flows with a copy that go without, chosen at random, so that `stats().trial` compares both groups (0 to 1;
+   * default 0: no comparison).
+   */
+  control: number;
   /** Server: milliseconds a flow stays on the waiting list for its second connection. */
   waitTimeout: number;
   /** Server: flows on the waiting list, and pairs remembered after it, at most. */
@@ -190,6 +203,7 @@ const checks: Checks = {
     quantileOf(value, name);
     return value as CopyDelay;
   },
+  hedgeOn: (value, name) => oneOf(name, value, ['first-byte', 'handshake']),
   coldDelay: (value, name) => milliseconds(name, value, 1),
   pairTimeout: (value, name) => milliseconds(name, value),
   loser: (value, name) =>
@@ -202,6 +216,10 @@ const checks: Checks = {
       { bytes, connections },
       { bytes: (v, n) => fraction(`${name}.${n}`, v), connections: (v, n) => fraction(`${name}.${n}`, v) },
     );
+  },
+  control: (value, name) => {
+    if (typeof value === 'number' && value >= 0 && value <= 1) return value;
+    throw optionError(name, value, 'a share from 0 to 1');
   },
   waitTimeout: (value, name) => milliseconds(name, value, 1),
   waitEntries: (value, name) => whole(name, value, 1, MOST_BYTES),
@@ -248,11 +266,13 @@ export const defaults: Defaults = checked<Defaults>(
     threshold: 100_000,
     lull: 50,
     copyDelay: 0,
+    hedgeOn: 'first-byte',
     coldDelay: 10,
     pairTimeout: 1_000,
     loser: undefined,
     peer: 'auto',
     budget: { bytes: Number.POSITIVE_INFINITY, connections: Number.POSITIVE_INFINITY },
+    control: 0,
     waitTimeout: 3_000,
     waitEntries: 65_536,
     archiveBytes: 64 * 1024 * 1024,
@@ -305,6 +325,7 @@ export interface Replication {
   lull: number;
   /** Until there is enough to tell the quantile of, `coldDelay`. */
   copyDelay: number;
+  hedgeOn: 'first-byte' | 'handshake';
   /** That `copyDelay` is to be, by what flows take. */
   quantile: number | undefined;
   pairTimeout: number;
@@ -337,6 +358,7 @@ export function replicationOptions(
     threshold: pick('threshold', own.threshold ?? socket?.threshold),
     lull: pick('lull', own.lull ?? socket?.lull),
     copyDelay: typeof copyDelay === 'number' ? copyDelay : coldDelay,
+    hedgeOn: pick('hedgeOn', own.hedgeOn ?? socket?.hedgeOn),
     quantile: typeof copyDelay === 'number' ? undefined : quantileOf(copyDelay, 'copyDelay'),
     pairTimeout: pick('pairTimeout', own.pairTimeout ?? socket?.pairTimeout),
     loser: pick('loser', own.loser ?? socket?.loser),

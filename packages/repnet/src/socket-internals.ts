@@ -5,6 +5,7 @@ import type { Flow, Outer } from './flow/flow.js';
 import type { Copy } from './flow/machine.js';
 import { giveHandle, type Handle } from './net-internals.js';
 import type { Replication, ReplicationOptions } from './options.js';
+import type { Participant } from './trial.js';
 
 export type Callback = (error?: Error | null) => void;
 
@@ -67,6 +68,7 @@ export const kUnref = Symbol('repnet.unref');
 export const kPeerPort = Symbol('repnet.peerPort');
 export const kRace = Symbol('repnet.race');
 export const kBegun = Symbol('repnet.begun');
+export const kTrial = Symbol('repnet.trial');
 
 export const noSkew: readonly [number, number] = [0, 0];
 
@@ -85,6 +87,8 @@ export interface Inner extends net.Socket, Outer {
   [kRace]: Copy | 'open' | undefined;
   /** It was dialled, and has not been destroyed since. */
   [kBegun]: boolean;
+  /** Its part in the trial, until the first byte of the reply. */
+  [kTrial]: Participant | undefined;
   /** Bytes of the protocol, not the application's, in the handle's counters: read, written. */
   [kSkew]: readonly [number, number] | undefined;
   resetAndClosing?: boolean;
@@ -114,6 +118,7 @@ export function prepare(socket: Inner, options: ReplicationOptions | undefined):
   socket[kPeerPort] = undefined;
   socket[kRace] = undefined;
   socket[kBegun] = false;
+  socket[kTrial] = undefined;
   socket[kSkew] = noSkew;
 }
 

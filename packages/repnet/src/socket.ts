@@ -27,12 +27,14 @@ import {
   kPeerPort,
   kRace,
   kSkew,
+  kTrial,
   kUnref,
   noSkew,
   prepare,
   setConnecting,
 } from './socket-internals.js';
 import { channels, counters } from './stats.js';
+import { noteAnswered, noteUnanswered, type Participant } from './trial.js';
 
 export type SocketConstructorOptions = net.SocketConstructorOpts & ReplicationOptions;
 
@@ -147,6 +149,7 @@ define('connect', function connect(this: Inner, ...args: unknown[]) {
   this[kSkew] = noSkew;
   this[kPeerPort] = undefined;
   this[kRace] = undefined;
+  this[kTrial] = undefined;
   const [options] = args;
   if (typeof options === 'object' && options !== null && !Array.isArray(options)) checkOptionNames(options);
   const own = this[kOptions];
@@ -288,8 +291,15 @@ define('deliver', function deliver(this: Inner, chunk: Buffer | null) {
   return bridge?.active ? bridge.deliver(chunk) : give(this, chunk);
 });
 
+/** The first byte of the reply is there: a socket of the trial has its time. */
+function answered(socket: Inner): void {
+  noteAnswered(socket[kTrial] as Participant);
+  socket[kTrial] = undefined;
+}
+
 /** To the application's stream. */
 function give(socket: Inner, chunk: Buffer | null): boolean {
+  if (socket[kTrial] !== undefined && chunk !== null) answered(socket);
   const more = base.push.call(socket, chunk);
   if (chunk === null) socket.read(0);
   return more;
@@ -297,6 +307,7 @@ function give(socket: Inner, chunk: Buffer | null): boolean {
 
 // Accepted and unpaired: bytes come from the native handle by net's own way.
 define('push', function push(this: Inner, chunk: Buffer | null, encoding?: BufferEncoding) {
+  if (this[kTrial] !== undefined && chunk !== null) answered(this);
   if (chunk === null && this[kAttachment]?.holds?.(null)) return false;
   const bridge = this[kAttachment]?.bridge;
   if (bridge?.active && nativeHandle(this) !== null) return bridge.deliver(chunk);
@@ -373,6 +384,8 @@ define('_destroy', function _destroy(this: Inner, error: Error | null, done: Cal
   const attached = this[kAttachment];
   const told = channels.finished.hasSubscribers && isFlow(this);
   this[kBegun] = false;
+  if (this[kTrial] !== undefined) noteUnanswered(this[kTrial]);
+  this[kTrial] = undefined;
   // The connections of its next life are referenced, as net's handle is.
   this[kUnref] = false;
   if (attached === undefined) {

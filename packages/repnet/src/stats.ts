@@ -1,8 +1,9 @@
 /**
- * Counters of the process and the events behind them. `stats()` is a snapshot of plain numbers; the same events are
+ * Counters of the process and the events behind them. `stats()` is a snapshot; the same events are
  * published on diagnostics channels for those who want each flow rather than sums.
  */
 import { channel } from 'node:diagnostics_channel';
+import { resetTrial, type Trial, trialNow } from './trial.js';
 import { VERSION } from './wire.js';
 
 export interface Stats {
@@ -29,13 +30,11 @@ export interface Stats {
   bytesWasted: number;
   /** Second connections that clients of this process began. */
   copiesIssued: number;
-  /** Those that brought a byte of the reply first, or (RepSYN) were established first: the others are pure cost. */
-  copiesWon: number;
   /**
-   * Milliseconds by which second connections of RepFlow brought replies sooner, a lower bound: from the moment when one is ahead to that when
-   * the first connection has brought the same bytes, has failed, or the flow is over. (Of a race that is lost nothing is known.)
+   * Second connections that brought a byte of the reply first, or (RepSYN) were established first. The others are pure cost;
+   * these may be cost, too, since two copies may slow each other down. `trial` says what copies gain.
    */
-  timeSaved: number;
+  copiesWon: number;
   /** RepSYN handshakes won by the first and by the second connection. */
   synWonByFirst: number;
   synWonBySecond: number;
@@ -60,9 +59,11 @@ export interface Stats {
   earlierPeers: number;
   /** Replica connections refused by the server: bad hello, address mismatch, limits. */
   refused: number;
+  /** Flows with copies beside the share `defaults.control` that goes without: what copies gain or lose. */
+  trial: Trial;
 }
 
-const zero: Omit<Stats, 'bytesWasted'> = {
+const zero: Omit<Stats, 'bytesWasted' | 'trial'> = {
   flowsFlow: 0,
   flowsSyn: 0,
   flowsPlain: 0,
@@ -76,7 +77,6 @@ const zero: Omit<Stats, 'bytesWasted'> = {
   bytesDoubled: 0,
   copiesIssued: 0,
   copiesWon: 0,
-  timeSaved: 0,
   synWonByFirst: 0,
   synWonBySecond: 0,
   lateTwins: 0,
@@ -95,13 +95,14 @@ const zero: Omit<Stats, 'bytesWasted'> = {
 /** Live counters; internal code increments them, users take `stats()`. */
 export const counters = { ...zero };
 
-/** A snapshot of all counters since the process started (or since `resetStats`). */
+/** A snapshot of all counters, and of the trial, since the process started (or since `resetStats`). */
 export function stats(): Stats {
-  return { ...counters, bytesWasted: counters.bytesDuplicate + counters.bytesDoubled };
+  return { ...counters, bytesWasted: counters.bytesDuplicate + counters.bytesDoubled, trial: trialNow() };
 }
 
 export function resetStats(): void {
   Object.assign(counters, zero);
+  resetTrial();
 }
 
 /** A flow is joined with a peer that goes by this version of the wire format. */

@@ -201,3 +201,35 @@ test('flows that went without a copy long ago are no licence for a burst', () =>
   assert.ok(copies(500) <= 0.05 * 1_024);
   assert.ok(copies(10_000) <= 0.05 * 12_000);
 });
+
+test('in every second of an outage extra connections are within the budget and its burst', () => {
+  const BURST = 10;
+  const FRACTION = 0.05;
+  budget({ connections: FRACTION });
+  // Seconds of flows and of hedges that are due: usual ones, then everything is ten times slower and each flow wants a copy.
+  const seconds = [
+    ...Array(20).fill({ flows: 1_000, share: 0.03 }),
+    ...Array(30).fill({ flows: 100, share: 1 }),
+    ...Array(5).fill({ flows: 0, share: 1 }),
+    ...Array(20).fill({ flows: 1_000, share: 1 }),
+  ];
+  const extra = seconds.map(({ flows, share }) => {
+    let taken = 0;
+    for (let i = 0; i < flows; i++) {
+      begun();
+      if ((i + 1) * share - taken >= 1 && takeConnection()) taken++;
+    }
+    return taken;
+  });
+  for (let from = 0; from < seconds.length; from++) {
+    let [flows, taken] = [0, 0];
+    for (let at = from; at < seconds.length; at++) {
+      flows += seconds[at].flows;
+      taken += extra[at];
+      assert.ok(taken <= FRACTION * flows + BURST, `${taken} of ${flows}, seconds ${from} to ${at}`);
+    }
+  }
+  // And they are not refused what they may have.
+  assert.ok(extra[25] >= FRACTION * 100 - 1);
+  assert.ok(extra.at(-1) >= FRACTION * 1_000 - 1);
+});

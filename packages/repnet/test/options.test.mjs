@@ -30,6 +30,7 @@ const ANYWHERE = {
   coldDelay: [0, -1, Number.NaN, Number.POSITIVE_INFINITY, BEYOND_A_TIMER, '1'],
   copyDelay: ['p0', 'p100', -1, Number.NaN, Number.POSITIVE_INFINITY, BEYOND_A_TIMER, '1'],
   pairTimeout: [-1, Number.NaN, Number.POSITIVE_INFINITY, BEYOND_A_TIMER, '1'],
+  hedgeOn: ['reply', 1],
   loser: ['kill'],
   peer: ['redis'],
 };
@@ -39,6 +40,7 @@ const OF_THE_PROCESS = {
   ...ANYWHERE,
   enabled: ['no', 0, undefined],
   waitTimeout: [0, -1, Number.NaN, Number.POSITIVE_INFINITY, BEYOND_A_TIMER],
+  control: [-0.1, 1.1, Number.NaN, '0.05'],
   waitEntries: [0, -1, 1.5, Number.POSITIVE_INFINITY],
   archiveBytes: [-1, 0.5, Number.POSITIVE_INFINITY],
 };

@@ -17,11 +17,22 @@ export interface Metric {
 interface Definition {
   readonly name: string;
   readonly help: string;
-  /** The counter of stats() behind each combination of labels. */
-  readonly from: readonly (readonly [labels: Labels, counter: keyof Stats])[];
+  /** The value in stats() behind each combination of labels. */
+  readonly from: readonly (readonly [labels: Labels, value: Counter | ((now: Stats) => number)])[];
 }
 
-const plain = (counter: keyof Stats): Definition['from'] => [[{}, counter]];
+type Counter = Exclude<keyof Stats, 'trial'>;
+
+const valueIn = (now: Stats, value: Definition['from'][number][1]): number =>
+  typeof value === 'function' ? value(now) : now[value];
+
+/** The value of `field` for each arm of the trial. */
+const arms = (field: 'flows' | 'unanswered' | 'milliseconds'): Definition['from'] => [
+  [{ copies: 'with' }, ({ trial }) => trial.withCopies[field]],
+  [{ copies: 'without' }, ({ trial }) => trial.without[field]],
+];
+
+const plain = (counter: Counter): Definition['from'] => [[{}, counter]];
 
 const DEFINITIONS: readonly Definition[] = [
   {
@@ -71,9 +82,19 @@ const DEFINITIONS: readonly Definition[] = [
     from: plain('copiesWon'),
   },
   {
-    name: 'repnet_saved_milliseconds_total',
-    help: 'Time by which second connections brought replies sooner, a lower bound.',
-    from: plain('timeSaved'),
+    name: 'repnet_trial_flows_total',
+    help: 'Flows of the trial that were answered, with copies and in the control group.',
+    from: arms('flows'),
+  },
+  {
+    name: 'repnet_trial_milliseconds_total',
+    help: 'Time from connect to the first byte of the reply, summed over the flows of the trial.',
+    from: arms('milliseconds'),
+  },
+  {
+    name: 'repnet_trial_unanswered_total',
+    help: 'Flows of the trial that were closed before a byte of the reply.',
+    from: arms('unanswered'),
   },
   {
     name: 'repnet_syn_won_total',
@@ -143,7 +164,7 @@ export function libraryMetrics(): Metric[] {
     name,
     help,
     type: 'counter',
-    samples: from.map(([labels, counter]) => ({ labels, value: now[counter] })),
+    samples: from.map(([labels, value]) => ({ labels, value: valueIn(now, value) })),
   }));
 }
 
@@ -181,7 +202,7 @@ export function registerMetrics<Registry>(
       collect() {
         const now = stats();
         this.reset();
-        for (const [labels, counter] of from) this.inc({ ...labels }, now[counter]);
+        for (const [labels, value] of from) this.inc({ ...labels }, valueIn(now, value));
       },
     });
   }

@@ -128,9 +128,14 @@ export class FlowDial implements Attachment, AttemptSink, FlowClient {
   }
 
   firstBytes(): void {
+    if (this.#target.replication.hedgeOn === 'first-byte') this.#endWait();
+  }
+
+  /** The first connection has brought in time what the second waits for. */
+  #endWait(): void {
     const hedge = this.#hedge;
     if (hedge === undefined) return;
-    hedge.firstBytes();
+    hedge.answered();
     if (this.#attempts[REPLICA] !== undefined || this.flow.tx.copies[REPLICA] !== 'pending') return;
     if (this.flow.legs[REPLICA] !== undefined) return;
     // The second connection will not begin: nothing waits until it would have been due, as the end of the stream does.
@@ -174,7 +179,7 @@ export class FlowDial implements Attachment, AttemptSink, FlowClient {
     else this.#connectHedged();
   }
 
-  /** Hedged: the second copy starts only if the first has brought nothing. */
+  /** Hedged: the second copy starts only if the first has brought nothing that it waits for. */
   #connectHedged(): void {
     const { address } = this.#destination;
     const slow = this.flow.rx.delivered === 0 && !this.flow.closed;
@@ -263,9 +268,10 @@ export class FlowDial implements Attachment, AttemptSink, FlowClient {
       // Before the flow, which has this connection alone now, may give it away.
       if (this.#unproved) this.#askBeside(leg);
       flow.open(leg);
+      if (this.#target.replication.hedgeOn === 'handshake') this.#endWait();
       this.#settle();
       if (this.#socket.connecting) connected(this.#socket, this.#target, this.#startTime);
-      if (chosen && !flow.closed) {
+      if (chosen && !flow.closed && flow.tx.copies[REPLICA] === 'pending') {
         // Of a connection that is reset already the system does not know any more where it went.
         if (destination.address === undefined) flow.abandon(REPLICA);
         else if (this.#hedge?.due !== false) this.#connectSecond(destination.address);

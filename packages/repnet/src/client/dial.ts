@@ -1,9 +1,11 @@
 /** The client side: which way a replicated socket connects, by its mode and what is known of the server. */
 
 import * as budget from '../memory/budget.js';
+import { defaults } from '../options.js';
 import { setDial } from '../socket.js';
-import type { DialTarget, Inner } from '../socket-internals.js';
+import { type DialTarget, type Inner, kTrial } from '../socket-internals.js';
 import { counters } from '../stats.js';
+import { draw } from '../trial.js';
 import { asAddress } from './address.js';
 import { FlowDial } from './dial-flow.js';
 import { dialPlain, type Plain } from './dial-plain.js';
@@ -31,9 +33,18 @@ setDial((socket, target) => {
     return dialPlain(socket, target);
   // From a port of the application's own: to the same on this host it would be a connection to itself.
   if (target.net.localPort === target.replication.replicaPort) return dialPlain(socket, target);
+  if (known !== undefined && isControl(socket)) return dialPlain(socket, target);
   if (!mayDouble(target)) return dialPlain(socket, target);
   new FlowDial(socket, target, known?.kind === 'repnet' ? known : undefined).start();
 });
+
+/** Draws whether the flow, which could have copies, goes without for the trial. */
+function isControl(socket: Inner): boolean {
+  if (defaults.control === 0) return false;
+  const participant = draw(defaults.control);
+  socket[kTrial] = participant;
+  return !participant.hasCopies;
+}
 
 /** RepSYN races from the first contact on: the second address of a name has as long as a second connection would wait. */
 function earlyRace({ replication }: DialTarget): Plain {
@@ -55,6 +66,7 @@ function dialSyn(socket: Inner, target: DialTarget, known: Peer | undefined): vo
   // Unknown, or not for certain: one connection now, and find out for the next.
   const certain = known?.kind === 'repnet' || (known?.kind === 'plain' && mayRace(known));
   if (!certain) dialPlain(socket, target, earlyRace(target));
+  else if (isControl(socket)) dialPlain(socket, target);
   else if (!mayDouble(target)) dialPlain(socket, target);
   else if (known.kind === 'plain') new SynDial(socket, target, undefined).start();
   else new SynDial(socket, target, known).start();

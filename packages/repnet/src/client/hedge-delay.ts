@@ -1,6 +1,6 @@
 /**
  * `copyDelay: 'p95'`: how long a second connection waits, by what flows to the same destination took of late. A time is what the second
- * connection waits for: with RepFlow from the beginning to the first byte of the reply, with RepSYN to the handshake. Where
+ * connection waits for (`hedgeOn`): with RepFlow from the beginning to the first byte of the reply or to the handshake, with RepSYN to the handshake. Where
  * the second connection brought it, the first took longer than that, which is more than the delay: so what is counted lies on the right
  * side of the quantile, and hedging does not shorten its own delay.
  */
@@ -19,7 +19,7 @@ const MOST_DESTINATIONS = 1024;
 const times = new TidyMap<string, Quantiles>();
 
 function keyOf({ mode, net, replication }: DialTarget): string {
-  return `${mode}|${peerKey(net.host, net.port, replication.replicaPort)}`;
+  return `${mode}|${replication.hedgeOn}|${peerKey(net.host, net.port, replication.replicaPort)}`;
 }
 
 /** Gives the target its delay in milliseconds, if it is to follow a quantile and enough flows were seen to tell it. */

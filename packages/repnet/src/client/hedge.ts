@@ -25,8 +25,8 @@ export class Hedge {
     this.#timer.unref();
   }
 
-  /** What it waits for is there. */
-  firstBytes(): void {
+  /** The handshake or the first byte that it waits for is there. */
+  answered(): void {
     noteTime(this.#target, this.#begun);
   }
 

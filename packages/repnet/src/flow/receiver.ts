@@ -14,7 +14,6 @@ import {
   type RecordSink,
 } from '../wire.js';
 import type { FlowClient, FlowOptions, Outer } from './flow.js';
-import { Gain } from './gain.js';
 import type { Leg } from './leg.js';
 import { type Copy, PRIMARY, REPLICA, ReceiveMachine } from './machine.js';
 import { patientTimeout, wordTimeout } from './patience.js';
@@ -84,9 +83,8 @@ export class Receiver implements RecordSink {
   #reportDue = false;
   /** The sender knows that nothing was lost with the copy that it gave up. */
   #confirmed = false;
-  /** Client side: what the second copy is worth, and where the reply began that it may bring sooner. */
-  #gain: Gain | undefined;
-  #replyAt = 0;
+  /** The second copy has brought bytes first. */
+  #copyWon = false;
 
   constructor(host: ReceiverHost, start: ReceiverStart) {
     this.#host = host;
@@ -132,7 +130,6 @@ export class Receiver implements RecordSink {
     const skip = this.rx.acceptPlain(chunk.length);
     const fresh = chunk.length - skip;
     counters.bytesDuplicate += skip;
-    this.#gain?.reached(this.rx.plain);
     if (fresh === 0) return;
     this.#won(PRIMARY, fresh);
     this.#deliver(skip === 0 ? chunk : chunk.subarray(skip));
@@ -248,7 +245,6 @@ export class Receiver implements RecordSink {
         return;
       case Control.alone:
         rx.alone = offset;
-        this.#gain?.over();
         rx.announce(offset);
         sender.firstGivenUp();
         this.#dropFirst();
@@ -269,13 +265,11 @@ export class Receiver implements RecordSink {
     }
     const { rx } = this;
     if (rx.delivered === bytes) this.#host.client?.firstBytes();
-    if (!this.#host.sender.turned) this.#replyAt = rx.delivered - bytes;
     if (copy === PRIMARY) counters.replyBytesWonByPrimary += bytes;
     else {
       counters.replyBytesWonByReplica += bytes;
-      const doubled = rx.delivered - this.#replyAt <= this.#host.peerThreshold;
-      this.#gain ??= new Gain();
-      this.#gain.ahead(rx.delivered, doubled && rx.copies[PRIMARY] === 'open');
+      if (!this.#copyWon) counters.copiesWon++;
+      this.#copyWon = true;
     }
   }
 
@@ -478,13 +472,11 @@ export class Receiver implements RecordSink {
   /** The copy brings nothing more. */
   lose(copy: Copy): void {
     this.rx.lose(copy);
-    if (copy === PRIMARY) this.#gain?.over();
     this.#query();
   }
 
   /** The flow is over. */
   close(): void {
-    this.#gain?.over();
     this.leftUnread = this.#unread !== undefined || this.rx.early.length > 0;
     clearTimeout(this.#endTimer);
     clearTimeout(this.#queryTimer);

@@ -1,67 +1,65 @@
 /**
- * The replication budget of the process: extra bytes and extra connections, each at most a fraction of the unreplicated
- * ones of late. What is suppressed is the copy, never the flow. Neither a quiet past nor a start is a licence: only the last flows and
- * bytes count, and at the beginning as if there had been a few.
+ * The replication budget of the process: extra bytes and extra connections, each at most a fraction of
+ * the unreplicated ones. What is suppressed is the copy, never the flow. In any stretch of time the
+ * extra ones are at most that fraction and a burst, however slow or few flows have become.
  */
 import { defaults } from '../options.js';
 import { counters } from '../stats.js';
 
-/** The parts of a window, of which the oldest is forgotten as a whole. */
-const PARTS = 16;
+/** Sums of fractions are not exact. */
+const ROUNDING = 1e-9;
 
-/** How much there was of late, and how much of it was extra. */
-class Window {
-  readonly #part: number;
+/** A token bucket that unreplicated ones fill. */
+class Allowance {
+  /** Unreplicated ones that it counts as seen at the beginning. */
   readonly #least: number;
-  readonly #all = new Float64Array(PARTS);
-  readonly #extra = new Float64Array(PARTS);
-  #at = 0;
+  readonly #burst: number;
+  #seen = 0;
+  /** Extra ones that may be made now; undefined: those of the beginning. */
+  #tokens: number | undefined;
 
-  /** `size`: what counts as of late. `least`: it is taken for no less than this. */
-  constructor({ size, least }: { size: number; least: number }) {
-    this.#part = size / PARTS;
+  constructor({ least, burst }: { least: number; burst: number }) {
     this.#least = least;
+    this.#burst = burst;
   }
 
-  add(n: number): void {
-    if ((this.#all[this.#at] as number) >= this.#part) {
-      this.#at = (this.#at + 1) % PARTS;
-      this.#all[this.#at] = this.#extra[this.#at] = 0;
-    }
-    this.#all[this.#at] = (this.#all[this.#at] as number) + n;
+  add(n: number, fraction: number): void {
+    this.#seen += n;
+    // The first ones are counted already.
+    const fresh = Math.min(n, this.#seen - this.#least);
+    if (fresh <= 0 || fraction === Number.POSITIVE_INFINITY) return;
+    const burst = Math.max(this.#burst, fraction * this.#least);
+    this.#tokens = Math.min(burst, this.#left(fraction) + fraction * fresh);
   }
 
-  /** Takes `n` extra ones, unless there would be more of them than `fraction` of all. */
+  #left(fraction: number): number {
+    return this.#tokens ?? fraction * this.#least;
+  }
+
+  /** Takes `n` extra ones, unless the allowance is short of them. */
   take(n: number, fraction: number): boolean {
-    if (fraction !== Number.POSITIVE_INFINITY) {
-      const most = fraction * Math.max(sum(this.#all), this.#least);
-      if (sum(this.#extra) + n > most) {
-        counters.overBudget++;
-        return false;
-      }
+    if (fraction === Number.POSITIVE_INFINITY) return true;
+    const left = this.#left(fraction);
+    if (fraction === 0 || n > left + ROUNDING) {
+      counters.overBudget++;
+      return false;
     }
-    this.#extra[this.#at] = (this.#extra[this.#at] as number) + n;
+    this.#tokens = left - n;
     return true;
   }
 
   clear(): void {
-    this.#all.fill(0);
-    this.#extra.fill(0);
+    this.#seen = 0;
+    this.#tokens = undefined;
   }
 }
 
-function sum(parts: Float64Array): number {
-  let total = 0;
-  for (const part of parts) total += part;
-  return total;
-}
-
-const bytes = new Window({ size: 16 * 1024 * 1024, least: 1024 * 1024 });
-const connections = new Window({ size: 1024, least: 20 });
+const bytes = new Allowance({ least: 1024 * 1024, burst: 256 * 1024 });
+const connections = new Allowance({ least: 20, burst: 10 });
 
 /** The application has written `n` bytes to a flow: what the extra ones are a fraction of. */
 export function carried(n: number): void {
-  bytes.add(n);
+  bytes.add(n, defaults.budget.bytes);
 }
 
 /** Takes `n` bytes that are to be sent a second time; false: that would exceed the budget. */
@@ -74,7 +72,7 @@ export function takeBytes(n: number): boolean {
 
 /** The application has begun a flow that its options would have replicated. */
 export function begun(): void {
-  connections.add(1);
+  connections.add(1, defaults.budget.connections);
 }
 
 /** Takes a connection beside the one that a flow needs; false: that would exceed the budget. */
