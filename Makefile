@@ -1,7 +1,7 @@
 # Everything below sets itself up: Python 3.11, Rust 1.88, Node 20, gcc and make are all a machine needs.
 #   make demo    build, run the quickstart experiment, end in its table and the path of its page
 #   make lab     TCP, RepFlow and RepSYN in the simulator and over real kernels, two minutes of real time, and their pages
-#   make lab-accept   on an idle machine: whether it carries the lab's runs, some minutes of real time, into docs/validation/kernels.md
+#   make lab-accept   on an idle machine: whether it carries the lab's runs, some minutes of real time, into benches/lab-accept.md
 #   make lab-table    on an idle machine: nine experiments, five seeds, kernels against the simulator, half an hour, into the same page
 #   make lab-bpf      the lab's BPF programs, which only root can load: flowlets, TinyFlow and DCTCP over kernels (needs clang and libbpf-dev)
 #   make first-minutes   how long the demo takes from a fresh clone, part by part

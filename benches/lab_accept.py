@@ -1,7 +1,7 @@
 """`make lab-accept`: whether this machine, idle, carries the kernel lab's runs in time, and what it then finds.
 
 Fails if more than one run in ten is not faithful, or if a faithful one is not what it should be. What it prints goes
-into docs/validation/kernels.md: that is the evidence if it does not fail. If it does, it stands there by itself, and
+into benches/lab-accept.md: that is the evidence if it does not fail. If it does, it stands there by itself, and
 says why. About three minutes; nothing else should run.
 """
 
@@ -28,7 +28,7 @@ from tailcut.lab import doctor, process, repnet
 from tailcut.results import tables
 
 ROOT = Path(__file__).parents[1]
-PAGE = ROOT / "docs/validation/kernels.md"
+PAGE = ROOT / "benches/lab-accept.md"
 BEGIN, END = "<!-- made by make lab-accept: begin -->", "<!-- made by make lab-accept: end -->"
 FAILED = (
     "<!-- made by make lab-accept, when it fails: begin -->",
