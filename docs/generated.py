@@ -15,6 +15,7 @@ from tailcut.claims import Scorecard, Verdict, words
 from tailcut.terminal import components
 
 REPNET = Path(__file__).parents[1] / "packages/repnet"
+SCHEMA = Path(__file__).parents[1] / "schema/experiment.schema.json"
 
 
 def commands() -> str:
@@ -108,6 +109,18 @@ def what_is_claimed() -> str:
     return text
 
 
+def departures() -> str:
+    """Every departure from the RFCs that `imitate` can switch on, from the schema of experiment files."""
+    schema = json.loads(SCHEMA.read_text("utf-8"))
+    named = schema["$defs"]["Imitation"]["oneOf"][-1]["items"]["oneOf"]
+    text = (
+        "# Departures that can be imitated\n\n"
+        "`imitate = \"ns-3\"` switches all of these on, `imitate = [\"no-rescue\"]` single ones. They are there to compare\n"
+        "[TCP](../components/tcp.md) with [ns-3](../validation/ns3.md).\n\n| name | what it does |\n|---|---|\n"
+    )
+    return text + "".join(f"| `{one['const']}` | {one['description']} |\n" for one in named)
+
+
 def repnet_page(name: str) -> Callable[[], str]:
     """A page of the package repnet, which also stands on its own beside its code."""
 
@@ -129,6 +142,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "reference/components": what_can_be_named,
     "reference/shipped": what_comes_along,
     "reference/claims": what_is_claimed,
+    "reference/departures": departures,
     **{f"repnet/{name}": repnet_page(name) for name in ["index", *PAGES_OF_REPNET]},
 }
 """What makes each page, by its name."""
