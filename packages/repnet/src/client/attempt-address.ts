@@ -66,7 +66,7 @@ export class AddressAttempt implements Attempt {
     const sink = this.#sink;
     if (sink === undefined) return;
     const handle = this.#handle;
-    if (status === 0 && this.#options.localPort === undefined && isToItself(handle))
+    if (status === 0 && this.#options.localPort === undefined && isToItself(handle, this.#options.port))
       status = errnoOf('ECONNREFUSED') as number;
     if (status === 0) {
       this.#sink = undefined;

@@ -160,7 +160,8 @@ export class NameAttempt extends net.Socket implements Attempt, RaceSink {
   override emit(event: string | symbol, ...args: any[]): boolean {
     switch (event) {
       case 'connect': {
-        if (this.#options.localPort === undefined && isToItself(nativeHandle(this) as Handle)) {
+        const { localPort, port } = this.#options;
+        if (localPort === undefined && isToItself(nativeHandle(this) as Handle, port)) {
           const request = { address: this.remoteAddress, port: this.remotePort } as ConnectRequest;
           this.destroy(connectFailure(errnoOf('ECONNREFUSED') as number, request, () => {}));
           return true;

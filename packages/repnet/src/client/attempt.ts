@@ -3,6 +3,7 @@ import type * as net from 'node:net';
 import type { Copy } from '../flow/machine.js';
 import type { Handle } from '../net-internals.js';
 import type { Connection } from '../socket-internals.js';
+import { isEphemeral } from './ports.js';
 
 export interface AttemptSink {
   /** The connection is established. */
@@ -14,10 +15,11 @@ export interface AttemptSink {
 }
 
 /**
- * The system has chosen the port that is connected to for the connection's own: on this host it is one to itself then, since
- * nobody listens there.
+ * Returns whether the system has chosen the port that is connected to for the connection's own: on this host it is
+ * one to itself then, since nobody listens there. `port`: the one that is connected to.
  */
-export function isToItself(handle: Handle): boolean {
+export function isToItself(handle: Handle, port: number): boolean {
+  if (!isEphemeral(port)) return false;
   const own: { address?: string; port?: number } = {};
   const peer: typeof own = {};
   handle.getsockname(own);

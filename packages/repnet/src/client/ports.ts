@@ -7,7 +7,8 @@
 import { randomInt } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 
-function ephemeralRange(): [number, number] {
+/** The ports that the system chooses from; undefined where it does not tell. */
+function toldRange(): [number, number] | undefined {
   try {
     const [low = 0, high = 0] = readFileSync('/proc/sys/net/ipv4/ip_local_port_range', 'latin1')
       .trim()
@@ -15,9 +16,23 @@ function ephemeralRange(): [number, number] {
       .map(Number);
     if (low >= 1024 && high > low) return [low, high];
   } catch {
-    // Not Linux: the range of RFC 6335.
+    // Not Linux.
   }
-  return [49152, 65535];
+  return undefined;
+}
+
+let range: [number, number] | undefined | null = null;
+
+/** The range that the system told when it was first asked; of RFC 6335 where it does not tell. */
+function ephemeralRange(): [number, number] {
+  if (range === null) range = toldRange();
+  return range ?? [49152, 65535];
+}
+
+/** Whether the system may choose `port` for a connection's own. */
+export function isEphemeral(port: number): boolean {
+  if (range === null) range = toldRange();
+  return range === undefined || (port >= range[0] && port <= range[1]);
 }
 
 let first = 0;

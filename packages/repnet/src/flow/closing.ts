@@ -221,13 +221,28 @@ export class Closing {
       leg.ending = true;
       leg.unref();
       leg.resumeReading();
-      leg.finish(() => {});
+      if (!this.#isEndedByPeer) leg.finish(() => {});
       return;
     }
     // Closed earlier, it would bring an orderly end before our last bytes, and the rest would look complete.
     leg.ending = true;
     if (this.#owesRest) leg.whenFinished(() => this.#closeFirst(leg));
     else this.#closeFirst(leg);
+  }
+
+  /**
+   * Client: both streams are over, as the server knows by records. Its FIN on the second connection comes with the end of
+   * its socket, and is answered by closing: one of our own would tell it nothing.
+   */
+  get #isEndedByPeer(): boolean {
+    const { client, receiver, rx, tx } = this.#flow;
+    return (
+      client !== undefined &&
+      receiver.ended &&
+      rx.done[REPLICA] &&
+      tx.total >= 0 &&
+      tx.copies[REPLICA] === 'open'
+    );
   }
 
   #closeFirst(leg: Leg): void {
