@@ -136,5 +136,5 @@ def test_a_file_in_a_folder_whose_name_is_no_text_is_refused_and_an_experiment_i
     path = experiments.tiny(folder)
     (folder / "sizes.cdf").write_text("20000 0\n40000 1\n")
     assert len(tailcut.load(path).plan["runs"]) == 4
-    with pytest.raises(tailcut.ExperimentError, match="not text in UTF-8: rename the directory"):
+    with pytest.raises(tailcut.ExperimentError, match="not UTF-8: rename the directory"):
         tailcut.load(path, set={"traffic.sizes": "./sizes.cdf"})

@@ -1,4 +1,4 @@
-//! Result tables as typed columns, ready to be handed to any data frame.
+//! Result tables as typed columns, which any data frame can take.
 
 use tailcut_engine::{Bytes, Time};
 use tailcut_net::measure::attribution::{Attribution, PARTS, Part};
@@ -26,7 +26,7 @@ pub enum Values {
     F64(Vec<f64>),
     /// Truth values.
     Bool(Vec<bool>),
-    /// Texts, each its own.
+    /// Texts, one per row.
     Text(Vec<String>),
     /// Labels: `codes[i]` indexes `categories`.
     Label {
@@ -40,11 +40,11 @@ pub enum Values {
 /// A named column.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Column {
-    /// Its name in `flows.parquet` or `tiers.parquet`.
+    /// The column's name in the Parquet file.
     pub name: &'static str,
-    /// One value per row; rows that are not valid hold zero.
+    /// One value per row; rows without a value hold the type's default.
     pub values: Values,
-    /// False where the value is missing; none when every row has one.
+    /// One flag per row, false where the value is missing; `None` if every row has a value.
     pub valid: Option<Vec<bool>>,
 }
 
@@ -71,7 +71,7 @@ pub(crate) fn ns(time: Time) -> i64 {
     time.as_ns() as i64
 }
 
-/// The completion time of a flow by a clock, and the best possible.
+/// Returns a function that gives a flow's completion time by `clock`, and its ideal time.
 pub(crate) fn clock_of(clock: FctClock) -> fn(&FlowRecord) -> (Option<Time>, Time) {
     match clock {
         FctClock::Receiver => |f| (f.fct, f.ideal_fct),
@@ -79,7 +79,9 @@ pub(crate) fn clock_of(clock: FctClock) -> fn(&FlowRecord) -> (Option<Time>, Tim
     }
 }
 
-/// The flow table: one row per flow, in the order of the flows. What its segments saw is known where `segments` were counted.
+/// Returns the flow table: one row per flow, in the order of `flows`. The columns of duplicate ACKs
+/// and reordering are empty without `segments`; the parts of completion times are left out without
+/// `attribution`.
 pub(crate) fn flow_columns(
     flows: &[FlowRecord],
     labels: &TableOptions,
@@ -131,7 +133,7 @@ pub(crate) fn flow_columns(
     columns.into_iter().chain(parts).collect()
 }
 
-/// What completion times are made of: a column for each part, empty where a flow has not finished.
+/// Returns a column for each part of the completion times, empty where a flow has not finished.
 fn part_columns(flows: &[FlowRecord], attribution: &Attribution) -> Vec<Column> {
     let split = |flow: &FlowRecord| {
         let parts = attribution.parts_of(flow.flow.id).map(|parts| parts.in_ns());
@@ -154,7 +156,7 @@ fn size_class(flows: &[FlowRecord], short: Bytes) -> Values {
     }
 }
 
-/// Groups named by their bounds: `(0,10KB]`, `(10KB,100KB]`, …, `>10MB`.
+/// Returns the size groups, named by their bounds: `(0,10KB]`, `(10KB,100KB]`, …, `>10MB`.
 fn size_group(flows: &[FlowRecord], bounds: &[Bytes]) -> Values {
     let mut categories: Vec<String> = Vec::new();
     let mut from = "0".to_owned();
@@ -167,7 +169,7 @@ fn size_group(flows: &[FlowRecord], bounds: &[Bytes]) -> Values {
     Values::Label { codes: flows.iter().map(code).collect(), categories }
 }
 
-/// Texts as labels, in order of appearance.
+/// Turns texts into labels; categories are in order of appearance.
 pub(crate) fn labels<'a>(texts: impl Iterator<Item = &'a str>) -> Values {
     let mut categories: Vec<String> = Vec::new();
     let code = |text: &str| {
@@ -181,7 +183,7 @@ pub(crate) fn labels<'a>(texts: impl Iterator<Item = &'a str>) -> Values {
     Values::Label { codes, categories }
 }
 
-/// The job table: one row per job that has begun; no column without jobs.
+/// Returns the job table: one row per job that has begun, and no column if there is none.
 pub(crate) fn job_columns(jobs: &[JobRecord]) -> Vec<Column> {
     if jobs.is_empty() {
         return vec![];
@@ -201,7 +203,7 @@ pub(crate) fn job_columns(jobs: &[JobRecord]) -> Vec<Column> {
     ]
 }
 
-/// The table of what happened to segments: one row per quantity and value.
+/// Returns the segment table: one row per quantity and value.
 pub(crate) fn segment_columns(segments: &SegmentObserver, flows: &[FlowRecord]) -> Vec<Column> {
     let mut timeouts = Histogram::new();
     for flow in flows {
@@ -224,8 +226,9 @@ pub(crate) fn segment_columns(segments: &SegmentObserver, flows: &[FlowRecord]) 
     ]
 }
 
-/// The throughput of long flows until `arrivals`: one row per flow, in the order of the flows. `payload_share` returns the
-/// part of a flow's full packets on the wire that is payload.
+/// Returns the throughput table of the long flows that start before `arrivals`: one row per flow,
+/// in the order of `flows`. `payload_share` returns the payload's share of a flow's full packets on
+/// the wire.
 pub(crate) fn throughput_columns(
     flows: &[FlowRecord],
     graph: &Graph,
@@ -239,7 +242,7 @@ pub(crate) fn throughput_columns(
     let rate = |f: &&FlowRecord| {
         f.delivered_in_arrivals as f64 * 8.0 / (end(f) - f.flow.start).as_secs_f64()
     };
-    // The ideal is that of the flows that share the network to the end of the arrivals.
+    // The ideal is the fair share among the flows that are still active when the arrivals end.
     let stays = |f: &FlowRecord| end(f) == arrivals;
     let staying: Vec<(HostId, HostId)> =
         flows.iter().filter(|f| stays(f)).map(|f| (f.flow.src, f.flow.dst)).collect();
@@ -261,7 +264,7 @@ pub(crate) fn throughput_columns(
     ]
 }
 
-/// The link table: one row per tier and direction.
+/// Returns the link table: one row per tier and direction.
 pub(crate) fn tier_columns(tiers: &[TierRecord]) -> Vec<Column> {
     let directions = vec!["down".to_owned(), "up".to_owned()];
     let u64s = |get: fn(&TierRecord) -> u64| Values::U64(tiers.iter().map(get).collect());

@@ -1,4 +1,4 @@
-//! What the configuration of a run means: its network and flows, and what in it does not go together.
+//! The configuration of a run: its checks across sections, its network and its flows.
 
 use std::ops::RangeInclusive;
 
@@ -17,29 +17,30 @@ use tailcut_net::traffic::demand::Demand;
 use crate::file::{FctClock, MeasureSpec};
 use crate::sections::Config;
 
-/// What of `[measure]` shows in the flow table.
+/// The options of `[measure]` that change the tables of a run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TableOptions {
-    /// The completion time that is normalised.
+    /// The clock whose completion time is divided by the ideal time.
     pub clock: FctClock,
     /// Flows of at most this size are short.
     pub short: Bytes,
     /// Upper bounds of the size groups.
     pub size_groups: Vec<Bytes>,
-    /// What happens to segments is recorded.
+    /// Records duplicate ACKs, reordering, needless retransmissions and timeouts per flow.
     pub segments: bool,
-    /// The throughput of long flows is recorded.
+    /// Records the throughput of long flows.
     pub throughput: bool,
-    /// What completion times are made of is recorded. A run without is the one that it was before there was a choice.
+    /// Records the parts of completion times. Left out of the configuration when false, so that run
+    /// identifiers stay the same.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub attribution: bool,
-    /// At how many instants all ports are sampled, at the most, if they are.
+    /// The largest number of instants at which all ports are sampled; `None` samples none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub instants: Option<u32>,
 }
 
-/// Instants at which all ports can be sampled.
+/// The permitted values of `fabric_instants`.
 const INSTANTS: RangeInclusive<u32> = 2..=10_000;
 
 impl From<&MeasureSpec> for TableOptions {
@@ -62,40 +63,37 @@ impl TableOptions {
             return Err(SpecError::new(
                 "measure-short",
                 "short",
-                "short = \"0B\": no flow would be short",
+                "short = \"0B\": must be greater than 0B, or no flow is short",
             ));
         }
         let ascending = self.size_groups.windows(2).all(|pair| pair[0] < pair[1]);
         if !ascending || self.size_groups.first() == Some(&Bytes(0)) || self.size_groups.len() > 64
         {
-            let message = "size_groups are not ascending upper bounds above 0B, at most 64 of them";
+            let message = "size_groups must be at most 64 ascending upper bounds, each above 0B";
             return Err(SpecError::new("measure-size-groups", "size_groups", message)
                 .hint("write for example [\"10KB\", \"100KB\", \"1MB\"]"));
         }
         if let Some(instants) = self.instants.filter(|instants| !INSTANTS.contains(instants)) {
             let (least, most) = (INSTANTS.start(), INSTANTS.end());
-            let message = format!("fabric_instants = {instants}: between {least} and {most}");
+            let message = format!("fabric_instants = {instants}: must be from {least} to {most}");
             return Err(SpecError::new("measure-fabric", "fabric_instants", message)
-                .hint("leave fabric out to sample no port"));
+                .hint("to sample no ports, leave out fabric"));
         }
         Ok(())
     }
 }
 
-/// Samples of a run beyond which its interval is a slip of the unit.
+/// The most samples of a run: a shorter interval is taken for a wrong unit.
 const MOST_SAMPLES: u64 = 10_000_000;
 
-/// A parameter that cannot be realised, and the section it belongs to.
+/// A section, and the parameter of it that cannot be realised.
 pub type SectionError = (&'static str, SpecError);
 
-/// What a check of a section has found.
+/// A section, and the outcome of its check.
 pub type SectionOutcome = (&'static str, Result<(), SpecError>);
 
 impl Config {
-    /// Checks what concerns the parameters alone.
-    ///
-    /// # Errors
-    /// Every section's first error.
+    /// Checks the parameters, without network and flows. Returns each section's first error.
     pub fn check(&self) -> Vec<SectionError> {
         let scheme = &self.scheme;
         let together = [
@@ -116,17 +114,18 @@ impl Config {
             .collect()
     }
 
-    /// A packet that an interface holds back waits for nobody, and no part counts that.
+    /// Refuses attribution together with `host.jitter`: no part of a completion time covers the
+    /// time for which an interface delays a packet.
     fn check_attribution(&self) -> Result<(), SpecError> {
         if !self.labels.attribution || self.host.jitter == Time::ZERO {
             return Ok(());
         }
-        let message = "attribution has no part for what host.jitter holds back";
+        let message = "attribution does not cover the delays of host.jitter";
         Err(SpecError::new("attribution-jitter", "attribution", message)
-            .hint("leave host.jitter out, or attribution"))
+            .hint("leave out host.jitter or attribution"))
     }
 
-    /// More samples than can be meant keep a run busy with nothing else.
+    /// Refuses a sampling interval of which a run would take more than [`MOST_SAMPLES`] samples.
     fn check_samples(&self) -> Result<(), SpecError> {
         let (end, interval) = (self.horizon.arrivals + self.horizon.drain, self.series.interval);
         let samples = end.0 / interval.0.max(1);
@@ -134,13 +133,14 @@ impl Config {
             return Ok(());
         }
         let message = format!(
-            "interval = \"{interval}\": {samples} samples until the run ends, at most {MOST_SAMPLES}"
+            "interval = \"{interval}\": {samples} samples in a run, more than {MOST_SAMPLES}"
         );
         Err(SpecError::new("series-interval", "interval", message)
-            .hint("sample more rarely, or shorten the horizon"))
+            .hint("write a longer interval, or a shorter horizon"))
     }
 
-    /// What queues can hold, against what they are to do. Sections that are wrong in themselves have said so.
+    /// Checks that queues hold enough for their thresholds and full packets. Passes if the sections
+    /// `switch` or `queue` are invalid by themselves, which their own checks report.
     fn check_room(&self) -> Result<(), SpecError> {
         if self.switch.check().is_err() || self.scheme.queue.check().is_err() {
             return Ok(());
@@ -148,7 +148,8 @@ impl Config {
         self.scheme.queue.check_environment(&self.around(None, None))
     }
 
-    /// Surroundings of the queues, at a link that holds `link_limit` and marks beyond `threshold` if it says so itself.
+    /// Returns the environment of the queues at a link with its own limit and marking threshold, if
+    /// it has them.
     fn around(&self, link_limit: Option<Limit>, threshold: Option<Amount>) -> QueueEnvironment {
         let tcp = self.scheme.transport.segment_spec();
         QueueEnvironment {
@@ -160,10 +161,11 @@ impl Config {
         }
     }
 
-    /// Checks the scheme on the network.
+    /// Checks the scheme against the network.
     ///
     /// # Errors
-    /// When switches cannot balance so, or a link whose queue has a limit of its own holds too little.
+    /// If the balancer or the queue does not fit the network, or the queue at a link with its own
+    /// limit or threshold holds too little.
     pub fn check_topology(&self, graph: &Graph) -> Result<(), SectionError> {
         self.scheme.balance.check_topology(graph).map_err(|error| ("balance", error))?;
         self.scheme.queue.check_topology(graph).map_err(|error| ("queue", error))?;
@@ -186,7 +188,7 @@ impl Config {
         Ok(())
     }
 
-    /// A shared buffer decides on arrival what may wait; so must the queues behind it.
+    /// Checks that the queue works with a shared buffer, which admits packets on arrival.
     fn check_memory(&self) -> Result<(), SpecError> {
         match self.switch.shared_buffer {
             Limit::Unlimited => Ok(()),
@@ -194,7 +196,7 @@ impl Config {
         }
     }
 
-    /// What links are stopped for waits in the order of its arrival.
+    /// Checks that the queue works with the switch's flow control, which needs first in, first out.
     fn check_flow_control(&self) -> Result<(), SpecError> {
         match self.switch.flow_control() {
             None => Ok(()),
@@ -202,10 +204,11 @@ impl Config {
         }
     }
 
-    /// Builds the network.
+    /// Builds the network. `read` reads the files that the topology names.
     ///
     /// # Errors
-    /// When the topology cannot be built, or a time series or a fault names a link that it does not have.
+    /// If the topology cannot be built, or a time series or a fault names a link or host that it
+    /// does not have.
     pub fn graph(&self, read: &dyn FileReader) -> Result<Graph, SectionError> {
         let graph = self.topology.build(read).map_err(|error| ("topology", error))?;
         check_links(&graph).map_err(|error| ("topology", error))?;
@@ -225,10 +228,11 @@ impl Config {
         Ok(graph)
     }
 
-    /// Generates the flows, which depend on nothing that a scheme changes.
+    /// Generates the flows. They depend on the network, the horizon and the seed, never on the
+    /// scheme.
     ///
     /// # Errors
-    /// When the traffic does not fit the network or the horizon.
+    /// If the traffic does not fit the network or the horizon.
     pub fn demand(
         &self,
         graph: &Graph,
@@ -238,13 +242,14 @@ impl Config {
         self.traffic.generate(graph, &self.horizon, seed, read).map_err(|error| ("traffic", error))
     }
 
-    /// The files that decide the run, as written.
+    /// Returns the paths of the files that decide the run, as written.
     pub fn files(&self) -> Vec<&str> {
         [self.topology.files(), self.traffic.files()].concat()
     }
 }
 
-/// Propagation and transmission times beyond these leave the range of simulated time when they add up.
+/// The largest propagation delay and the lowest rate of a link. Beyond them, sums of times could
+/// leave the range of simulated time.
 const LONGEST_PROPAGATION: Time = Time::from_ms(10_000);
 const LOWEST_RATE: Rate = Rate(1_000);
 

@@ -1,4 +1,4 @@
-//! What a run of a plan has to carry, as the simulator would carry it: for backends that carry it by other means.
+//! The network and flows of a run, as the simulator would carry them: for the other backends.
 
 use serde::Serialize;
 use tailcut_net::predict_flows;
@@ -13,74 +13,78 @@ use crate::run::{RunError, to_scenario};
 /// The network and the flows of a run.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct RunDemand {
-    /// The network. Directed link `2 n` is the n-th of `links` from `a` to `b`, `2 n + 1` the other way.
+    /// The network. Directed link `2 n` is the n-th of `links` from `a` to `b`, `2 n + 1` from `b`
+    /// to `a`.
     pub graph: Graph,
-    /// The flows: those that wait for nothing in order of start, then the others.
+    /// The flows: first those that start by themselves, in order of start, then those that wait for
+    /// others.
     pub flows: Vec<FlowDemand>,
-    /// What waits for what; empty for open-loop traffic.
+    /// The dependencies among flows; empty for open-loop traffic.
     pub waits: Vec<Wait>,
-    /// Flows of which only so many run at once.
+    /// The pools of flows that start in order, with a limited number at a time.
     pub pools: Vec<PoolDemand>,
-    /// What each job is called.
+    /// The kind of each job.
     pub jobs: Vec<&'static str>,
 }
 
 /// A flow of a run. Times are in picoseconds of simulated time.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct FlowDemand {
-    /// Its number.
+    /// The flow's identifier.
     pub id: u64,
-    /// The host that sends.
+    /// The sending host.
     pub src: u32,
-    /// The host that receives.
+    /// The receiving host.
     pub dst: u32,
     /// Application bytes.
     pub bytes: u64,
-    /// When it starts; of one that waits, the earliest possible.
+    /// The start time; for a flow that waits, the earliest possible start.
     pub start_ps: u64,
-    /// Source port of its first connection.
+    /// The source port of the first connection.
     pub source_port: u16,
-    /// Destination port of its first connection.
+    /// The destination port of the first connection.
     pub destination_port: u16,
-    /// Directed links from source to destination on a shortest path.
+    /// The number of directed links from source to destination on a shortest path.
     pub hops: u8,
-    /// The directed links that the first connection's data crosses; none where its packets take several paths.
+    /// The directed links that data of the first connection cross; empty if its packets take
+    /// several paths.
     pub forward: Vec<PortId>,
-    /// Those that its acknowledgements cross.
+    /// The directed links that its acknowledgements cross; empty if they take several paths.
     pub backward: Vec<PortId>,
-    /// Its best possible completion time.
+    /// The ideal time until the last byte is received.
     pub ideal_ps: u64,
-    /// The same until its last byte is acknowledged.
+    /// The ideal time until the last byte is acknowledged.
     pub ideal_ack_ps: u64,
-    /// The job that it is part of, by its place in `jobs`.
+    /// The flow's job, as an index into `jobs`.
     pub job: Option<u32>,
-    /// The pool that it starts from, by its place in `pools`.
+    /// The flow's pool, as an index into `pools`.
     pub pool: Option<u32>,
-    /// From the last thing it waits for to its start.
+    /// The delay from the end of the last flow that it waits for until it starts.
     pub delay_ps: u64,
 }
 
-/// One wait: something starts after a flow is over.
+/// A dependency: a flow or a pool starts after another flow is over.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Wait {
-    /// The flow that is waited for, by its place.
+    /// The flow that is waited for, as an index into `flows`.
     pub after: u32,
-    /// When it is over: at its receiver's last byte, or when its sender knows.
+    /// The end of the flow: `received`, its last byte at the receiver, or `acknowledged`, the
+    /// acknowledgement of that byte at the sender.
     pub on: &'static str,
-    /// The flow that waits, by its place.
+    /// The flow that waits, as an index into `flows`.
     pub flow: Option<u32>,
-    /// The pool that waits, by its place.
+    /// The pool that waits, as an index into `pools`.
     pub pool: Option<u32>,
 }
 
-/// Flows of which only so many run at once, in order.
+/// A pool of flows that start in order, at most `at_once` of them at a time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct PoolDemand {
-    /// When its first flows start.
+    /// The time at which its first flows start.
     pub opens_ps: u64,
-    /// How many run at once.
+    /// The number of flows that run at the same time.
     pub at_once: u32,
-    /// When one is over.
+    /// The end of a flow: `received` or `acknowledged`, as in [`Wait::on`].
     pub on: &'static str,
 }
 
@@ -91,7 +95,8 @@ fn signal(on: Signal) -> &'static str {
     }
 }
 
-/// The demand of one run of a plan (an element of `runs`, as JSON), by the code that the simulator has it from.
+/// Returns the demand of one run of a plan (an element of `runs`, as JSON), by the simulator's own
+/// code.
 ///
 /// # Errors
 /// See [`RunError`].
@@ -103,22 +108,22 @@ pub fn run_demand(run_json: &str, read_table: &TableReader) -> Result<RunDemand,
 fn of_scenario(scenario: &Scenario) -> Result<RunDemand, tailcut_net::SimError> {
     let jobs = &scenario.jobs;
     let named = |index: u32| (index != NONE).then_some(index);
-    let flows = predict_flows(scenario)?.into_iter().enumerate().map(|(index, foretold)| {
+    let flows = predict_flows(scenario)?.into_iter().enumerate().map(|(index, predicted)| {
         let rule = jobs.rules.get(index);
-        let flow = foretold.record.flow;
+        let flow = predicted.record.flow;
         FlowDemand {
             id: flow.id,
             src: flow.src.0,
             dst: flow.dst.0,
             bytes: flow.bytes,
             start_ps: flow.start.0,
-            source_port: foretold.key.sport(),
-            destination_port: foretold.key.dport(),
-            hops: foretold.record.hops,
-            forward: foretold.forward,
-            backward: foretold.backward,
-            ideal_ps: foretold.record.ideal_fct.0,
-            ideal_ack_ps: foretold.record.ideal_fct_ack.0,
+            source_port: predicted.key.sport(),
+            destination_port: predicted.key.dport(),
+            hops: predicted.record.hops,
+            forward: predicted.forward,
+            backward: predicted.backward,
+            ideal_ps: predicted.record.ideal_fct.0,
+            ideal_ack_ps: predicted.record.ideal_fct_ack.0,
             job: rule.and_then(|rule| named(rule.job)),
             pool: rule.and_then(|rule| named(rule.pool)),
             delay_ps: rule.map_or(0, |rule| rule.delay.0),

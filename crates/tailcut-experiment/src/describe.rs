@@ -1,4 +1,4 @@
-//! What there is to choose from: every component with its parameters, for `tailcut list` and the documentation.
+//! A catalogue of all components and their parameters, for `tailcut list` and the documentation.
 
 use std::collections::BTreeSet;
 
@@ -13,42 +13,45 @@ use crate::sections::SECTIONS;
 /// A component that an experiment can name.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Component {
-    /// The section it belongs to; of what a parameter chooses, section and parameter (`transport.congestion`, `balance.detect`); `sizes`
-    /// for a built-in flow-size distribution.
+    /// The component's section, such as `queue`. A parameter with choices of its own is a group,
+    /// too (`transport.congestion`, `balance.detect`); `sizes` is the group of built-in flow-size
+    /// distributions.
     pub group: String,
-    /// Its `kind`, or the word that a parameter takes; the section's name where there is nothing to choose.
+    /// The `kind`, or the word that the parameter takes; the section's name if the section has no
+    /// kinds.
     pub name: String,
-    /// One line.
+    /// A description of one line.
     pub summary: String,
-    /// Whether it is what the section is when it names no kind.
+    /// Whether a section without `kind` means this component.
     pub default: bool,
-    /// Its parameters, in the order in which they are declared.
+    /// The parameters, in the order of their declaration.
     pub parameters: Vec<Parameter>,
 }
 
 /// A parameter of a component.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Parameter {
-    /// Its key.
+    /// The parameter's key.
     pub name: String,
-    /// What it takes, in words.
+    /// The accepted values, in words.
     pub takes: String,
-    /// Its default; none when it must be given or stands for a choice made elsewhere.
+    /// The default; `None` if the parameter is required, or if its default follows from other
+    /// settings.
     pub default: Option<Json>,
-    /// Whether it must be given.
+    /// Whether the parameter must be given.
     pub required: bool,
-    /// What it is, with the source of its default.
+    /// A description, with the source of the default.
     pub doc: String,
 }
 
-/// Every component, by section, in the order of their registries.
+/// Returns every component, by section, in the order of the registries.
 pub fn describe() -> Vec<Component> {
     let schema = schema();
     let definitions = schema["$defs"].as_object().expect("the schema has definitions");
     let named = |group: &str| {
         reference(&schema["properties"][group]).expect("a section is a reference").to_owned()
     };
-    let mut told: BTreeSet<String> = SECTIONS.iter().map(|group| named(group)).collect();
+    let mut listed: BTreeSet<String> = SECTIONS.iter().map(|group| named(group)).collect();
     let mut components = Vec::new();
     for &group in SECTIONS {
         let property = &schema["properties"][group];
@@ -58,7 +61,7 @@ pub fn describe() -> Vec<Component> {
                 let default = section.get("default");
                 components.extend(of_kinds(definitions, group, &kinds, default));
                 for (_, branch) in kinds {
-                    components.extend(chosen_within(definitions, group, branch, &mut told));
+                    components.extend(chosen_within(definitions, group, branch, &mut listed));
                 }
             }
             None => {
@@ -69,7 +72,7 @@ pub fn describe() -> Vec<Component> {
                     default: true,
                     parameters: parameters(definitions, section, property.get("default")),
                 });
-                components.extend(chosen_within(definitions, group, section, &mut told));
+                components.extend(chosen_within(definitions, group, section, &mut listed));
             }
         }
     }
@@ -83,7 +86,7 @@ pub fn describe() -> Vec<Component> {
     components
 }
 
-/// The kinds of one choice.
+/// Returns a component for each kind of one choice.
 fn of_kinds(
     definitions: &Map<String, Json>,
     group: &str,
@@ -103,12 +106,13 @@ fn of_kinds(
     kinds.iter().map(of_kind).collect()
 }
 
-/// What the parameters of `table` choose among, kinds or words, each choice where it is met first.
+/// Returns the kinds and words that the parameters of `table` can be. A choice is listed where it
+/// is met first; `listed` has the choices met so far.
 fn chosen_within(
     definitions: &Map<String, Json>,
     group: &str,
     table: &Json,
-    told: &mut BTreeSet<String>,
+    listed: &mut BTreeSet<String>,
 ) -> Vec<Component> {
     let mut found = Vec::new();
     for (parameter, property) in
@@ -121,14 +125,14 @@ fn chosen_within(
         let group = format!("{group}.{parameter}");
         let default = property.get("default").or(target.get("default"));
         if let Some(kinds) = union::kinds(target) {
-            if told.insert(name.to_owned()) {
+            if listed.insert(name.to_owned()) {
                 found.extend(of_kinds(definitions, &group, &kinds, default));
                 for (_, branch) in kinds {
-                    found.extend(chosen_within(definitions, &group, branch, told));
+                    found.extend(chosen_within(definitions, &group, branch, listed));
                 }
             }
         } else if let Some(words) = union::described_words(target)
-            && told.insert(name.to_owned())
+            && listed.insert(name.to_owned())
         {
             found.extend(words.into_iter().map(|(word, branch)| Component {
                 group: group.clone(),
@@ -142,7 +146,7 @@ fn chosen_within(
     found
 }
 
-/// The definition that a schema refers to.
+/// Returns the name of the definition that a schema refers to.
 fn reference(schema: &Json) -> Option<&str> {
     schema.get("$ref")?.as_str()?.strip_prefix("#/$defs/")
 }
@@ -155,7 +159,7 @@ fn first_paragraph(schema: &Json) -> String {
     unwrapped(text(schema).split("\n\n").next().unwrap_or_default())
 }
 
-/// Lines joined: they end where the source's lines do.
+/// Joins the lines of a description, which is wrapped as in the source.
 fn unwrapped(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }

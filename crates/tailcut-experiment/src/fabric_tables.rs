@@ -1,4 +1,5 @@
-//! The tables of `measure.fabric`: all ports at a number of instants, what ports there are, and which of them carried what flow.
+//! The tables of `measure.fabric`: samples of all ports, names of the ports, and the links that
+//! carried each flow.
 
 use tailcut_net::measure::paths::FlowPaths;
 use tailcut_net::measure::records::{FlowRecord, PortSamples};
@@ -8,10 +9,10 @@ use tailcut_net::topology::{Graph, NodeId};
 use crate::column::{Column, Values, clock_of, labels, ns};
 use crate::file::FctClock;
 
-/// Rows of the table of paths: the links of faster flows are left out beyond them.
+/// The most rows of the table of paths. Beyond it, the links of the fastest flows are left out.
 pub(crate) const MOST_PATH_ROWS: usize = 1_000_000;
 
-/// All tables of `measure.fabric`, by name; none without samples.
+/// Returns all tables of `measure.fabric` by name; none without `samples`.
 pub(crate) fn fabric_tables(
     graph: &Graph,
     samples: Option<&PortSamples>,
@@ -27,7 +28,7 @@ pub(crate) fn fabric_tables(
     ]
 }
 
-/// One row per instant and port, instant by instant.
+/// Returns one row per instant and port, instant by instant.
 fn sample_columns(samples: &PortSamples, ports: usize) -> Vec<Column> {
     let times = samples.times.iter().flat_map(|time| std::iter::repeat_n(ns(*time), ports));
     let numbers = samples.times.iter().flat_map(|_| 0..ports as u32);
@@ -41,7 +42,7 @@ fn sample_columns(samples: &PortSamples, ports: usize) -> Vec<Column> {
     ]
 }
 
-/// One row per port, in the order of their numbers.
+/// Returns one row per port, in the order of their numbers.
 fn port_columns(graph: &Graph) -> Vec<Column> {
     let name = |node: NodeId| node_name(graph, node);
     let ends: Vec<(NodeId, NodeId)> =
@@ -59,8 +60,9 @@ fn port_columns(graph: &Graph) -> Vec<Column> {
     ]
 }
 
-/// One row per flow, connection and link, in the order of the flows, and at most `most`. The slowest flows have theirs first: those
-/// that have not finished, then by completion time over the ideal.
+/// Returns at most `most` rows, one per flow, connection and link, in the order of the flows. The
+/// slowest flows are kept: unfinished ones first, then by completion time over ideal time. A flow
+/// has all its links or none.
 fn path_columns(
     paths: &FlowPaths,
     flows: &[FlowRecord],
@@ -100,7 +102,7 @@ mod tests {
     use tailcut_net::topology::PortId;
     use tailcut_net::traffic::Flow;
 
-    /// A flow that took so many times its ideal; none: it has not finished.
+    /// Returns a flow of `slowdown` times its ideal time; `None` for an unfinished one.
     fn flow(id: u64, slowdown: Option<u64>) -> FlowRecord {
         let (ideal, start) = (Time::from_us(10), Time::ZERO);
         let took = slowdown.map(|times| Time(times * ideal.0));
@@ -125,7 +127,7 @@ mod tests {
         }
     }
 
-    /// A packet of a flow, from its sender.
+    /// Returns a data packet of the flow, as its sender sends it.
     fn packet(flow: u64) -> PacketView {
         PacketView {
             flow,
@@ -165,7 +167,7 @@ mod tests {
                 paths.link_accepts(Time::ZERO, link, Time::ZERO, &packet(id));
             }
         }
-        // The slowest first: the one that has not finished, then 2, 0 and 3.
+        // The slowest first: the unfinished flow, then 2, 0 and 3.
         let flows = [flow(0, Some(4)), flow(1, None), flow(2, Some(9)), flow(3, Some(2))];
         let kept = |most| ids(&path_columns(&paths, &flows, FctClock::Receiver, most));
         assert_eq!(kept(12), [0, 0, 0, 1, 1, 1, 2, 2, 2, 3, 3, 3]);

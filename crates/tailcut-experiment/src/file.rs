@@ -1,4 +1,4 @@
-//! What an experiment file says of itself: seeds, sweep, what is measured and shown.
+//! The sections about the experiment as a whole: seeds, sweep, `[measure]` and `[report]`.
 
 use std::borrow::Cow;
 
@@ -6,31 +6,37 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 use tailcut_engine::Bytes;
 
-/// What is measured, and how it is counted. Percentiles are nearest rank.
+/// What is measured and how it is counted. Percentiles are nearest rank.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct MeasureSpec {
-    /// Where a flow's completion time ends. It starts when the SYN is handed to the NIC.
+    /// The end of a flow's completion time. Completion times start when the SYN is handed to the
+    /// NIC.
     pub clock: FctClock,
-    /// How flows that have not finished when the run ends enter means and percentiles.
+    /// How unfinished flows enter means and percentiles. A flow is unfinished if the run ends
+    /// first.
     pub unfinished: Unfinished,
     /// Flows of at most this size are short, all others long.
     pub short: Bytes,
-    /// Upper bounds of the finer size groups, ascending; larger flows form one more group.
+    /// Upper bounds of the finer size groups, ascending. Larger flows form one more group.
     pub size_groups: Vec<Bytes>,
-    /// Record what happens to segments: duplicate ACKs, reordering, needless retransmissions, timeouts per flow. Slows runs down.
+    /// Record duplicate ACKs, reordering, needless retransmissions and timeouts per flow. Slows
+    /// runs down.
     pub segments: bool,
-    /// Record the throughput of each long flow while flows arrive, and the best it could have with perfect balancing.
+    /// Record the throughput of each long flow while flows arrive, and its ideal with perfect
+    /// balancing.
     pub throughput: bool,
-    /// Record what each flow's completion time is made of: parts that add up to it. Slows runs down.
+    /// Record the parts of each flow's completion time, which add up to it. Slows runs down.
     pub attribution: bool,
-    /// Sample the queue, the use and the drops of every port over the run, and record which links carried each flow.
+    /// Sample queue, utilisation and drops of every port over the run, and record which links
+    /// carried each flow.
     pub fabric: bool,
-    /// At how many instants ports are sampled for `fabric`, at the most; at least half as many are kept.
+    /// The largest number of instants at which ports are sampled for `fabric`. At least half as
+    /// many are kept.
     pub fabric_instants: u32,
 }
 
-/// Where a flow's completion time ends.
+/// The end of a flow's completion time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum FctClock {
@@ -45,9 +51,10 @@ pub enum FctClock {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Unfinished {
-    /// Not at all; their number is reported. Flatters schemes that leave slow flows behind.
+    /// Leave them out and report their number. Flatters schemes that leave slow flows unfinished.
     Exclude,
-    /// With the time from their start to the end of the run, which is too short: a lower bound.
+    /// Count the time from their start to the end of the run: a lower bound of their completion
+    /// time.
     #[default]
     Censored,
 }
@@ -69,18 +76,18 @@ impl Default for MeasureSpec {
     }
 }
 
-/// What the report shows.
+/// Options of the report.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct ReportSpec {
-    /// The scheme that the others are compared with; the first one when left out.
+    /// The scheme that the others are compared with; by default the first one.
     pub baseline: Option<String>,
 }
 
-/// The largest number of seeds, and of runs, that is taken for meant.
+/// The largest permitted number of seeds, and of runs.
 pub const MAX_RUNS: usize = 100_000;
 
-/// Repetitions of a run.
+/// The seeds of repetitions; only its schema is used.
 pub struct Seeds;
 
 impl Default for Seeds {
@@ -109,7 +116,7 @@ impl JsonSchema for Seeds {
     }
 }
 
-/// Values to run through.
+/// The swept keys and their values; only its schema is used.
 #[derive(Default, Serialize)]
 pub struct Sweep {}
 

@@ -1,14 +1,15 @@
-//! What the kernel lab is told of an experiment.
+//! The `[lab]` section.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// The kernel lab (`--on lab`). The simulator takes no notice of it, so that it does not enter what a run is.
+/// The kernel lab (`--on lab`). The simulator ignores this section, which is not part of a run's
+/// identity.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct LabSpec {
-    /// What lies between the hosts: `engine`, the simulator's fabric in real time, or `kernel`, with a network namespace for each
-    /// switch. `--lab-fabric` goes before it.
+    /// The fabric between the hosts: `engine` (the simulator's, in real time) or `kernel` (one
+    /// network namespace per switch). `--lab-fabric` overrides it.
     pub fabric: String,
 }
 

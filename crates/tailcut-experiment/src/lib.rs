@@ -1,8 +1,9 @@
-//! TOML → checked experiment → [plan](Plan) with every default explicit → runs.
+//! Turns a TOML experiment into a checked [plan](Plan) with every default explicit, and runs it.
 //!
-//! A file is read into a [tree](document) in which every value knows its place. Overrides, inheritance and sweeps work on
-//! that tree, the [schema](schema()) that is composed of the components' parameter structs checks it, and only then does it
-//! become typed [configurations](Config), so that whatever is found wrong points at what was typed.
+//! Loading reads a file into a [tree](document) in which every value knows its place in the text.
+//! Overrides, inheritance and sweeps change that tree. The [schema](schema()), composed of the
+//! components' parameter structs, checks it. Only then does it become typed
+//! [configurations](Config), so an error found late still points at what was typed.
 
 pub mod capture;
 pub mod column;

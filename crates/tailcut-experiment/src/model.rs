@@ -1,27 +1,28 @@
-//! What the queueing analysis is told of an experiment.
+//! The `[model]` section.
 
 use std::borrow::Cow;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
-/// The queueing analysis (`--on model`, RepFlow section IV). The simulator takes no notice of it, so that it does not
-/// enter what a run is.
+/// The queueing analysis (`--on model`, RepFlow section IV). The simulator ignores this section,
+/// which is not part of a run's identity.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct ModelSpec {
-    /// The share of all bytes that short flows carry, by which replication adds to the load (the paper's epsilon):
-    /// `workload` for that of the flow sizes, or a number; RepFlow's figures have 0.05.
+    /// The share of all bytes that short flows carry, by which replication adds to the load (the
+    /// paper's epsilon). `workload` takes the share from the flow sizes; RepFlow's figures use
+    /// 0.05.
     pub short_byte_share: ShortByteShare,
 }
 
 /// The share of all bytes that short flows carry.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub enum ShortByteShare {
-    /// As the flow sizes have it.
+    /// The share that the flow-size distribution has.
     #[default]
     Workload,
-    /// Given.
+    /// A given share, from 0 to below 1.
     Given(f64),
 }
 

@@ -1,4 +1,4 @@
-//! One run: from its entry in the plan to tables.
+//! Carries out one run: from its entry in the plan to tables.
 
 use std::ops::ControlFlow;
 
@@ -27,57 +27,59 @@ use crate::load::{PlannedFiles, TableReader, no_table_reader};
 use crate::plan::{RunPlan, run_id};
 use crate::sections::Config;
 
-/// What a run yields.
+/// The results of a run.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct RunResult {
     /// The flow table.
     pub flows: Vec<Column>,
-    /// Tables that only some runs have, by name: jobs, segments, throughput, fabric.
+    /// The tables that only some runs have, by name: jobs, segments, throughput, fabric, ports,
+    /// paths.
     pub extra_tables: Vec<(&'static str, Vec<Column>)>,
     /// The link table, one row per tier and direction.
     pub tiers: Vec<Column>,
-    /// Totals.
+    /// The totals of the run.
     pub counters: RunCounters,
-    /// Requested time series.
+    /// The time series that were requested.
     pub series: Vec<Series>,
-    /// Further numbers about the run as a whole, by name.
+    /// Further numbers about the whole run, by name.
     pub facts: Vec<(&'static str, f64)>,
-    /// What became of the capture, if one was asked for.
+    /// A summary of the capture, if one was requested.
     pub captured: Option<CaptureSummary>,
 }
 
-/// Why a run did not happen or did not end.
+/// The reason why a run did not start or did not finish.
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
-    /// The caller's progress callback asked to stop.
+    /// The caller's progress callback returned `Break`.
     #[error("the run was interrupted")]
     Interrupted,
-    /// The text is no run of a plan.
+    /// The text is not a run of a plan.
     #[error("this is not a run of a plan: {0}")]
     NotARun(#[from] serde_json::Error),
-    /// Its identifier is not the one that its content has.
+    /// The run's identifier does not fit its content.
     #[error(
-        "the run says it is {found}, but its content is {expected}: it was planned by another version or changed since; plan again"
+        "the run's id is {found}, but its content gives {expected}: another version planned it, or it was changed; plan again"
     )]
     OtherPlan {
         /// The identifier in the text.
         found: String,
-        /// The identifier of its content.
+        /// The identifier that fits the content.
         expected: String,
     },
-    /// What cannot be built, in practice a file that is gone or has changed.
+    /// A section that cannot be built, with the reason: in practice a file that is missing or has
+    /// changed.
     #[error("{0}: {1}")]
     Section(&'static str, String),
-    /// Something was measured of a flow that the run does not have, or twice.
-    #[error("flow {0} was measured, and the run has no such flow, or it was measured twice")]
+    /// A measurement of a flow that the run does not have, or a second one of the same flow.
+    #[error("flow {0} was measured twice, or the run has no such flow")]
     BadMeasurement(u64),
-    /// A story was asked for of a flow that the run does not have, or that has not started in it.
-    #[error("the run has no flow {0}, or ended before that started")]
+    /// A story was requested of a flow that the run does not have, or that did not start in it.
+    #[error("the run has no flow {0}, or ended before the flow started")]
     UnknownFlow(u64),
-    /// The simulator refused.
+    /// The simulator reported an error.
     #[error(transparent)]
     Simulation(SimError),
-    /// The capture failed; the run has no result either, so that none is stored without it.
+    /// The capture failed. The run then has no result, so that none is stored without its capture.
     #[error(transparent)]
     Capture(#[from] CaptureError),
 }
@@ -97,8 +99,8 @@ impl From<SectionError> for RunError {
     }
 }
 
-/// Carries out one run of a plan (an element of `runs`, as JSON), and captures packets on the way if asked to;
-/// `read_table` reads the tables that the run names.
+/// Carries out one run of a plan (an element of `runs`, as JSON), and captures packets if `capture`
+/// is given. `read_table` reads the tables that the run names.
 ///
 /// # Errors
 /// See [`RunError`].
@@ -111,7 +113,7 @@ pub fn run(
     run_watched(run_json, capture, read_table, &mut |progress: &Progress| on_progress(progress))
 }
 
-/// As [`run`], shown to somebody on the way.
+/// Carries out one run as [`run`] does, with a watcher that sees the running simulation.
 ///
 /// # Errors
 /// See [`RunError`].
@@ -128,7 +130,8 @@ pub fn run_watched(
     let segments = labels.segments.then(SegmentObserver::default);
     let attribution = labels.attribution.then(|| Attribution::new(&scenario.graph));
     let paths = labels.instants.map(|_| FlowPaths::default());
-    // What nobody asks for costs nothing; what many may ask for, no more than it has to.
+    // Runs without observers, and with attribution only, have code of their own; other combinations
+    // share theirs.
     let more = tap.is_some() || segments.is_some() || paths.is_some();
     let (outcome, (attribution, ((tap, segments), paths))) = match (attribution, more) {
         (None, false) => {
@@ -155,14 +158,14 @@ pub fn run_watched(
     Ok(RunResult { counters: outcome.counters, captured, series: outcome.series, ..tables })
 }
 
-/// What has been observed of a run.
+/// The observers of a run, after it.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Observed<'a> {
     segments: Option<&'a SegmentObserver>,
     attribution: Option<&'a Attribution>,
 }
 
-/// The tables of what a run has yielded, whoever made it.
+/// Makes the tables from the outcome of a run, whichever backend carried it out.
 pub(crate) fn tables(
     outcome: &Outcome,
     config: &Config,
@@ -197,7 +200,7 @@ pub(crate) fn tables(
     }
 }
 
-/// The part of a full packet on the wire that is payload, for each transport that carries flows.
+/// Returns the payload's share of a full packet on the wire, for each transport that carries flows.
 fn payload_shares(scenario: &Scenario) -> Vec<f64> {
     let share = |carrier: &TransportSpec| {
         let tcp = carrier.segment_spec();
@@ -206,10 +209,10 @@ fn payload_shares(scenario: &Scenario) -> Vec<f64> {
     scenario.scheme.transport.carriers().into_iter().map(share).collect()
 }
 
-/// The scenario of a run: its network built and its flows generated.
+/// Builds the network and generates the flows of a run.
 ///
 /// # Errors
-/// When the run was planned by another version, or a file that it names is gone or has changed.
+/// If the run was planned by another version, or a file that it names is missing or has changed.
 pub fn to_scenario(plan: &RunPlan, read_table: &TableReader) -> Result<Scenario, RunError> {
     let Config { host, switch, faults, scheme, horizon, series, labels, .. } = plan.config.clone();
     let expected = run_id(&plan.config, plan.seed, &plan.files);
@@ -235,10 +238,11 @@ pub fn to_scenario(plan: &RunPlan, read_table: &TableReader) -> Result<Scenario,
     })
 }
 
-/// Whether a capture can be taken of a run of a plan (an element of `runs`, as JSON), without running it.
+/// Checks that a capture can be taken of a run of a plan (an element of `runs`, as JSON), without
+/// running it.
 ///
 /// # Errors
-/// When a capture point is not in the run's network, or the network cannot be built.
+/// If a capture point is not in the run's network, or the network cannot be built.
 pub fn check_capture(run_json: &str, spec: &CaptureSpec) -> Result<(), RunError> {
     let plan: RunPlan = serde_json::from_str(run_json)?;
     let graph = plan.config.graph(&PlannedFiles { plan: &plan, read_table: &no_table_reader })?;
@@ -246,19 +250,19 @@ pub fn check_capture(run_json: &str, spec: &CaptureSpec) -> Result<(), RunError>
     Ok(())
 }
 
-/// Millions of flows of terabytes exceed what is counted.
+/// Adds up bytes. The sum saturates, because millions of flows of terabytes exceed 64 bits.
 fn total(bytes: &mut dyn Iterator<Item = u64>) -> u64 {
     bytes.fold(0, u64::saturating_add)
 }
 
-/// What only the run as a whole can tell.
+/// Returns the numbers about the whole run that no table has.
 fn facts(config: &Config, graph: &Graph, outcome: &Outcome) -> Vec<(&'static str, f64)> {
     let capacity: f64 = graph.host_rates().iter().map(|rate| rate.0 as f64 / 8.0).sum();
     let window = config.horizon.arrivals.as_secs_f64();
     let offered: u64 = total(&mut outcome.flows.iter().map(|f| f.flow.bytes));
     let delivered: u64 = total(&mut outcome.flows.iter().map(|f| f.delivered_in_arrivals));
     let finished = || outcome.flows.iter().filter(|f| f.fct.is_some());
-    // Files of graphs may put the links of hosts into any tiers.
+    // A graph file may put host links into any tier.
     let host_links: u32 = outcome.tiers.iter().map(|tier| tier.host_links).sum();
     let busy = |tier: &TierRecord| tier.host_utilisation * f64::from(tier.host_links);
     let carried = outcome.tiers.iter().map(busy).sum::<f64>() / f64::from(host_links.max(1));
@@ -267,11 +271,12 @@ fn facts(config: &Config, graph: &Graph, outcome: &Outcome) -> Vec<(&'static str
         ("unfinished_flows", (outcome.flows.len() - finished().count()) as f64),
         ("offered_bytes", offered as f64),
         ("finished_bytes", total(&mut finished().map(|f| f.flow.bytes)) as f64),
-        // Application bytes over what all host links can send while flows arrive.
+        // Application bytes over the capacity of all host links while flows arrive.
         ("offered_load", offered as f64 / (capacity * window)),
-        // The part of that time during which they did send: headers, replicas and retransmissions included.
+        // The share of that capacity in use: headers, replicas and retransmissions included.
         ("carried_load", carried),
-        // What of it reached applications, each byte once: in order, by the end of the arrivals.
+        // Bytes that reached applications by the end of the arrivals, in order and each counted
+        // once.
         ("delivered_bytes", delivered as f64),
         ("goodput", delivered as f64 / (capacity * window)),
     ]

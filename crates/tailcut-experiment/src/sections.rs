@@ -1,4 +1,5 @@
-//! The sections of an experiment file: each is a struct with its parameters, and one entry in the list below.
+//! The sections of an experiment file: each is a struct of parameters, and one entry in the list
+//! below.
 
 use std::collections::BTreeMap;
 
@@ -29,40 +30,43 @@ macro_rules! sections {
         scheme { $($(#[$about_scheme:meta])* $scheme:ident: $Scheme:ty,)* }
         once { $($(#[$about_once:meta])* $once:ident: $Once:ty,)* }
     ) => {
-        /// An experiment: one question, asked of one network and workload under several schemes.
+        /// An experiment: one question, answered for one network and workload under several
+        /// schemes.
         #[derive(JsonSchema)]
         #[schemars(deny_unknown_fields)]
         #[allow(dead_code, reason = "the fields are read by schemars; files are read span by span")]
         pub struct ExperimentFile {
-            /// What the experiment shows, in a line. Heads the report.
+            /// A title of one line, which heads the report.
             title: String,
-            /// The question it answers, in a paragraph. Shown in the report.
+            /// The question that the experiment answers, in one paragraph. The report shows it.
             #[schemars(default)]
             question: String,
-            /// Repetitions: a number n for seeds 1 to n, or a list of seeds.
+            /// The seeds of repetitions: a number n for seeds 1 to n, or a list of seeds.
             #[schemars(default)]
             seeds: Seeds,
             $($(#[$about_built])* $built: $Built,)*
             $($(#[$about_run])* #[schemars(default)] $run: $Run,)*
             $($(#[$about_scheme])* #[schemars(default)] $scheme: $Scheme,)*
             $($(#[$about_once])* #[schemars(default)] $once: $Once,)*
-            /// The schemes to compare, by name, in the order of the report. Each changes the sections above by key.
+            /// The schemes to compare, by name, in the order of the report. Each changes keys of
+            /// the sections above.
             #[schemars(default)]
             schemes: BTreeMap<String, SchemeOverride>,
-            /// Values to run through: dotted key of any value, and the list of its values. Several keys make a cross product.
+            /// The values to sweep over: a dotted key and the list of its values. Several keys give
+            /// all combinations.
             #[schemars(default)]
             sweep: Sweep,
-            /// What the report shows.
+            /// Options of the report.
             #[schemars(default)]
             report: ReportSpec,
         }
 
-        /// What a scheme changes.
+        /// The changes of a scheme to the sections of the file.
         #[derive(JsonSchema)]
         #[schemars(deny_unknown_fields)]
         #[allow(dead_code, reason = "the fields are read by schemars; files are read span by span")]
         pub struct SchemeOverride {
-            /// The scheme whose changes this one starts from.
+            /// The scheme whose changes this one inherits.
             #[schemars(default)]
             like: String,
             $(
@@ -72,20 +76,20 @@ macro_rules! sections {
             )*
         }
 
-        /// Everything that decides the tables of a run, but for its seed.
+        /// Everything but the seed that decides the tables of a run.
         #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
         #[serde(deny_unknown_fields)]
         pub struct Config {
             $($(#[$about_built])* pub $built: $Built,)*
             $($(#[$about_run])* pub $run: $Run,)*
-            /// What the schemes vary.
+            /// The sections that schemes may change.
             pub scheme: Scheme,
-            /// How flows are labelled in the flow table.
+            /// The options of `[measure]` that change the tables.
             pub labels: TableOptions,
         }
 
         impl Config {
-            /// Checks each section by itself. A network and its traffic are checked when they are built.
+            /// Checks each section by itself. Network and traffic are checked when they are built.
             pub(crate) fn check_each(&self) -> Vec<SectionOutcome> {
                 vec![
                     $((stringify!($run), self.$run.check()),)*
@@ -94,22 +98,22 @@ macro_rules! sections {
             }
         }
 
-        /// The sections, in the order in which they are described.
+        /// The sections, in the order of the documentation.
         pub const SECTIONS: &[&str] = &[
             $(stringify!($built),)* $(stringify!($run),)* $(stringify!($scheme),)* $(stringify!($once),)*
         ];
 
-        /// Those that make up the configuration of a run.
+        /// The sections that make up the configuration of a run.
         pub const RUN_SECTIONS: &[&str] =
             &[$(stringify!($built),)* $(stringify!($run),)* $(stringify!($scheme),)*];
 
-        /// Those of them that must be written.
+        /// The sections of a run that the file must contain.
         pub const REQUIRED_SECTIONS: &[&str] = &[$(stringify!($built),)*];
 
-        /// Those of them that a scheme may change.
+        /// The sections of a run that a scheme may change.
         pub const SCHEME_SECTIONS: &[&str] = &[$(stringify!($scheme),)*];
 
-        /// Lets every section that is a choice of kinds leave out its default kind.
+        /// Makes `kind` optional in every section that is a union of kinds with a default.
         pub(crate) fn default_kinds(definitions: &mut Map<String, Json>) {
             $(default_kind::<$Built>(definitions);)*
             $(default_kind::<$Run>(definitions);)*
@@ -119,60 +123,60 @@ macro_rules! sections {
     };
 }
 
-// What a run is built from must be written; the other sections of a run are checked by themselves. A scheme's are fields
-// of `Scheme`, too. What concerns the experiment as a whole decides nothing in a run.
+// `built`: required, checked when the run is built. `run`: checked by themselves. `scheme`: the
+// same, as fields of `Scheme`. `once`: about the experiment as a whole, not part of a run.
 sections! {
     built {
-        /// The network.
+        /// The network: hosts, switches and links.
         topology: TopologySpec,
-        /// Which flows start when.
+        /// The flows: their hosts, sizes and start times.
         traffic: TrafficSpec,
     }
     run {
-        /// The hosts' interfaces, and what frames cost on the wire.
+        /// The hosts' network interfaces, and the overhead of a frame on the wire.
         host: HostSpec,
-        /// The switches' memory.
+        /// The switches: shared buffers and flow control.
         switch: SwitchSpec,
-        /// What fails when, and how soon routing knows.
+        /// Failures of links and switches, and when routing learns of them.
         faults: FaultsSpec,
-        /// When the run ends.
+        /// How long flows arrive, and when the run ends.
         horizon: Horizon,
-        /// Time series to record. Off unless flows or links are named.
+        /// Time series to record. None is recorded unless flows or links are named.
         series: SeriesSpec,
     }
     scheme {
         /// The queue of every switch port.
         queue: QueueSpec,
-        /// How switches choose among equal-cost paths.
+        /// The balancer: how switches choose among equal-cost paths.
         balance: BalanceSpec,
         /// The transport that carries every flow.
         transport: TransportSpec,
-        /// How flows are replicated.
+        /// Replication of flows over several connections.
         replicate: ReplicateSpec,
     }
     once {
-        /// What is measured, and how it is counted.
+        /// What is measured and how it is counted.
         measure: MeasureSpec,
-        /// What the queueing analysis is told.
+        /// Options of the queueing analysis (`--on model`).
         model: ModelSpec,
-        /// What the kernel lab is told.
+        /// Options of the kernel lab (`--on lab`).
         lab: LabSpec,
     }
 }
 
-/// The schema states the default of every key; that of `[schemes]` is that there are none.
+/// The schema states the default of every key: `[schemes]` is empty by default.
 impl Serialize for SchemeOverride {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serde::ser::SerializeMap::end(serializer.serialize_map(Some(0))?)
     }
 }
 
-/// Whether `key` is the section of a run.
+/// Returns whether `key` is a section of a run.
 pub fn is_run_section(key: &str) -> bool {
     RUN_SECTIONS.contains(&key)
 }
 
-/// Whether `key` is a section that a scheme may change.
+/// Returns whether `key` is a section that a scheme may change.
 pub fn is_scheme_section(key: &str) -> bool {
     SCHEME_SECTIONS.contains(&key)
 }

@@ -1,4 +1,4 @@
-//! Flows of a run with all that happened to them: the run is made again, as far as they are concerned, with somebody looking.
+//! Explains flows of a run: simulates it again with a recorder, until these flows are over.
 
 use std::ops::ControlFlow;
 
@@ -16,13 +16,13 @@ use crate::load::TableReader;
 use crate::plan::RunPlan;
 use crate::run::{RunError, to_scenario};
 
-/// Events between two looks at whether the flows are over.
+/// The number of events between two checks whether the flows are over.
 const EVERY: u64 = 1 << 12;
 
-/// The stories of flows, and what the numbers in them are called.
+/// The stories of flows, and the links that they refer to.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Explanation {
-    /// The directed links, by number.
+    /// The directed links of the network, indexed by their numbers.
     pub links: Vec<LinkName>,
     /// The flows, in the order of their numbers.
     pub flows: Vec<ExplainedFlow>,
@@ -31,47 +31,48 @@ pub struct Explanation {
 /// A directed link.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct LinkName {
-    /// Its name, such as `h0>s0`.
+    /// The link's name, such as `h0>s0`.
     pub name: String,
-    /// Its tier.
+    /// The name of the link's tier.
     pub tier: String,
-    /// Bits per second, when the run began.
+    /// The rate in bits per second when the run began.
     pub rate_bps: u64,
-    /// Propagation delay, when the run began.
+    /// The propagation delay in picoseconds when the run began.
     pub propagation_ps: u64,
 }
 
-/// A flow with its story. Times are in picoseconds: of the start from the beginning of the run, of the others from the start.
+/// A flow with its story. Times are in picoseconds. The start and `until_ps` count from the
+/// beginning of the run, all others from the start.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ExplainedFlow {
-    /// Host that sends, by name.
+    /// The name of the sending host.
     pub from: String,
-    /// Host that receives, by name.
+    /// The name of the receiving host.
     pub to: String,
     /// Application bytes.
     pub bytes: u64,
-    /// Segment size; payload bytes of a full packet.
+    /// The segment size: payload bytes of a full packet.
     pub segment: u64,
-    /// When it started.
+    /// The time of the start.
     pub start_ps: u64,
-    /// Until its first connection was established.
+    /// The time until the first connection was established.
     pub connect_ps: Option<u64>,
-    /// Until its last byte was received.
+    /// The time until the last byte was received.
     pub fct_ps: Option<u64>,
-    /// Until its sender had the acknowledgement of that.
+    /// The time until the sender had the acknowledgement of the last byte.
     pub fct_ack_ps: Option<u64>,
-    /// The best possible `fct_ps`.
+    /// The ideal time, with which `fct_ps` compares.
     pub ideal_fct_ps: u64,
-    /// The connection that finished first, from 0.
+    /// The connection that finished first, counted from 0.
     pub winner: Option<u8>,
-    /// When the run was left, or ended.
+    /// The time at which the simulation stopped, from the beginning of the run.
     pub until_ps: u64,
-    /// What happened.
+    /// The events of the flow.
     #[serde(flatten)]
     pub story: Story,
 }
 
-/// Looks until every flow is over: received, and known to be.
+/// Stops the simulation when every flow's last byte is received and acknowledged.
 struct Until<'a> {
     places: Vec<usize>,
     records: Vec<FlowRecord>,
@@ -101,7 +102,8 @@ impl RunWatcher for Until<'_> {
     }
 }
 
-/// What happened to these flows of a run of a plan (an element of `runs`, as JSON), each with at most so many packets.
+/// Explains the given flows of a run of a plan (an element of `runs`, as JSON), each with at most
+/// `most_packets` packets.
 ///
 /// # Errors
 /// See [`RunError`].
@@ -133,18 +135,18 @@ pub fn explain(
     }
     let transport = &scenario.scheme.transport;
     let carriers = transport.carriers();
-    let mut told = vec![];
+    let mut explained = vec![];
     for story in stories.into_stories() {
         let record = until.records.iter().find(|record| record.flow.id == story.flow);
         let record = record.ok_or(RunError::UnknownFlow(story.flow))?;
         let carrier = carriers[transport.carrier_of(&record.flow, scenario.seed)];
         let segment = carrier.segment_spec().mss.0;
-        told.push(told_flow(&scenario.graph, segment, record, until.left_at, story));
+        explained.push(explained_flow(&scenario.graph, segment, record, until.left_at, story));
     }
-    Ok(Explanation { links: links(&scenario.graph), flows: told })
+    Ok(Explanation { links: links(&scenario.graph), flows: explained })
 }
 
-fn told_flow(
+fn explained_flow(
     graph: &Graph,
     segment: u64,
     record: &FlowRecord,

@@ -1,4 +1,4 @@
-//! Tables of a run that something other than the simulator has carried out: the same tables by the same code.
+//! Makes the tables of a run that another backend carried out, by the simulator's own code.
 
 use std::collections::BTreeMap;
 
@@ -16,25 +16,25 @@ use crate::load::TableReader;
 use crate::plan::RunPlan;
 use crate::run::{Observed, RunError, RunResult, tables, to_scenario};
 
-/// What was measured of a run. Times are in nanoseconds from its beginning.
+/// The measurements of a run. Times are in nanoseconds from its beginning.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct MeasuredRun {
     /// The flows that have started.
     pub flows: Vec<MeasuredFlow>,
-    /// One record per tier and direction.
+    /// The traffic of each tier and direction.
     pub tiers: Vec<TierRecord>,
-    /// When the run ended.
+    /// The end of the run.
     pub end_ns: u64,
-    /// Packets times links crossed.
+    /// The number of links crossed, added up over all packets.
     pub packet_hops: u64,
-    /// Packets that found a queue full.
+    /// The number of packets dropped at full queues.
     pub dropped: u64,
-    /// Packets lost to failures.
+    /// The number of packets lost to failures.
     pub lost_on_links: u64,
-    /// Columns of the tables of flows and tiers about which nothing is known, and why.
+    /// The columns of the flow and tier tables that were not measured, each with the reason.
     pub unknown: BTreeMap<String, String>,
-    /// Time series, as the simulator names them.
+    /// The time series, under the simulator's names.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub series: Vec<MeasuredSeries>,
 }
@@ -43,16 +43,16 @@ pub struct MeasuredRun {
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct MeasuredSeries {
-    /// What was sampled, as in [`Series`].
+    /// The sampled quantity, as in [`Series`].
     pub name: String,
     /// The flow and connection that was sampled, as in [`Series`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub of: Option<Sampled>,
-    /// When, in nanoseconds from the beginning of the run.
+    /// The times of the samples, in nanoseconds from the beginning of the run.
     pub times_ns: Vec<u64>,
-    /// What was found.
+    /// The sampled values.
     pub values: Vec<f64>,
-    /// Whether there was no room for later samples.
+    /// Whether later samples are missing for lack of space.
     pub truncated: bool,
 }
 
@@ -72,35 +72,35 @@ impl From<&MeasuredSeries> for Series {
     }
 }
 
-/// What was measured of a flow. Times are in nanoseconds from its start.
+/// The measurements of a flow. Times are in nanoseconds from its start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct MeasuredFlow {
-    /// Its place among the flows of the run.
+    /// The flow's index among the flows of the run.
     pub index: u64,
-    /// When it started, in nanoseconds from the beginning of the run, if it waited for other flows; those that do not start at their
-    /// own times.
+    /// The start in nanoseconds from the beginning of the run, for a flow that waited for others;
+    /// `None` for a flow that started at its planned time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub start_ns: Option<u64>,
-    /// When its first connection was established.
+    /// The time at which its first connection was established.
     pub connect_ns: Option<u64>,
-    /// When its last byte was received.
+    /// The time at which its last byte was received.
     pub fct_ns: Option<u64>,
-    /// When its sender had the acknowledgement of that.
+    /// The time at which its sender had the acknowledgement of the last byte.
     pub fct_ack_ns: Option<u64>,
-    /// Data packets sent.
+    /// The number of data packets sent, retransmissions included.
     pub data_packets: u64,
-    /// Data packets sent again.
+    /// The number of retransmitted data packets.
     pub retransmissions: u64,
-    /// Retransmission timeouts.
+    /// The number of retransmission timeouts.
     pub timeouts: u32,
-    /// Data packets that the receiver had already.
+    /// The number of data packets that the receiver already had.
     pub needless_retransmissions: u64,
-    /// In order at the receiver when the arrivals ended.
+    /// The bytes received in order when the arrivals ended.
     pub delivered_in_arrivals: u64,
 }
 
-/// The tables of one run of a plan (an element of `runs`, as JSON) from what was measured of it.
+/// Makes the tables of one run of a plan (an element of `runs`, as JSON) from its measurements.
 ///
 /// # Errors
 /// See [`RunError`].
@@ -111,11 +111,11 @@ pub fn tabulate(
 ) -> Result<RunResult, RunError> {
     let plan: RunPlan = serde_json::from_str(run_json)?;
     let scenario = to_scenario(&plan, read_table)?;
-    let mut foretold: Vec<Option<FlowRecord>> =
+    let mut predicted: Vec<Option<FlowRecord>> =
         predict_flows(&scenario)?.into_iter().map(|flow| Some(flow.record)).collect();
     let mut flows = vec![];
     for of in &measured.flows {
-        let place = usize::try_from(of.index).ok().and_then(|index| foretold.get_mut(index));
+        let place = usize::try_from(of.index).ok().and_then(|index| predicted.get_mut(index));
         let record = place.and_then(Option::take).ok_or(RunError::BadMeasurement(of.index))?;
         flows.push(carried(record, of));
     }
@@ -152,7 +152,7 @@ fn time(ns: u64) -> Time {
     Time(ns.saturating_mul(1_000))
 }
 
-/// A flow that was known beforehand, and has been carried.
+/// Returns the predicted record of a flow, completed by its measurements.
 fn carried(record: FlowRecord, measured: &MeasuredFlow) -> FlowRecord {
     let start = measured.start_ns.map_or(record.flow.start, time);
     FlowRecord {
@@ -171,7 +171,7 @@ fn carried(record: FlowRecord, measured: &MeasuredFlow) -> FlowRecord {
     }
 }
 
-/// Empties a column: what nobody knows is not zero.
+/// Marks every value of a column as missing, because unknown is not zero.
 fn forget(column: &mut Column) {
     let rows = match &column.values {
         Values::U64(values) => values.len(),

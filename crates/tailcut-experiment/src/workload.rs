@@ -1,4 +1,4 @@
-//! Flow-size distributions by themselves, for models and figures.
+//! Flow-size distributions for models and figures.
 
 use std::path::Path;
 
@@ -8,13 +8,14 @@ use tailcut_net::workload::{SizeTable, SizeUnit};
 use crate::diagnostic::{Code, Failure, Problem};
 use crate::document::Sources;
 
-/// Points of a flow-size distribution: sizes in bytes and cumulative probabilities.
+/// Returns the points of a flow-size distribution: sizes in bytes and cumulative probabilities.
 ///
-/// `name_or_path` is a built-in name, or the path of a two-column file when it has a `/` or a `.` in it. `unit` says what
-/// the first column of a file counts: `bytes`, `KB`, `packets` (of 1460 bytes), or `packets of N` for other sizes.
+/// `name_or_path` is a built-in name, or the path of a two-column file if it contains `/` or `.`.
+/// `unit` is the unit of the file's first column: `bytes`, `KB`, `packets` (of 1460 bytes) or
+/// `packets of N` (of N bytes).
 ///
 /// # Errors
-/// When there is no such table, or it is not a distribution.
+/// If there is no such table, or it is not a distribution.
 pub fn workload(name_or_path: &str, unit: &str) -> Result<(Vec<f64>, Vec<f64>), Failure> {
     let table = match name_or_path.contains(['/', '.']) {
         false => SizeTable::builtin(name_or_path, "sizes"),

@@ -1,5 +1,6 @@
-//! A build with assertions, as this one, gives what the extension gives that everybody runs: both are held to the digest that
-//! `tests/determinism/quickstart.sha256` states. Results that change on purpose change it.
+//! Builds with and without assertions make the same tables: this build and the released extension
+//! are both compared with the digest in `tests/determinism/quickstart.sha256`. Results that change
+//! on purpose change that file.
 
 use std::ops::ControlFlow;
 use std::path::Path;

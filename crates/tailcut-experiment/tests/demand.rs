@@ -1,4 +1,5 @@
-//! What other backends are told of a run is what the simulator does, and their tables are made as its own are.
+//! The demand that other backends get is what the simulator carries, and their tables are made by
+//! the same code.
 
 use std::ops::ControlFlow;
 
@@ -41,7 +42,7 @@ fn i64s(column: &Column) -> Vec<i64> {
     }
 }
 
-/// The times of a column, none where there is none.
+/// Returns the times of a column; `None` where the value is missing.
 fn times(of: &RunResult, name: &str) -> Vec<Option<u64>> {
     let column = column(of, name);
     let valid = column.valid.clone().expect("it may be missing");
@@ -49,7 +50,7 @@ fn times(of: &RunResult, name: &str) -> Vec<Option<u64>> {
 }
 
 #[test]
-fn flows_ports_paths_and_ideal_times_are_those_of_the_simulator() {
+fn flows_ports_paths_and_ideal_times_equal_the_simulators() {
     let run_json = planned(GOOD);
     let (of_run, demand) = (simulated(&run_json), demanded(&run_json));
     let ns = |get: fn(&tailcut_experiment::demand::FlowDemand) -> u64| -> Vec<i64> {
@@ -73,7 +74,7 @@ fn flows_ports_paths_and_ideal_times_are_those_of_the_simulator() {
 }
 
 #[test]
-fn sprayed_flows_have_no_path_of_their_own() {
+fn sprayed_flows_have_no_single_path() {
     let demand = demanded(&planned(&format!("{GOOD}[balance]\nkind = \"spray\"\n")));
     assert!(demand.flows.iter().all(|flow| flow.forward.is_empty() && flow.backward.is_empty()));
 }
@@ -84,15 +85,15 @@ fn closed() -> String {
 }
 
 #[test]
-fn closed_loop_traffic_tells_what_waits_for_what() {
+fn closed_loop_traffic_has_jobs_and_dependencies() {
     let demand = demanded(&closed());
     assert!(!demand.jobs.is_empty());
     assert!(!demand.waits.is_empty() || !demand.pools.is_empty());
     assert!(demand.flows.iter().all(|flow| flow.job.is_some()));
 }
 
-/// What the simulator measured, as another backend would say it.
-fn told(of: &RunResult) -> MeasuredRun {
+/// Returns the simulator's results as another backend would report them.
+fn measured_of(of: &RunResult) -> MeasuredRun {
     let (connect, fct, ack) =
         (times(of, "connect_ns"), times(of, "fct_ns"), times(of, "fct_ack_ns"));
     let flows = (0..fct.len()).map(|index| MeasuredFlow {
@@ -108,11 +109,11 @@ fn told(of: &RunResult) -> MeasuredRun {
 }
 
 #[test]
-fn a_run_that_was_measured_elsewhere_has_the_same_table() {
+fn measurements_give_the_same_table_as_the_simulator() {
     let run_json = planned(GOOD);
     let of_run = simulated(&run_json);
     let tabulated =
-        tabulate(&run_json, &told(&of_run), &no_table_reader).expect("its flows are known");
+        tabulate(&run_json, &measured_of(&of_run), &no_table_reader).expect("its flows are known");
     let names = ["id", "src", "dst", "bytes", "start_ns", "connect_ns", "fct_ns", "fct_ack_ns"];
     let further = ["ideal_fct_ns", "class", "size_group", "data_packets", "hops", "finished"];
     for name in names.iter().chain(&further) {
@@ -121,11 +122,11 @@ fn a_run_that_was_measured_elsewhere_has_the_same_table() {
 }
 
 #[test]
-fn jobs_that_were_carried_elsewhere_are_as_long_as_their_flows() {
+fn measured_flows_give_the_same_job_times_as_the_simulator() {
     let run_json = closed();
     let of_run = simulated(&run_json);
     let starts = i64s(column(&of_run, "start_ns"));
-    let mut measured = told(&of_run);
+    let mut measured = measured_of(&of_run);
     for ((flow, start), id) in
         measured.flows.iter_mut().zip(&starts).zip(u64s(column(&of_run, "id")))
     {
@@ -141,7 +142,7 @@ fn jobs_that_were_carried_elsewhere_are_as_long_as_their_flows() {
     for name in ["id", "kind", "start_ns", "flows", "bytes"] {
         assert_eq!(jobs(&tabulated, name), jobs(&of_run, name), "{name}");
     }
-    // Times of flows are whole nanoseconds, and so is what follows from them.
+    // Measured times are whole nanoseconds, and so are sums of them.
     let [elsewhere, here] = [&tabulated, &of_run].map(|of| i64s(&jobs(of, "completion_ns")));
     assert!(elsewhere.len() > 3);
     assert!(elsewhere.iter().zip(&here).all(|(one, other)| one.abs_diff(*other) <= 1));
@@ -151,7 +152,7 @@ fn jobs_that_were_carried_elsewhere_are_as_long_as_their_flows() {
 fn unknown_columns_are_null_not_zero() {
     let run_json = planned(GOOD);
     let unknown = [("fast_recoveries".to_owned(), "nobody tells".to_owned())].into();
-    let measured = MeasuredRun { unknown, ..told(&simulated(&run_json)) };
+    let measured = MeasuredRun { unknown, ..measured_of(&simulated(&run_json)) };
     let tabulated = tabulate(&run_json, &measured, &no_table_reader).expect("its flows are known");
     let valid = column(&tabulated, "fast_recoveries").valid.clone().expect("it is missing");
     assert!(!valid.is_empty() && valid.iter().all(|valid| !valid));
@@ -159,7 +160,7 @@ fn unknown_columns_are_null_not_zero() {
 }
 
 #[test]
-fn a_flow_that_the_run_does_not_have_is_refused() {
+fn measurements_of_unknown_flows_or_twice_of_one_are_refused() {
     let run_json = planned(GOOD);
     let twice = MeasuredFlow { index: 3, ..MeasuredFlow::default() };
     for flows in [vec![twice, twice], vec![MeasuredFlow { index: 1_000_000, ..twice }]] {

@@ -1,7 +1,9 @@
-//! What a reader sees when a file is wrong: one snapshot per error in `snapshots/`, to be read as a reader would.
+//! The text of errors in a file: one snapshot per error in `snapshots/`, to be read as a user
+//! would.
 //!
-//! A new component or parameter enters the lists of what was expected. When a change is meant, write the snapshots anew
-//! (`INSTA_UPDATE=always cargo test -p tailcut-experiment --test integration errors::`) and read the difference.
+//! A new component or parameter changes the lists of expected values. After an intended change,
+//! update the snapshots (`INSTA_UPDATE=always cargo test -p tailcut-experiment --test integration
+//! errors::`) and read the difference.
 
 use crate::common::{GOOD, failure, load, replaced, with};
 
@@ -141,7 +143,7 @@ refused! {
     several_at_once: "k = 4\n[queue]\nlimit = \"100packets\"" => "kk = 4\n[queue]\nlimit = 100",
 }
 
-/// The traffic of these is not swept, so that it stands as written.
+/// Returns the good experiment without its sweep, so that its traffic stands as written.
 fn unswept() -> String {
     with("[sweep]\n\"traffic.load\" = [0.2, 0.5]\n", "")
 }
@@ -156,7 +158,7 @@ refused! {
 }
 
 #[test]
-fn an_error_has_its_parts() {
+fn an_error_has_code_file_place_key_and_hint() {
     let failure = failure(&with("k = 4", "kk = 4"));
     assert_eq!(failure.diagnostics.len(), 1);
     let diagnostic = &failure.diagnostics[0];
@@ -172,14 +174,14 @@ fn an_error_has_its_parts() {
 }
 
 #[test]
-fn the_key_of_an_error_is_one_that_set_takes() {
+fn the_key_of_an_error_is_written_as_set_takes_it() {
     let text = replaced(GOOD, "[schemes.RepFlow]", "[schemes.\"Rep.Flow 2\"]\ncolour = 1");
     let found = failure(&text).diagnostics.iter().map(|one| one.key.clone()).collect::<Vec<_>>();
     assert!(found.contains(&"schemes.\"Rep.Flow 2\".colour".to_owned()), "{found:?}");
 }
 
 #[test]
-fn columns_count_characters() {
+fn columns_of_errors_count_characters_not_bytes() {
     let failure =
         failure(&with("title = \"a test\"", "title = \"ä\"\nhost = { \"nic_quëue\" = 1, x = 2 }"));
     let columns: Vec<_> = failure.diagnostics.iter().map(|d| (d.line, d.column)).collect();

@@ -1,4 +1,4 @@
-//! The state of links, queues, switches and traffic in runs where one of them changes or differs from the others.
+//! Runs in which one link, queue, switch or flow changes or differs from the others.
 
 use std::ops::ControlFlow;
 
@@ -28,7 +28,8 @@ fn fact(result: &RunResult, name: &str) -> f64 {
     result.facts.iter().find(|(known, _)| *known == name).expect("it is known").1
 }
 
-/// A link between a switch and the receiving host that is built with one rate, and has another from 1 ns on.
+/// Returns the completion time in ms of an NDP flow whose last link is built with one rate and has
+/// another from 1 ns on; an empty `then` keeps the first.
 fn ndp(built: &str, then: &str) -> i64 {
     let incidents = match then {
         "" => String::new(),
@@ -57,8 +58,8 @@ drain = "2s"
 }
 
 #[test]
-fn pulls_are_paced_by_the_rate_that_a_link_has_now() {
-    // 5 MB in 1,460 B each at 100 Mbps and at 1 Gbps.
+fn ndp_pulls_are_paced_by_the_current_rate_of_the_link() {
+    // 5 MB in segments of 1,460 B at 100 Mbps and at 1 Gbps.
     let took = [ndp("100Mbps", ""), ndp("1Gbps", "100Mbps"), ndp("100Mbps", "1Gbps")];
     assert_eq!(took, [421, 421, 42]);
 }
@@ -98,9 +99,10 @@ links = ["leaf0>spine0", "leaf0>spine1"]
 interval = "20ms"
 "#;
 
-/// Both uplinks are full at first, and carry a fifth of one from then on: sooner or later each is tried again.
+/// At first both uplinks are full. Later they carry a fifth of one link's rate together, and each
+/// gets its part.
 #[test]
-fn conga_tries_a_path_again_that_was_congested_once() {
+fn conga_returns_to_a_path_that_was_congested() {
     let result = result(CONGA);
     let shares = ["leaf0>spine0", "leaf0>spine1"].map(|link| {
         let name = format!("link {link} utilisation");
@@ -116,7 +118,8 @@ fn conga_tries_a_path_again_that_was_congested_once() {
     assert!(shares.iter().all(|share| (0.08..0.14).contains(share)), "{shares:?}");
 }
 
-/// A slow link with data of some hosts and many acknowledgements of theirs: lines of large and of small packets.
+/// Runs a slow link that carries data of some hosts and many acknowledgements: queues of large and
+/// of small packets.
 fn drr(limit: &str, drain: &str) -> RunResult {
     let flow = |(src, dst, bytes): (u32, u32, &str)| {
         format!("{{ src = {src}, dst = {dst}, bytes = \"{bytes}\" }}")
@@ -150,7 +153,7 @@ drain = "{drain}"
 }
 
 #[test]
-fn deficit_round_robin_with_a_limit_in_bytes_loses_no_packet_from_the_books() {
+fn deficit_round_robin_with_a_limit_in_bytes_accounts_for_every_packet() {
     for (limit, drain) in [("10KB", "455.192081ms"), ("4700B", "300ms"), ("36KB", "300ms")] {
         let RunResult { counters, tiers, .. } = drr(limit, drain);
         let found =
@@ -186,19 +189,19 @@ drain = "1s"
 "#;
 
 #[test]
-fn a_flow_of_a_mixture_has_the_segments_of_its_own_part() {
+fn a_flow_of_a_mixture_has_the_segment_size_of_its_part() {
     let planned = plan(MIXED);
     let once = 40_000_000_u64.div_ceil(1_460);
     let expected = planned.runs[0].facts.expected_packets;
     assert!((2 * once..2 * once + 10).contains(&expected), "{expected}");
     let json = serde_json::to_string(&planned.runs[0]).expect("a plan is plain data");
-    let told = explain(&json, &[0], 10, &no_table_reader, &mut |_| ControlFlow::Continue(()));
-    assert_eq!(told.expect("it runs").flows[0].segment, 1_460);
+    let explained = explain(&json, &[0], 10, &no_table_reader, &mut |_| ControlFlow::Continue(()));
+    assert_eq!(explained.expect("it runs").flows[0].segment, 1_460);
 }
 
-/// Max-min fair shares of 1 Gbps, of which 1,460 of 1,538 bytes are payload.
+/// The fair share is 1 Gbps, of which 1,460 of every 1,538 bytes are payload.
 #[test]
-fn the_ideal_throughput_of_a_mixture_is_that_of_each_flow() {
+fn ideal_throughput_in_a_mixture_uses_each_flows_segment_size() {
     let result = result(MIXED);
     let (_, columns) = result
         .extra_tables
@@ -211,7 +214,7 @@ fn the_ideal_throughput_of_a_mixture_is_that_of_each_flow() {
 }
 
 #[test]
-fn a_mixture_is_not_asked_about_flows_that_a_part_never_carries() {
+fn a_part_of_a_mixture_is_checked_against_its_own_flows_only() {
     let tiny = MIXED
         .replace(
             "mss = \"1460B\", receive_window = \"1MB\" }, up_to = \"50MB\"",
@@ -229,7 +232,7 @@ fn a_mixture_is_not_asked_about_flows_that_a_part_never_carries() {
 }
 
 #[test]
-fn a_queue_differential_follows_the_routes() {
+fn a_queue_differential_ignores_paths_without_a_route() {
     let result = result(
         r#"title = "one path is left"
 [topology]
@@ -266,7 +269,7 @@ drain = "1s"
 }
 
 #[test]
-fn carried_load_counts_the_links_of_all_hosts_in_whatever_tier() {
+fn carried_load_counts_host_links_of_every_tier() {
     let text = |src, dst| {
         format!(
             r#"title = "two tiers of host links"
@@ -289,7 +292,7 @@ drain = "1s"
 }
 
 #[test]
-fn the_table_of_round_robin_is_in_the_estimate() {
+fn the_memory_estimate_includes_the_table_of_round_robin() {
     let text = r#"title = "a table"
 [topology]
 kind = "fat-tree"
@@ -306,10 +309,10 @@ arrivals = "1ms"
     assert_eq!(estimate("round-robin") - estimate("ecmp"), 2 * 320 * 1_024);
 }
 
-/// Two hosts send as much each: every 64th packet of a switch is of the same one for a while, twice within 500 us. A host by
-/// itself sends its 64th packet too late.
+/// Two hosts send at the same rate, so for a while every 64th packet of a switch is of the same
+/// host, twice within 500 us. The 64th packet of one host alone comes too late.
 #[test]
-fn samples_of_a_switch_count_what_stays_in_the_rack() {
+fn tinyflow_samples_also_count_packets_that_stay_in_the_rack() {
     let found = |[first, second]: [u32; 2]| {
         let result = result(&format!(
             r#"title = "samples"

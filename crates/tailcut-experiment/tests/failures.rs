@@ -1,4 +1,5 @@
-//! The papers' small experiments with known answers: RepFlow's Table I, the spraying paper's two flows and TinyFlow's two toys.
+//! The papers' small experiments with known answers: RepFlow's Table I, the spraying paper's two
+//! flows and TinyFlow's two examples.
 
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
@@ -21,7 +22,7 @@ fn outcome(run: &RunPlan) -> Outcome {
     tailcut_net::simulate(&scenario, &mut |_| ControlFlow::Continue(())).expect("it runs")
 }
 
-/// Mean of a flow's sampled rate from a time on, in Mbps.
+/// Returns the mean of a flow's sampled rate between two times, in Mbps.
 fn mbps(outcome: &Outcome, flow: u64, from_ms: u64, to_ms: u64) -> f64 {
     let name = format!("flow {flow} rate_bps");
     let series = outcome.series.iter().find(|s| s.name == name).expect("it is sampled");
@@ -32,7 +33,7 @@ fn mbps(outcome: &Outcome, flow: u64, from_ms: u64, to_ms: u64) -> f64 {
     within.iter().sum::<f64>() / within.len() as f64
 }
 
-/// The longest difference between the queues of F2's two kinds of paths.
+/// Returns the largest difference between the queues of F2's two kinds of paths.
 fn differential(outcome: &Outcome) -> f64 {
     let queue = |link: &str| {
         let name = format!("link {link} queue_packets");
@@ -42,13 +43,13 @@ fn differential(outcome: &Outcome) -> f64 {
     pairs.map(|(alone, shared)| shared - alone).fold(0.0, f64::max)
 }
 
-/// The rates of F1 and of F2, the paper's measure, when both have settled.
+/// Returns the rates of F1 and of F2, the paper's measure, after both have settled.
 fn rates(outcome: &Outcome) -> [f64; 2] {
     [1, 2].map(|flow| mbps(outcome, flow, 2_000, 10_000))
 }
 
-/// Figure 5. The paper: 407 Mbps each, and 155 Mbps for F2 after the failure. Means of 24 seeds: over seconds, which
-/// of the flows is ahead is chance.
+/// Figure 5. The paper: 407 Mbps each, and 155 Mbps for F2 after the failure. Means of 24 seeds,
+/// because which flow is ahead over a few seconds is chance.
 #[test]
 fn a_failure_that_takes_paths_from_one_sprayed_flow_costs_the_other_half_its_rate() {
     let outcomes: Vec<_> =
@@ -64,7 +65,8 @@ fn a_failure_that_takes_paths_from_one_sprayed_flow_costs_the_other_half_its_rat
     assert!(after[1] < 0.8 * after[0], "F1 takes more than its share: {after:?}");
 }
 
-/// Of each setting the means over two seeds: over seconds, chance decides by how much one flow is ahead.
+/// Returns the means of each setting over two seeds, because chance decides by how much a flow is
+/// ahead over a few seconds.
 fn means<K: Ord>(
     runs: &[RunPlan],
     setting: impl Fn(&RunPlan) -> K,
@@ -81,7 +83,8 @@ fn means<K: Ord>(
     all.into_iter().map(|(setting, measured)| (setting, mean(measured))).collect()
 }
 
-/// Figure 6. The paper: F2 has 17 % of the shared links with unlimited buffers, 35 % with 50 packets.
+/// Figure 6. The paper: F2 has 17 % of the shared links with unlimited buffers, 35 % with 50
+/// packets.
 #[test]
 fn larger_buffers_let_queues_of_one_flow_grow_further_apart() {
     // Shares of one seed differ by 0.02 from the next.
@@ -105,7 +108,8 @@ fn larger_buffers_let_queues_of_one_flow_grow_further_apart() {
     assert!(shares[..3].iter().all(|share| *share > 1.5 * shares[4]), "{shares:?}");
 }
 
-/// Figure 7(a). The paper: 417 Mbps without the failure; below 200 drop-tail, 360 RED, near ideal SRED.
+/// Figure 7(a). The paper: 417 Mbps without the failure; below 200 drop-tail, 360 RED, near ideal
+/// SRED.
 #[test]
 fn red_and_selective_red_give_back_most_of_what_the_failure_costs() {
     let runs = plan("rps/fig7a.toml", &[("seeds", "2")]);
@@ -117,7 +121,8 @@ fn red_and_selective_red_give_back_most_of_what_the_failure_costs() {
     assert!(drop_tail[1] < 0.55 * healthy, "{rates:?}");
     let red = of("RED", true);
     assert!((0.8 * healthy..1.2 * healthy).contains(&red[1]), "{rates:?}");
-    // F2 gets more than it lost: RED drops the packets of F1 alone, which has lost paths, and F2 fills what F1 leaves.
+    // F2 gets more than it lost: RED drops packets of F1 only, which has lost paths, and F2 fills
+    // what F1 leaves.
     let [f1, f2] = of("SRED", true);
     assert!(f2 > 1.3 * drop_tail[1] && f2 < 1.9 * healthy, "{rates:?}");
     assert!(f1 < drop_tail[0] && f1 > 0.1 * healthy, "but F1 is not starved: {rates:?}");
@@ -125,9 +130,9 @@ fn red_and_selective_red_give_back_most_of_what_the_failure_costs() {
     assert_eq!(of("SRED, two queues", true), of("SRED", true), "nothing limits either queue");
 }
 
-/// TinyFlow, figure 1: the elephant no longer stands in the way of the mice.
+/// TinyFlow, figure 1: the elephant no longer delays the mice.
 #[test]
-fn mice_pass_an_elephant_that_tinyflow_spreads() {
+fn tinyflow_moves_an_elephant_out_of_the_way_of_mice() {
     let p99 = |run: &RunPlan| {
         let outcome = outcome(run);
         let mice = outcome.flows.iter().filter(|f| f.flow.bytes == 10_000);
@@ -146,9 +151,9 @@ fn mice_pass_an_elephant_that_tinyflow_spreads() {
     }
 }
 
-/// A sampler that takes every so many bytes exactly never sees two of an elephant within its window.
+/// A sampler at exact intervals of bytes never sees two packets of an elephant within its window.
 #[test]
-fn elephants_that_wait_for_others_are_missed_like_any_other() {
+fn elephants_missed_counts_elephants_that_depend_on_other_flows() {
     let text = r#"title = "pings of two megabytes"
 [topology]
 kind = "parallel-paths"
@@ -181,10 +186,11 @@ fn two_elephants_on_one_path_come_close_to_a_link_each_with_tinyflow() {
         let outcome = outcome(run);
         let rate = |flow| mbps(&outcome, flow, 50, 800);
         let rates = [rate(0), rate(1)];
-        let number = |name| outcome.counters.further(name).expect("all are told");
+        let number = |name| outcome.counters.further(name).expect("all are counted");
         match outcome.counters.further("elephants_found") {
             None if run.scheme == "In the application" => {
-                // A handshake and a window's ACK for every 10 KB: both paths are used, neither is filled.
+                // Each 10 KB cost a handshake and the ACK of a window: both paths are used, neither
+                // is filled.
                 assert!(rates.iter().all(|rate| (400.0..470.0).contains(rate)), "{rates:?}");
             }
             None => {
@@ -203,10 +209,11 @@ fn two_elephants_on_one_path_come_close_to_a_link_each_with_tinyflow() {
     }
 }
 
-/// The same with buffers of 25 packets and NewReno, which takes reordering for loss: both paths are used, and much is sent again.
+/// The same with buffers of 25 packets and NewReno, which takes reordering for loss: both paths are
+/// used, with many retransmissions.
 #[test]
 fn two_elephants_whose_hosts_take_reordering_for_loss_use_both_paths_and_send_much_again() {
-    // How much two flows lose that share one link for ever hangs on who goes first at one instant.
+    // The loss of two flows that always share one link depends on their order at one instant.
     let hasty = [
         ("queue.limit", "\"25packets\""),
         ("queue.ties", "\"departure\""),
@@ -227,8 +234,8 @@ fn two_elephants_whose_hosts_take_reordering_for_loss_use_both_paths_and_send_mu
     }
 }
 
-/// The same with the buffers and hosts of figure 3, which take reordering for loss: both paths are used, but an elephant that has lost a
-/// retransmission waits for 200 ms.
+/// The same with the buffers and hosts of figure 3, which take reordering for loss: both paths are
+/// used, but an elephant that has lost a retransmission waits for 200 ms.
 #[test]
 fn two_elephants_of_the_papers_hosts_use_both_paths_and_wait_for_timers() {
     let mut found = BTreeMap::<String, Vec<(f64, u64, u64)>>::new();
@@ -260,7 +267,8 @@ fn two_elephants_of_the_papers_hosts_use_both_paths_and_wait_for_timers() {
     assert_eq!(found.len(), 3);
 }
 
-/// RepFlow, Table I. The paper: 13.5 ms alone, 175 ms with an elephant on one of two paths, 105 ms replicated (p99 14.5, 490, 212 ms).
+/// RepFlow, Table I. The paper: 13.5 ms without an elephant, 175 ms with an elephant on one of two
+/// paths, 105 ms replicated (p99 14.5, 490, 212 ms).
 #[test]
 fn replication_takes_half_of_what_an_elephant_on_one_of_two_paths_costs() {
     let short = |run: &RunPlan| {
@@ -278,7 +286,8 @@ fn replication_takes_half_of_what_an_elephant_on_one_of_two_paths_costs() {
         let point = |run: &&RunPlan| run.point.values().any(|value| value == bytes);
         short(runs.iter().filter(point).find(|run| run.scheme == scheme).expect("it is planned"))
     };
-    // One and a half round trips of 8 ms, ten full packets over one link and the last of them over three more, and the handshake's bits.
+    // One and a half round trips of 8 ms, ten full packets over one link, the last of them over
+    // three more, and the bits of the handshake.
     let (alone, alone_p99) = of("TCP", "1B");
     assert!((15.0..15.5).contains(&alone) && alone_p99 < 15.5, "{alone} ms, {alone_p99} ms");
     let (behind, behind_p99) = of("TCP", "1GB");
@@ -286,8 +295,8 @@ fn replication_takes_half_of_what_an_elephant_on_one_of_two_paths_costs() {
     // A handshake and a window behind a full queue: twice 1,000 packets at 50 Mbps.
     assert!((430.0..530.0).contains(&behind_p99), "{behind_p99} ms");
     let (replicated, _) = of("RepFlow", "1GB");
-    // Both copies meet the elephant one time in four, where one flow does one time in two: half of the delay. Of 500 flows that
-    // many are drawn with two standard deviations of 0.09.
+    // Both copies meet the elephant one time in four, a single flow one time in two: half of the
+    // delay. With 500 flows, two standard deviations of the count are 0.09.
     let left = (replicated - alone) / (behind - alone);
     assert!((0.41..0.59).contains(&left), "{left}: {replicated} ms against {behind} ms");
 }

@@ -1,8 +1,8 @@
-//! Values that no run could bear are refused at loading: by code, rule and key.
+//! Values that no run could carry are refused at loading, with code, rule and key.
 
 use crate::common::{failure, plan};
 
-/// Code, rule and key of the first error of the good experiment with a section in place of its own.
+/// Returns code and key of the first error of a good experiment with one section replaced.
 fn refused(section: &str, lines: &str) -> (String, String) {
     let kept = [
         ("topology", "kind = \"fat-tree\"\nk = 4"),
@@ -23,7 +23,7 @@ fn check(section: &str, lines: &str, code: &str, key: &str) {
 }
 
 #[test]
-fn flows_have_no_more_bytes_than_segments_can_be_counted() {
+fn refuses_flow_sizes_of_more_segments_than_can_be_numbered() {
     let sizes = |sizes: &str| format!("kind = \"permutation\"\nsizes = {sizes}");
     let check = |written: &str, key: &str| {
         check("traffic", &sizes(written), "TC-E100/sizes-largest", &format!("traffic.{key}"));
@@ -99,14 +99,14 @@ fn times_longer_than_any_run_are_refused() {
 }
 
 #[test]
-fn timers_and_samples_that_leave_no_time_for_anything_else_are_refused() {
+fn timers_and_sampling_intervals_that_are_too_short_are_refused() {
     check("transport", "min_rto = \"999ns\"", "TC-E100/tcp-rto", "transport.min_rto");
     let samples = "interval = \"1ps\"\nlinks = [\"h0>s0\"]";
     check("series", samples, "TC-E100/series-interval", "series.interval");
 }
 
 #[test]
-fn windows_and_tables_fit_into_memory() {
+fn windows_and_tables_that_do_not_fit_into_memory_are_refused() {
     for (section, lines, rule, key) in [
         ("transport", "receive_window = \"2GB\"", "tcp-receive-window", "receive_window"),
         (
@@ -134,7 +134,7 @@ fn windows_and_tables_fit_into_memory() {
 }
 
 #[test]
-fn paths_are_no_longer_than_tables_count() {
+fn paths_of_more_than_255_links_are_refused() {
     check(
         "topology",
         "kind = \"chain\"\nswitches = 255",

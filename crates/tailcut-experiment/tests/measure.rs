@@ -1,4 +1,4 @@
-//! Measurements on request add to the results and change nothing in them.
+//! Optional measurements add to the results and change nothing in them.
 
 use std::ops::ControlFlow;
 
@@ -17,10 +17,10 @@ flows = [0]
 links = [\"h0>s0\"]
 differentials = [\"h0>h15\"]
 ";
-/// Columns of the flow table that only `measure.segments` fills.
+/// The columns of the flow table that only `measure.segments` fills.
 const COUNTED: [&str; 2] = ["most_duplicate_acks", "reordering_extent"];
 
-/// The first run, sprayed so that segments overtake each other, and without losses.
+/// Returns the result of the first run, sprayed so that segments are reordered, without losses.
 fn result(further: &str) -> RunResult {
     let text = format!("{GOOD}[balance]\nkind = \"spray\"\n{further}")
         .replace("arrivals = \"1ms\"", "arrivals = \"50ms\"");
@@ -33,7 +33,7 @@ fn column<'a>(result: &'a RunResult, name: &str) -> &'a Column {
 }
 
 #[test]
-fn all_measurements_together_leave_flows_jobs_and_links_as_they_were() {
+fn all_measurements_together_leave_flows_and_links_unchanged() {
     let (plain, watched) = (result(""), result(WATCHED));
     for (before, after) in plain.flows.iter().zip(&watched.flows) {
         assert!(before == after || COUNTED.contains(&before.name), "{}", before.name);
@@ -57,7 +57,7 @@ fn integers(column: &Column) -> &[i64] {
 }
 
 #[test]
-fn completion_times_are_split_where_that_is_asked_for_and_nothing_else_changes() {
+fn attribution_splits_completion_times_and_changes_nothing_else() {
     let (plain, split) = (result(""), result("[measure]\nattribution = true\n"));
     assert_eq!(plain.flows, split.flows[..plain.flows.len()]);
     assert_eq!((&plain.tiers, &plain.counters), (&split.tiers, &split.counters));
@@ -82,7 +82,7 @@ fn attribution_true_changes_the_run_id_and_false_does_not() {
 }
 
 #[test]
-fn what_a_flows_segments_saw_is_missing_unless_they_are_counted() {
+fn columns_about_segments_are_empty_unless_segments_are_measured() {
     for name in COUNTED {
         let missing = column(&result(""), name).valid.clone().expect("values may be missing");
         assert!(!missing.is_empty() && missing.iter().all(|valid| !valid));

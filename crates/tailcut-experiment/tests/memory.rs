@@ -1,4 +1,4 @@
-//! What a run is expected to need of memory, against what it allocates at its peak.
+//! Estimates of a run's memory, compared with what it allocates at its peak.
 
 #![allow(unsafe_code, reason = "an allocator that counts")]
 
@@ -10,7 +10,8 @@ use tailcut_experiment::{no_table_reader, run};
 
 use crate::common::plan_with;
 
-/// The system's allocator, and how many bytes it has given out to each thread: a run is one thread's, and tests run beside it.
+/// The system's allocator with a count of allocated bytes per thread. A run uses one thread, and
+/// other tests run beside it.
 struct Counting;
 
 thread_local! {
@@ -18,14 +19,15 @@ thread_local! {
     static PEAK: Cell<isize> = const { Cell::new(0) };
 }
 
-/// Counts on this thread, which may give back more than it took: other threads leave it things.
+/// Counts an allocation and a release on this thread, which may release memory that another thread
+/// allocated.
 fn note(given: usize, taken: usize) {
     let held = HELD.get() + given as isize;
     PEAK.set(PEAK.get().max(held));
     HELD.set(held - taken as isize);
 }
 
-// SAFETY: every call is the system's; counting allocates nothing.
+// SAFETY: every call goes to the system's allocator, and counting allocates nothing.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         unsafe {
@@ -41,7 +43,7 @@ unsafe impl GlobalAlloc for Counting {
     }
     unsafe fn realloc(&self, block: *mut u8, layout: Layout, size: usize) -> *mut u8 {
         unsafe {
-            // Both are there while one is copied into the other.
+            // Both blocks exist while one is copied into the other.
             note(size, 0);
             note(0, layout.size());
             System.realloc(block, layout, size)
@@ -65,7 +67,7 @@ drain = "20ms"
 [schemes.one]
 "#;
 
-/// Estimated and allocated bytes of a plan's only run.
+/// Returns the estimated and the allocated bytes of a plan's only run.
 fn estimated_and_allocated(scheme: &str, overrides: &[(&str, &str)]) -> (f64, f64) {
     let plan = plan_with(&format!("{FABRIC}{scheme}"), overrides);
     let planned = serde_json::to_string(&plan.runs[0]).expect("a plan is plain data");
@@ -98,7 +100,7 @@ const SCHEMES: [(&str, &str); 12] = [
     ("mmptcp", "transport = { kind = \"mmptcp\" }"),
 ];
 
-/// The overrides under which a plan is tried in addition to its own settings.
+/// The overrides under which schemes are tried, by name.
 const VARIED: [(&str, &[(&str, &str)]); 8] = [
     ("light", &[("traffic.load", "0.1")]),
     ("heavy", &[("traffic.load", "0.8"), ("horizon.drain", "\"0s\"")]),
@@ -110,7 +112,7 @@ const VARIED: [(&str, &[(&str, &str)]); 8] = [
     ("large", &[("topology.k", "12"), ("horizon.arrivals", "\"10ms\"")]),
 ];
 
-/// Allocations of each scheme are within a factor of two of what was expected.
+/// Checks that the allocations of each scheme are within a factor of two of the estimate.
 fn check(schemes: &[(&str, &str)], varied: &[(&str, &[(&str, &str)])]) {
     let mut beyond = vec![];
     for (name, overrides) in varied {
@@ -127,13 +129,13 @@ fn check(schemes: &[(&str, &str)], varied: &[(&str, &[(&str, &str)])]) {
 }
 
 #[test]
-fn every_scheme_allocates_about_what_it_is_expected_to() {
+fn every_scheme_allocates_about_its_estimate() {
     check(&SCHEMES, &[("as it is", &[])]);
 }
 
-/// The two schemes that differ most: one connection for each flow, and many.
+/// Uses the two schemes that differ most: one connection per flow, and many.
 #[test]
-fn a_run_of_any_load_and_size_allocates_about_what_it_is_expected_to() {
+fn runs_of_any_load_and_size_allocate_about_their_estimate() {
     let schemes: Vec<_> =
         SCHEMES.into_iter().filter(|(name, _)| ["tcp", "mptcp"].contains(name)).collect();
     check(&schemes, &VARIED);
@@ -141,6 +143,6 @@ fn a_run_of_any_load_and_size_allocates_about_what_it_is_expected_to() {
 
 #[test]
 #[ignore = "half a minute for what few schemes show"]
-fn every_scheme_under_every_load_and_size_allocates_about_what_it_is_expected_to() {
+fn every_scheme_under_every_load_and_size_allocates_about_its_estimate() {
     check(&SCHEMES, &VARIED);
 }

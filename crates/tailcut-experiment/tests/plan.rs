@@ -1,4 +1,4 @@
-//! What an experiment means: schemes, sweeps, overrides, identifiers.
+//! The meaning of an experiment: schemes, sweeps, overrides, identifiers.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use crate::common::{GOOD, plan, plan_with, replaced, with};
 use serde_json::{Value as Json, json};
 use tailcut_experiment::{Plan, RunPlan};
 
-/// The configuration of a scheme's first run, as JSON.
+/// Returns the configuration of a scheme's first run, as JSON.
 fn config(plan: &Plan, scheme: &str) -> Json {
     let run = plan.runs.iter().find(|r| r.scheme == scheme).expect("the scheme has runs");
     serde_json::to_value(&run.config).expect("a configuration is plain data")
@@ -78,7 +78,7 @@ fn each_topology_takes_a_rate_and_a_delay_for_each_of_its_own_tiers() {
         let each = |value: &str| {
             parts.iter().map(|part| format!("{part} = '{value}'")).collect::<Vec<_>>().join(", ")
         };
-        // Parallel paths have their rates one by one.
+        // Parallel paths have one rate each.
         let rate = match kind {
             "parallel-paths" => String::new(),
             _ => format!("rate = {{ {} }}\n", each("2Gbps")),
@@ -100,7 +100,7 @@ fn each_topology_takes_a_rate_and_a_delay_for_each_of_its_own_tiers() {
 }
 
 #[test]
-fn without_schemes_there_is_one_and_it_is_the_baseline() {
+fn a_file_without_schemes_has_one_which_is_the_baseline() {
     let plan = plan("title = 't'\n[topology]\n[traffic]\n[horizon]\narrivals = '1ms'");
     assert_eq!(plan.schemes, ["default"]);
     assert_eq!(plan.baseline, "default");
@@ -254,7 +254,7 @@ fn an_override_with_a_list_leaves_the_order_of_the_axes_as_it_was() {
 }
 
 #[test]
-fn names_titles_and_the_order_of_the_file_do_not_enter_identifiers() {
+fn names_titles_and_the_order_of_the_file_do_not_change_run_ids() {
     let other = r#"
         report = { baseline = "B" }
         sweep."traffic.load" = [0.20, 0.5]
@@ -322,7 +322,7 @@ fn identifiers_are_hashes_of_configuration_and_seed() {
 }
 
 #[test]
-fn a_file_enters_by_its_content_not_by_its_name() {
+fn a_file_enters_the_run_id_by_its_content_not_by_its_name() {
     let trace = |file: &str| {
         let traffic = format!("kind = \"trace\"\nfile = \"{file}\"");
         let text = with("kind = \"poisson\"\nload = 0.5", &traffic);
@@ -350,11 +350,11 @@ fn facts_count_the_network_and_its_flows() {
     assert_eq!((tcp.hosts, tcp.switches, tcp.links, tcp.flows), (16, 20, 48, 2));
     assert_eq!(tcp.host_capacity_bps, 16_000_000_000);
     assert_eq!(tcp.offered_bytes, 14_601);
-    // Ten segments and one; an ACK each; three packets to open and one to close each.
+    // Ten segments and one, an ACK each, three packets to open and one to close each connection.
     assert_eq!(tcp.expected_packets, (10 + 10 + 4) + (1 + 1 + 4));
     assert_eq!(tcp.expected_packet_hops, 6 * (10 + 10 + 4) + 2 * (1 + 1 + 4));
     assert_eq!(facts("RepFlow").expected_packet_hops, 2 * tcp.expected_packet_hops);
-    // One goes to another pod, the other to the host beside it.
+    // One flow goes to another pod, the other to the host beside it.
     assert_eq!(tcp.flows_with_choice, 1);
 }
 
@@ -366,7 +366,8 @@ fn the_plan_survives_its_own_json() {
     assert_eq!(back, plan);
 }
 
-/// A run is refused unless its identifier is that of its content: a number that is read a little off would make it another run.
+/// A run is refused unless its identifier fits its content: a number read with an error in its last
+/// digit would make another run.
 #[test]
 fn a_number_of_seventeen_digits_survives_the_plans_json() {
     let plan = plan_with(GOOD, &[("traffic.load", "[0.09090909090909091, 0.30000000000000004]")]);
@@ -379,22 +380,23 @@ fn a_number_of_seventeen_digits_survives_the_plans_json() {
     }
 }
 
-/// The notes on the first run of an experiment with some changes.
+/// Returns the notes on the first run of an experiment under overrides.
 fn notes(text: &str, changes: &[(&str, &str)]) -> Vec<String> {
     plan_with(text, changes).runs[0].facts.notes.clone()
 }
 
 #[test]
-fn equal_shares_of_links_of_different_rates_are_told() {
+fn notes_equal_shares_of_links_of_different_rates() {
     let paths = |rates| {
         let topology = format!("kind = \"parallel-paths\"\npath_rates = {rates}");
         with("kind = \"fat-tree\"\nk = 4", &topology)
     };
     let unequal = paths("[\"1Gbps\", \"400Mbps\"]");
-    let told = notes(&unequal, &[]);
+    let found = notes(&unequal, &[]);
     assert!(
-        told[0].starts_with("ECMP gives links of 400Mbps and 1Gbps equal shares, at "),
-        "{told:?}"
+        found[0]
+            .starts_with("ECMP gives equal shares to links of 400Mbps and 1Gbps, for example at "),
+        "{found:?}"
     );
     assert_eq!(notes(&unequal, &[("balance.weights", "\"rate\"")]), Vec::<String>::new());
     assert_eq!(notes(&unequal, &[("balance.kind", "\"spray\"")]), Vec::<String>::new());
@@ -402,11 +404,11 @@ fn equal_shares_of_links_of_different_rates_are_told() {
 }
 
 #[test]
-fn a_first_timeout_below_three_round_trips_of_the_longest_path_is_told() {
+fn notes_a_first_timeout_below_three_round_trips_of_the_longest_path() {
     let long = &with("arrivals = \"1ms\"", "arrivals = \"20ms\"");
     let far = [("topology.propagation", "\"1ms\"")];
-    let told = notes(long, &far);
-    assert!(told[0].contains("every SYN on that path is sent again"), "{told:?}");
+    let found = notes(long, &far);
+    assert!(found[0].contains("every SYN on that path is retransmitted"), "{found:?}");
     let near = [("topology.propagation", "\"400us\"")];
     assert!(notes(long, &near)[0].contains("a SYN that waits"));
     let patient = [far[0], ("transport.initial_rto", "\"1s\"")];
@@ -414,31 +416,31 @@ fn a_first_timeout_below_three_round_trips_of_the_longest_path_is_told() {
 }
 
 #[test]
-fn a_window_that_stands_while_packets_are_sprayed_is_told() {
+fn notes_a_window_that_does_not_grow_while_packets_are_sprayed() {
     let long = &with("arrivals = \"1ms\"", "arrivals = \"20ms\"");
     let ncr = ("transport.reordering.kind", "\"ncr\"");
     let spray = ("balance.kind", "\"spray\"");
-    assert!(notes(long, &[ncr, spray])[0].contains("the window stays where it was"));
+    assert!(notes(long, &[ncr, spray])[0].contains("the window does not grow"));
     assert_eq!(notes(long, &[ncr]), Vec::<String>::new(), "ECMP keeps the order of a flow");
 }
 
 #[test]
-fn reordering_that_rr_tcp_takes_for_loss_is_told() {
+fn notes_the_reordering_that_rr_tcp_takes_for_loss() {
     let long = &with("arrivals = \"1ms\"", "arrivals = \"20ms\"");
     let rr_tcp = ("transport.reordering.kind", "\"rr-tcp\"");
     let spray = ("balance.kind", "\"spray\"");
-    assert!(notes(long, &[rr_tcp, spray])[0].contains("a share of 0.10 of the reordering"));
+    assert!(notes(long, &[rr_tcp, spray])[0].contains("a share of 0.10 of reordered segments"));
     assert_eq!(notes(long, &[rr_tcp]), Vec::<String>::new(), "ECMP keeps the order of a flow");
     let all = ("transport.reordering.percentile", "1.0");
     assert_eq!(notes(long, &[rr_tcp, spray, all]), Vec::<String>::new());
 }
 
 #[test]
-fn an_order_at_one_instant_that_no_port_asks_for_is_told() {
+fn notes_an_order_of_simultaneous_packets_that_has_no_effect() {
     let arrival = ("queue.ties", "\"arrival\"");
     let drr = ("queue.kind", "\"drr\"");
-    let told = notes(GOOD, &[drr, arrival]);
-    assert!(told[0].starts_with("queue.ties has no effect"), "{told:?}");
+    let found = notes(GOOD, &[drr, arrival]);
+    assert!(found[0].starts_with("queue.ties has no effect"), "{found:?}");
     let paused = notes(GOOD, &[arrival, ("switch.pfc", "{ xoff = \"40KB\", xon = \"20KB\" }")]);
     assert!(paused[0].contains("with flow control"), "{paused:?}");
     assert_eq!(notes(GOOD, &[arrival]), Vec::<String>::new(), "drop-tail");
@@ -446,22 +448,22 @@ fn an_order_at_one_instant_that_no_port_asks_for_is_told() {
 }
 
 #[test]
-fn when_routing_learns_of_what_fails_is_told() {
+fn reports_when_routing_learns_of_each_failure() {
     let faults = r#"[{ kind = "link-down", link = "edge0>agg0", at = "0s", until = "5ms" }, { kind = "switch-down", switch = "core0", at = "1ms" },
         { kind = "rate", link = "edge0>agg1", rate = "100Mbps", at = "0s" }]"#;
-    let told = |known| {
+    let routing = |known| {
         let changes = [("faults.incidents", faults), ("faults.known_at_start", known)];
         plan_with(GOOD, &changes).runs[0].facts.routing.clone()
     };
     let switch = "switch core0 down at 1ms, learned of at 11ms";
     let known =
         "link edge0>agg0 down at 0s, known when the run begins; up at 5ms, used again from 15ms";
-    assert_eq!(told("true"), [known, switch]);
-    assert!(told("false")[0].starts_with("link edge0>agg0 down at 0s, learned of at 10ms"));
+    assert_eq!(routing("true"), [known, switch]);
+    assert!(routing("false")[0].starts_with("link edge0>agg0 down at 0s, learned of at 10ms"));
 }
 
 #[test]
-fn flows_that_are_given_have_one_fingerprint_under_every_seed() {
+fn flows_of_a_trace_have_one_fingerprint_under_every_seed() {
     let demands = |plan: &Plan| plan.runs.iter().map(|run| run.facts.demand).collect::<Vec<_>>();
     let drawn = demands(&plan(&with("arrivals = \"1ms\"", "arrivals = \"20ms\"")));
     assert_ne!(drawn[0], drawn[1], "of two seeds");

@@ -1,10 +1,10 @@
-//! What holds for every text, right or wrong.
+//! Properties of every text, valid or not.
 
 use crate::common::{GOOD, load, with};
 use proptest::prelude::*;
 use tailcut_experiment::Plan;
 
-/// Pieces of experiments, right and wrong, to be put together at random.
+/// Pieces of experiments, valid or not, to be combined at random.
 const PIECES: &[&str] = &[
     "title = \"t\"\n",
     "seeds = ",
@@ -62,7 +62,7 @@ fn pieces() -> impl Strategy<Value = String> {
     prop::collection::vec(prop::sample::select(PIECES), 0..24).prop_map(|p| p.concat())
 }
 
-/// The good experiment with a stretch of it replaced by something.
+/// The good experiment with a random range replaced by a piece.
 fn mangled() -> impl Strategy<Value = String> {
     let length = GOOD.len();
     (0..length, 0..40usize, prop_oneof![pieces(), any::<String>()]).prop_map(
@@ -73,7 +73,7 @@ fn mangled() -> impl Strategy<Value = String> {
     )
 }
 
-/// Changes that leave the experiment right: key and value for `--set`.
+/// Changes that keep the experiment valid: keys and values for `--set`.
 fn changes() -> impl Strategy<Value = Vec<(&'static str, String)>> {
     let one = prop_oneof![
         (1u32..5).prop_map(|k| ("topology.k", (2 * k).to_string())),
@@ -111,7 +111,7 @@ proptest! {
     }
 
     #[test]
-    fn no_override_does_more_than_give_errors(key in "\\PC{0,20}", value in "\\PC{0,20}") {
+    fn no_override_panics(key in "\\PC{0,20}", value in "\\PC{0,20}") {
         if let Err(failure) = load(GOOD, &[(&key, &value)]) {
             prop_assert!(!failure.diagnostics.is_empty());
         }

@@ -1,4 +1,4 @@
-//! Tests of what components and errors say of themselves.
+//! Descriptions of components and error codes are complete.
 
 #[test]
 fn every_parameter_is_documented() {
@@ -22,7 +22,7 @@ fn every_code_is_explained() {
 }
 
 #[test]
-fn every_component_says_what_it_is_when_asked() {
+fn components_of_every_group_are_listed() {
     let names: Vec<_> =
         tailcut_experiment::describe().iter().map(|c| format!("{}/{}", c.group, c.name)).collect();
     for expected in [
@@ -39,9 +39,9 @@ fn every_component_says_what_it_is_when_asked() {
     }
 }
 
-/// What a scheme can be made of is told, down to the words that parameters take.
+/// The words that parameters take are listed as components, too.
 #[test]
-fn words_that_parameters_take_are_components() {
+fn words_that_parameters_take_are_listed_as_components() {
     let components = tailcut_experiment::describe();
     let of = |group: &str| -> Vec<&str> {
         components.iter().filter(|c| c.group == group).map(|c| c.name.as_str()).collect()

@@ -1,4 +1,5 @@
-//! The state of senders in runs: their counts, the reductions they take back, and the ideal times of their flows.
+//! Senders in whole runs: their counters, the reductions they undo, and the ideal times of their
+//! flows.
 
 use std::ops::ControlFlow;
 
@@ -33,7 +34,7 @@ fn ns(result: &RunResult, name: &str) -> i64 {
     }
 }
 
-/// A delay spike of 15 ms, a timeout of 10 ms, and no loss.
+/// A delay spike of 15 ms exceeds the timeout of 10 ms, without loss.
 #[test]
 fn a_needless_timeout_counts_as_no_recovery() {
     let plan = plan(
@@ -91,10 +92,11 @@ drain = "1s"
 "#
         ));
         let planned = serde_json::to_string(&plan.runs[0]).expect("a plan is plain data");
-        let told =
+        let explained =
             explain(&planned, &[0], 10_000, &no_table_reader, &mut |_| ControlFlow::Continue(()));
-        let told = serde_json::to_string(&told.expect("it runs")).expect("stories are plain data");
-        let reduced = told.contains("\"what\":\"heeded\"");
+        let explained =
+            serde_json::to_string(&explained.expect("it runs")).expect("stories are plain data");
+        let reduced = explained.contains("\"what\":\"heeded\"");
         assert_eq!(reduced, kind == "newreno", "{kind}");
     }
 }
@@ -125,9 +127,9 @@ drain = "100s"
     )
 }
 
-/// Without losses a sender with RACK does what one without does.
+/// Without losses, RACK changes nothing.
 #[test]
-fn a_flow_alone_takes_its_ideal_time_under_rack() {
+fn a_lone_flow_takes_its_ideal_time_with_rack() {
     let schemes =
         "[schemes.plain]\n[schemes.rack]\ntransport = { reordering = { kind = \"rack\" } }\n";
     for rate in ["100Mbps", "1Gbps", "10Gbps", "100Gbps"] {
@@ -137,7 +139,7 @@ fn a_flow_alone_takes_its_ideal_time_under_rack() {
                 let results = results(&plan(&lone(&hops, schemes, bytes)));
                 let [plain, rack] = &results[..] else { panic!("two schemes") };
                 let took = |result: &RunResult| (ns(result, "fct_ns"), ns(result, "ideal_fct_ns"));
-                // Where a segment takes twice as long as a handshake the tail is probed.
+                // Where a segment takes twice as long as the handshake, the tail is probed.
                 if rate == "100Mbps" && propagation == "10us" {
                     continue;
                 }
@@ -148,17 +150,19 @@ fn a_flow_alone_takes_its_ideal_time_under_rack() {
     }
 }
 
-/// A link so slow that probes leave before the first answer: the window was what held the flow back.
+/// The link is so slow that probes leave before the first ACK. The window held the flow back, not
+/// the tail.
 #[test]
-fn a_probe_of_new_data_is_no_wait_for_the_tail() {
+fn a_probe_of_new_data_does_not_count_as_a_wait_for_the_tail() {
     let schemes = "[measure]\nattribution = true\n[schemes.rack]\ntransport = { reordering = { kind = \"rack\" } }\n";
     let result =
         &results(&plan(&lone("rate = \"10Mbps\"\npropagation = \"10us\"", schemes, "100KB")))[0];
     assert_eq!(ns(result, "part_probe_ns"), 0);
 }
 
-/// 64 MB over two sprayed paths of 10 and 15 ms: without the window's return a flow has sent 5 MB after 10 s. A tenth of what
-/// is late is still taken for lost, which costs a recovery in every few round trips; `percentile` bears it all.
+/// Sends 64 MB over two sprayed paths of 10 and 15 ms. If the window did not return, a flow would
+/// have sent 5 MB after 10 s. A tenth of the reordered segments is still taken for lost, which
+/// costs a recovery every few round trips; a higher `percentile` avoids it.
 #[test]
 fn rr_tcp_gets_its_window_back_under_persistent_reordering() {
     let plan = plan(
@@ -199,7 +203,8 @@ transport = { reordering = { kind = "rr-tcp", undo = false } }
     assert_eq!(alone, 0, "it has not finished");
 }
 
-/// Twenty flows on one link, marked beyond five packets: the mean queue in packets from 100 ms on.
+/// Returns the mean queue, in packets from 100 ms on, of twenty flows on one link that marks above
+/// five packets.
 fn fan_in(transport: &str) -> f64 {
     let start = |n: u64| (n * 7_919_317) % 1_900_000;
     let flows: Vec<_> = (0..20)
@@ -242,9 +247,10 @@ drain = "0s"
     settled.iter().sum::<f64>() / settled.len() as f64
 }
 
-/// As classic ECN, DCTCP opens no window on an ACK with an echo; by the paper's analysis it does, and queues more.
+/// Like classic ECN, DCTCP does not grow its window on an ACK with an echo. In the paper's analysis
+/// it does, and queues are longer.
 #[test]
-fn dctcp_at_heavy_fan_in_queues_no_more_than_classic_ecn() {
+fn dctcp_at_heavy_fan_in_has_no_longer_queue_than_classic_ecn() {
     let classic = fan_in("ecn = true");
     let dctcp = fan_in("congestion = { kind = \"dctcp\" }");
     let grows = fan_in("congestion = { kind = \"dctcp\", grows_under_echoes = true }");

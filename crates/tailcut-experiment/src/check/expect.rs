@@ -1,4 +1,4 @@
-//! What a schema wants, in words that fit after "expected".
+//! Descriptions of what a schema expects, in words that fit after "expected".
 
 use serde_json::{Map, Value as Json};
 
@@ -6,7 +6,7 @@ use crate::check::scalar;
 use crate::document::{Node, Value};
 use crate::schema::union;
 
-/// Names of the JSON types that a node has: an integer is a number too.
+/// Returns the names of the JSON types that a node has: an integer is also a number.
 pub(super) fn type_of(node: &Node) -> &'static [&'static str] {
     match node.value {
         Value::Bool(_) => &["boolean"],
@@ -19,7 +19,7 @@ pub(super) fn type_of(node: &Node) -> &'static [&'static str] {
     }
 }
 
-/// Whether the schema's `type`, `const` or `enum` admits this JSON type.
+/// Returns whether the schema's `type`, `const` or `enum` admits the JSON type `name`.
 pub(super) fn allows(schema: &Json, name: &str) -> bool {
     match schema.get("type") {
         Some(Json::String(one)) => one == name,
@@ -28,7 +28,7 @@ pub(super) fn allows(schema: &Json, name: &str) -> bool {
     }
 }
 
-/// What the schema wants.
+/// Describes the values that the schema accepts.
 pub fn expectation(definitions: &Map<String, Json>, schema: &Json) -> String {
     if let Some(name) =
         schema.get("$ref").and_then(Json::as_str).and_then(|r| r.strip_prefix("#/$defs/"))
@@ -96,7 +96,8 @@ pub fn expectation(definitions: &Map<String, Json>, schema: &Json) -> String {
     "a string".to_owned()
 }
 
-/// The bound as text; `format` bounds what the schema leaves open.
+/// Returns the bound `name` of a number as text. The integer `format` gives the bound where the
+/// schema has none.
 pub(super) fn bound(schema: &Json, name: &str) -> Option<String> {
     if let Some(value) = schema.get(name).and_then(Json::as_f64) {
         return Some(value.to_string());
@@ -110,7 +111,7 @@ pub(super) fn bound(schema: &Json, name: &str) -> Option<String> {
     }
 }
 
-/// A list of words in quotes.
+/// Joins words, each in quotes.
 pub(super) fn quoted(words: &[&str]) -> String {
     words.iter().map(|w| format!("{w:?}")).collect::<Vec<_>>().join(", ")
 }

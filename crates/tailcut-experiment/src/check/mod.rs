@@ -1,7 +1,9 @@
-//! The check of a tree against the schema: every wrong key, type, word, number and unit, each at its place.
+//! Checks a tree against the schema: every wrong key, type, word, number and unit, each at its
+//! place.
 //!
-//! The schema is composed from the parameter structs of the components, so a new component needs no new check.
-//! What a schema cannot say (k even, a window of at least one segment) the components say themselves.
+//! The schema is composed of the components' parameter structs, so a new component needs no new
+//! check. Components themselves check what a schema cannot express, such as an even `k` or a window
+//! of at least one segment.
 
 mod expect;
 mod scalar;
@@ -19,17 +21,17 @@ pub use expect::expectation;
 /// Checks nodes against a schema and its definitions.
 pub struct Checker<'a> {
     definitions: &'a Map<String, Json>,
-    /// What was found wrong.
+    /// The problems found so far.
     pub problems: Vec<Problem>,
 }
 
 impl<'a> Checker<'a> {
-    /// A checker with the `$defs` of a schema.
+    /// Creates a checker with the `$defs` of a schema.
     pub fn new(definitions: &'a Map<String, Json>) -> Checker<'a> {
         Checker { definitions, problems: Vec::new() }
     }
 
-    /// Checks one value. `key` is its dotted path, `place` the place of its key.
+    /// Checks one value. `key` is its dotted path, `place` the place of its key in the text.
     pub fn check(&mut self, schema: &'a Json, key: &str, place: Span, node: &Node) {
         if let Some((name, target)) = self.reference(schema) {
             if scalar::is_quantity(name) {
@@ -53,7 +55,8 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// Checks the entries of a table; `tag` is the key that chose among several kinds of table, checked already.
+    /// Checks the entries of a table. `tag` is the key, already checked, that chose this kind of
+    /// table.
     pub fn check_table(
         &mut self,
         schema: &'a Json,
@@ -78,7 +81,7 @@ impl<'a> Checker<'a> {
                 }
             }
         }
-        // A key that was misspelt has been reported once; that it is missing too is no news.
+        // A misspelt key has been reported as unknown: do not report it as missing, too.
         let names = || properties.into_iter().flatten().map(|p| p.0.as_str());
         let meant: Vec<_> = table
             .entries
@@ -119,7 +122,7 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// One of several: told apart by `kind`, by being constants, or by the type of the value.
+    /// Checks a value against a union, whose branches differ by `kind`, by constant or by type.
     fn check_union(
         &mut self,
         schema: &'a Json,
@@ -201,11 +204,12 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// Whether a branch is meant, judging by the type of the value alone.
+    /// Returns whether `branch` accepts the type of the value, whatever its content.
     fn takes(&self, branch: &'a Json, node: &Node) -> bool {
         if let Some((name, target)) = self.reference(branch) {
             return match scalar::is_quantity(name) {
-                // A bare number where a quantity may stand lacks its unit; the quantity says so best.
+                // A bare number in place of a quantity lacks its unit: the quantity's message says
+                // so best.
                 true => matches!(node.value, Value::Text(_) | Value::Integer(_) | Value::Float(_)),
                 false => self.takes(target, node),
             };

@@ -1,4 +1,4 @@
-//! The check of single values.
+//! Checks of single values.
 
 use std::str::FromStr;
 
@@ -10,7 +10,8 @@ use super::expect::{allows, bound, quoted, type_of};
 use crate::diagnostic::{Code, Problem};
 use crate::document::{Node, Value};
 
-/// What a quantity of this schema name looks like, in words that fit after "expected".
+/// Describes a quantity in words that fit after "expected"; `None` if `name` is not a quantity of
+/// the schema.
 pub(super) fn quantity_words(name: &str) -> Option<&'static str> {
     Some(match name {
         "Time" => "a time with its unit, such as \"32us\"",
@@ -26,7 +27,7 @@ pub(super) fn is_quantity(name: &str) -> bool {
     quantity_words(name).is_some()
 }
 
-/// Checks a quantity with its unit.
+/// Checks a quantity and its unit.
 pub(super) fn quantity(name: &str, key: &str, node: &Node) -> Option<Problem> {
     let text = match &node.value {
         Value::Text(text) => text.clone(),
@@ -52,7 +53,7 @@ pub(super) fn quantity(name: &str, key: &str, node: &Node) -> Option<Problem> {
             let nearest = known.split(", ").find(|k| k.eq_ignore_ascii_case(&unit));
             match nearest {
                 Some(nearest) => problem.hint(format!("did you mean `{nearest}`?")),
-                None => problem.hint(format!("its units are {known}")),
+                None => problem.hint(format!("write one of the units {known}")),
             }
         }
         UnitError::NotANumber { .. }
@@ -61,7 +62,7 @@ pub(super) fn quantity(name: &str, key: &str, node: &Node) -> Option<Problem> {
     })
 }
 
-/// The unit that a bare number most likely lacks.
+/// Returns the unit that a bare number most likely lacks.
 fn usual_unit(name: &str) -> &'static str {
     match name {
         "Time" => "us",
@@ -81,7 +82,7 @@ fn message(error: &UnitError, key: &str) -> String {
     }
 }
 
-/// Checks a word among several.
+/// Checks that the value is one of `words`.
 pub(super) fn word(words: &[&str], key: &str, node: &Node) -> Option<Problem> {
     let expected = format!("one of {}", quoted(words));
     let Some(text) = node.text() else { return Some(wrong_type(expected, key, node)) };
@@ -96,7 +97,7 @@ pub(super) fn word(words: &[&str], key: &str, node: &Node) -> Option<Problem> {
     )
 }
 
-/// Checks a value that is no table or list, or stands where none may.
+/// Checks a value where the schema expects a scalar.
 pub(super) fn scalar(schema: &Json, key: &str, node: &Node) -> Option<Problem> {
     let expected = || super::expectation(&serde_json::Map::new(), schema);
     if let Some(word_) = schema.get("const").and_then(Json::as_str) {
@@ -134,7 +135,7 @@ fn plain(node: &Node) -> String {
     }
 }
 
-/// A value of another type than the one expected.
+/// Returns the problem of a value whose type is not the expected one.
 pub(super) fn wrong_type(expected: impl Into<String>, key: &str, node: &Node) -> Problem {
     Problem::new(Code::WrongType, node.place, format!("`{key}` is {}", node.describe()))
         .key(key)

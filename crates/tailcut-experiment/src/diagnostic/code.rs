@@ -1,48 +1,48 @@
-//! The codes, which never change their meaning. `docs/reference/errors.md` explains each.
+//! Stable error codes. Their meaning never changes; `docs/reference/errors.md` explains each.
 
-/// Kind of error.
+/// The kind of an error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Code {
     /// The file cannot be read.
     Unreadable,
     /// The text is not TOML.
     Syntax,
-    /// `--set` with something that is no key.
+    /// `--set` with a key that is not a dotted path.
     BadOverride,
     /// A key that does not exist.
     UnknownKey,
-    /// A key that must be there is not.
+    /// A required key is missing.
     MissingKey,
     /// A value of another type.
     WrongType,
-    /// A word that is not among those possible.
+    /// A word that is not one of the permitted ones.
     UnknownWord,
     /// A component that does not exist.
     UnknownKind,
     /// A number outside its range, or a list of the wrong length.
     OutOfRange,
-    /// A quantity with a missing, unknown or unfit unit.
+    /// A quantity with a missing, unknown or unsuitable unit.
     BadQuantity,
     /// A scheme that does not exist.
     UnknownScheme,
-    /// Schemes that inherit from each other in a circle.
+    /// Schemes that inherit from each other in a cycle.
     LikeCycle,
-    /// A sweep key that addresses nothing that can be swept.
+    /// A sweep key that names nothing that can be swept.
     BadSweepKey,
     /// A sweep without values.
     EmptySweep,
-    /// The same value twice where it makes the same run twice.
+    /// A value given twice, which would make the same run twice.
     Duplicate,
     /// A sweep that changes no run.
     IdleSweep,
-    /// More runs than anyone means.
+    /// More than 100,000 runs.
     TooManyRuns,
     /// Parameters that a component cannot realise, alone or together.
     Unrealisable,
 }
 
 impl Code {
-    /// Every code.
+    /// All codes, in the order of their numbers.
     pub const ALL: [Code; 18] = [
         Code::Unreadable,
         Code::Syntax,
@@ -64,7 +64,7 @@ impl Code {
         Code::Unrealisable,
     ];
 
-    /// The code as it is shown.
+    /// Returns the code as shown, such as `TC-E001`.
     pub const fn text(self) -> &'static str {
         match self {
             Code::Unreadable => "TC-E001",

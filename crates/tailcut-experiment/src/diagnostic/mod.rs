@@ -1,4 +1,4 @@
-//! Errors as a reader meets them: what is wrong, where, what was expected, what to do.
+//! Errors for the author of a file: what is wrong, where, what was expected and what to do.
 
 mod code;
 mod render;
@@ -9,32 +9,32 @@ use crate::document::{Sources, Span};
 
 pub use code::Code;
 
-/// One thing wrong with an experiment, at a place in one of its sources.
+/// An error in an experiment, at a place in one of its sources.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Problem {
-    /// What kind of error.
+    /// The kind of error.
     pub code: Code,
-    /// Which rule of a component, such as `fat-tree-k`; part of the code that is shown.
+    /// The component's rule that was broken, such as `fat-tree-k`; shown as part of the code.
     pub rule: Option<&'static str>,
-    /// Where; none when the error has no place in a text.
+    /// The place of the error; `None` if it has no place in a text.
     pub place: Option<Span>,
     /// What is wrong, in one line.
     pub message: String,
-    /// Dotted path of the key.
+    /// The dotted path of the key.
     pub key: String,
-    /// What would have been right, in words that fit after "expected".
+    /// The permitted values, in words that fit after "expected".
     pub expected: Option<String>,
     /// What to do about it.
     pub hint: Option<String>,
 }
 
 impl Problem {
-    /// A problem at a place, so far without key, expectation and hint.
+    /// Creates a problem at a place, without key, expectation and hint.
     pub fn new(code: Code, place: Span, message: impl Into<String>) -> Problem {
         Problem { place: Some(place), ..Problem::without_place(code, message) }
     }
 
-    /// A problem with no place in any text.
+    /// Creates a problem that has no place in any text.
     pub fn without_place(code: Code, message: impl Into<String>) -> Problem {
         Problem {
             code,
@@ -54,21 +54,21 @@ impl Problem {
         self
     }
 
-    /// Adds what was expected.
+    /// Adds the permitted values, in words that fit after "expected".
     #[must_use]
     pub fn expected(mut self, expected: impl Into<String>) -> Problem {
         self.expected = Some(expected.into());
         self
     }
 
-    /// Adds what to do.
+    /// Adds advice.
     #[must_use]
     pub fn hint(mut self, hint: impl Into<String>) -> Problem {
         self.hint = Some(hint.into());
         self
     }
 
-    /// Adds "did you mean", when one of `known` is close to `word`.
+    /// Adds the hint "did you mean …?" if one of `known` is close to `word`.
     #[must_use]
     pub fn did_you_mean<'a>(
         mut self,
@@ -82,25 +82,25 @@ impl Problem {
     }
 }
 
-/// A value, or what is wrong with it.
+/// A value, or the problem with it.
 pub type Checked<T> = Result<T, Box<Problem>>;
 
-/// One thing wrong with an experiment, with its place worked out and its text rendered.
+/// An error in an experiment, with line and column, rendered as text.
 #[derive(Debug, Clone, PartialEq, Eq, Default, serde::Serialize)]
 pub struct Diagnostic {
-    /// Stable code, `TC-E…`; listed in `docs/reference/errors.md`.
+    /// The stable code, `TC-E…`, which `docs/reference/errors.md` explains.
     pub code: String,
     /// What is wrong, in one line.
     pub message: String,
-    /// File name as given, or `--set` for a value from the command line.
+    /// The file name as given, or `--set` for a value from the command line.
     pub file: String,
-    /// Line, counted from 1; 0 when the error has no place in a text.
+    /// The line, counted from 1; 0 if the error has no place in a text.
     pub line: usize,
-    /// Column in characters, counted from 1; 0 when the error has no place in a text.
+    /// The column in characters, counted from 1; 0 if the error has no place in a text.
     pub column: usize,
-    /// Dotted path of the key, such as `schemes.RepFlow.replicate.copies`.
+    /// The dotted path of the key, such as `schemes.RepFlow.replicate.copies`.
     pub key: String,
-    /// What would have been right.
+    /// The permitted values, in words that fit after "expected".
     pub expected: Option<String>,
     /// What to do about it.
     pub hint: Option<String>,
@@ -108,15 +108,15 @@ pub struct Diagnostic {
     pub rendered: String,
 }
 
-/// Everything found wrong with an experiment.
+/// All errors found in an experiment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Failure {
-    /// At least one diagnostic, in the order of their places.
+    /// The diagnostics, at least one, in the order of their places.
     pub diagnostics: Vec<Diagnostic>,
 }
 
 impl Failure {
-    /// Works out places and texts. Problems are put in the order of their places, and told once each.
+    /// Renders the problems as diagnostics, sorted by place and without duplicates.
     pub fn new(sources: &Sources, mut problems: Vec<Problem>) -> Failure {
         problems.sort_by_key(|problem| (problem.place, problem.code));
         problems.dedup_by(|a, b| a.place == b.place && a.code == b.code && a.message == b.message);

@@ -1,14 +1,14 @@
-//! Diagnostics as text, in the form that compilers have made familiar.
+//! Renders diagnostics as text, in the form that compilers use.
 
 use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet};
 
 use super::Problem;
 use crate::document::Sources;
 
-/// Wide enough for a terminal, and the same everywhere: nothing rendered depends on where it is shown.
+/// The width in columns. It is fixed, so that the rendered text does not depend on the terminal.
 const WIDTH: usize = 120;
 
-/// The code, with the rule of the component where there is one: `TC-E100/fat-tree-k`.
+/// Returns the code with the component's rule, if there is one: `TC-E100/fat-tree-k`.
 pub(super) fn full_code(problem: &Problem) -> String {
     match problem.rule {
         Some(rule) => format!("{}/{rule}", problem.code.text()),

@@ -1,7 +1,8 @@
-//! An experiment as written: a tree of values in which every key and value knows its place in the text.
+//! An experiment as written: a tree of values in which every key and value knows its place in the
+//! text.
 //!
-//! Everything between the text and the typed configuration works on this tree (inheritance, sweeps, overrides,
-//! the check against the schema), so that an error found late still points at what the reader typed.
+//! Inheritance, sweeps, overrides and the check against the schema work on this tree, so an error
+//! found late still points at what was typed.
 
 mod node;
 mod overrides;
@@ -11,23 +12,23 @@ pub use node::{Entry, Node, Table, Value};
 pub use overrides::Override;
 pub use parse::{parse_document, parse_key, write_key};
 
-/// A stretch of one of the [`Sources`], in bytes.
+/// A range of bytes in one of the [`Sources`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Span {
     /// Index into [`Sources`].
     pub source: usize,
-    /// First byte.
+    /// The offset of the first byte.
     pub start: usize,
-    /// Byte after the last.
+    /// The offset after the last byte.
     pub end: usize,
 }
 
-/// One text that values come from.
+/// A text that values come from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Source {
     /// The file name as given, or `--set` for a value from the command line.
     pub name: String,
-    /// The text itself.
+    /// The content of the file or of the override.
     pub text: String,
 }
 
@@ -42,7 +43,8 @@ impl Sources {
         self.0.len() - 1
     }
 
-    /// Line and column (in characters) of the start of a place, counted from 1.
+    /// Returns the line and the column (in characters) at which `place` starts, both counted from
+    /// 1.
     pub fn line_and_column(&self, place: Span) -> (usize, usize) {
         let before = &self.0[place.source].text[..place.start];
         let line_start = before.rfind('\n').map_or(0, |i| i + 1);

@@ -1,15 +1,15 @@
-//! The tree itself.
+//! The nodes and tables of the tree.
 
 use serde_json::Value as Json;
 
 use super::Span;
 
-/// A value and where it was written.
+/// A value, and its place in the text.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Node {
     /// The value.
     pub value: Value,
-    /// Its place; for a table with a header, the header.
+    /// The place of the value; for a table with a header, the place of the header.
     pub place: Span,
 }
 
@@ -20,11 +20,11 @@ pub enum Value {
     Bool(bool),
     /// A whole number.
     Integer(i64),
-    /// A number, possibly not finite.
+    /// A floating-point number, which may be infinite or not a number.
     Float(f64),
     /// A string.
     Text(String),
-    /// A date or time; no experiment has any.
+    /// A date or time, which no parameter accepts.
     Datetime(String),
     /// A list.
     Array(Vec<Node>),
@@ -32,36 +32,36 @@ pub enum Value {
     Table(Table),
 }
 
-/// Keys and values in the order in which they were written.
+/// A table: keys and values in the order in which they were written.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Table {
-    /// The entries; no key occurs twice.
+    /// The entries, each key at most once.
     pub entries: Vec<Entry>,
 }
 
-/// One key of a table.
+/// A key of a table with its value.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Entry {
     /// The key, unquoted.
     pub key: String,
-    /// Where the key was written.
+    /// The place of the key.
     pub place: Span,
-    /// Its value.
+    /// The key's value.
     pub node: Node,
 }
 
 impl Table {
-    /// The entry of `key`.
+    /// Returns the entry of `key`.
     pub fn entry(&self, key: &str) -> Option<&Entry> {
         self.entries.iter().find(|e| e.key == key)
     }
 
-    /// The value of `key`.
+    /// Returns the value of `key`.
     pub fn get(&self, key: &str) -> Option<&Node> {
         self.entry(key).map(|e| &e.node)
     }
 
-    /// The table at `key`, when there is one.
+    /// Returns the value of `key` if it is a table.
     pub fn table(&self, key: &str) -> Option<&Table> {
         match self.get(key) {
             Some(Node { value: Value::Table(table), .. }) => Some(table),
@@ -69,7 +69,7 @@ impl Table {
         }
     }
 
-    /// Adds an entry, or replaces the one with its key where it stands.
+    /// Adds an entry, or replaces the entry of the same key at its position.
     pub fn put(&mut self, entry: Entry) {
         match self.entries.iter_mut().find(|e| e.key == entry.key) {
             Some(existing) => *existing = entry,
@@ -83,8 +83,9 @@ impl Table {
         Some(self.entries.remove(index))
     }
 
-    /// Sets the value at a path of keys, making tables on the way; whatever is no table on the way gives way.
-    /// In a list, a key that is the number of an element (from 0) addresses it. Keys that are new or set take `place`.
+    /// Sets the value at a path of keys. Missing tables on the path are created, and scalars on it
+    /// are replaced by tables. Inside a list, a key is the number of an element, from 0. New
+    /// entries and the set one take `place`.
     pub fn set(&mut self, path: &[String], place: Span, node: Node) {
         let [key, rest @ ..] = path else { return };
         if rest.is_empty() {
@@ -103,7 +104,7 @@ impl Table {
         }
     }
 
-    /// The value at a path of keys.
+    /// Returns the value at a path of keys.
     pub fn at(&self, path: &[String]) -> Option<&Node> {
         match path {
             [] => None,
@@ -133,7 +134,7 @@ impl Node {
         }
     }
 
-    /// The value at a path of keys, and of element numbers in lists.
+    /// Returns the value at a path of keys, which are numbers of elements inside a list.
     pub fn at(&self, path: &[String]) -> Option<&Node> {
         match (&self.value, path) {
             (_, []) => Some(self),
@@ -145,7 +146,7 @@ impl Node {
         }
     }
 
-    /// The text, when it is one.
+    /// Returns the text of a string; `None` for any other value.
     pub fn text(&self) -> Option<&str> {
         match &self.value {
             Value::Text(text) => Some(text),
@@ -153,7 +154,7 @@ impl Node {
         }
     }
 
-    /// What it is, in words that fit after "found".
+    /// Describes the value in words that fit after "found".
     pub fn describe(&self) -> String {
         match &self.value {
             Value::Bool(b) => format!("{b}"),
@@ -166,7 +167,8 @@ impl Node {
         }
     }
 
-    /// The value as a label for points of a sweep: scalars as they are, tables and lists as compact text.
+    /// Returns the label of the value as a point of a sweep: scalars as they are, tables and lists
+    /// as compact text.
     pub fn label(&self) -> Json {
         match &self.value {
             Value::Array(_) | Value::Table(_) => Json::from(self.inline()),
@@ -188,7 +190,8 @@ impl Node {
         }
     }
 
-    /// The value as JSON. Numbers that are not finite become null; the check refuses them before.
+    /// Converts the value to JSON. Numbers that are not finite become null; the check refuses them
+    /// earlier.
     pub fn to_json(&self) -> Json {
         match &self.value {
             Value::Bool(b) => Json::from(*b),
@@ -202,7 +205,7 @@ impl Node {
 }
 
 impl Table {
-    /// The table as a JSON object.
+    /// Converts the table to a JSON object.
     pub fn to_json(&self) -> Json {
         self.entries.iter().map(|e| (e.key.clone(), e.node.to_json())).collect()
     }

@@ -3,27 +3,27 @@
 use super::{Node, Sources, Span, Table, Value, parse_document, parse_key};
 use crate::diagnostic::{Checked, Code, Problem};
 
-/// One `--set`: a path of keys, and the value to put there.
+/// One `--set`: a path of keys and the new value.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Override {
     /// The keys, outermost first.
     pub path: Vec<String>,
     /// The path as typed.
     pub key: String,
-    /// Where the path stands in its own source.
+    /// The place of the path in the override's own source.
     pub place: Span,
     /// The value.
     pub node: Node,
 }
 
 impl Override {
-    /// Reads one override, which becomes a source of its own.
+    /// Reads one override and adds it as a source of its own.
     ///
-    /// The value is written as in TOML; what is no TOML value is taken as a string, because shells take quotes away:
-    /// `--set queue.limit=25packets`.
+    /// The value is written as in TOML. Text that is not a TOML value is taken as a string, because
+    /// shells remove quotes: `--set queue.limit=25packets`.
     ///
     /// # Errors
-    /// When the key is not a dotted path of keys.
+    /// If the key is not a dotted path of keys.
     pub fn parse(sources: &mut Sources, key: &str, value: &str) -> Checked<Override> {
         let source = sources.add("--set", format!("{key}={value}"));
         let place = Span { source, start: 0, end: key.len() };

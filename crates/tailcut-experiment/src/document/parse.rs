@@ -1,4 +1,4 @@
-//! TOML text to tree.
+//! Parses TOML text into a tree.
 
 use toml::Spanned;
 use toml::de::{DeInteger, DeTable, DeValue};
@@ -9,21 +9,22 @@ use crate::diagnostic::{Checked, Code, Problem};
 /// Parses the text of a source.
 ///
 /// # Errors
-/// The first place at which it is not TOML; what follows such a place is guesswork.
+/// The first syntax error only: a parser can but guess what follows it.
 pub fn parse_document(sources: &Sources, source: usize) -> Checked<Table> {
     let text = &sources.0[source].text;
     let tree = DeTable::parse(text).map_err(|error| {
         let span = error.span().unwrap_or(text.len()..text.len());
         let hint = match error.message() {
-            "duplicate key" => "take out this one or the one above it: a key may be there once",
-            _ => "look at the place shown and just before it; texts and quantities need quotes",
+            "duplicate key" => "remove this key or the one above it: a key may occur only once",
+            _ => "check the place shown and the text just before it; strings and quantities need quotes",
         };
         Problem::new(Code::Syntax, place(source, span, text.len()), error.message()).hint(hint)
     })?;
     table(source, text, tree.get_ref())
 }
 
-/// The keys of a dotted path as written in TOML: `schemes."RepFlow 2".replicate.copies`.
+/// Parses a dotted path as written in TOML, such as `schemes."RepFlow 2".replicate.copies`, into
+/// its keys. Returns `None` if the text is not a path.
 pub fn parse_key(text: &str) -> Option<Vec<String>> {
     let with_value = format!("{text} = 0");
     let tree = DeTable::parse(&with_value).ok()?;
@@ -40,7 +41,7 @@ pub fn parse_key(text: &str) -> Option<Vec<String>> {
     }
 }
 
-/// A path of keys as text that [`parse_key`] reads.
+/// Writes a path of keys as text that [`parse_key`] reads.
 pub fn write_key(path: &[impl AsRef<str>]) -> String {
     let bare = |key: &str| {
         !key.is_empty() && key.chars().all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '-')

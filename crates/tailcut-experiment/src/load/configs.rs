@@ -1,4 +1,4 @@
-//! From configuration trees to typed configurations.
+//! Turns configuration trees into typed configurations.
 
 use serde_json::{Value as Json, json};
 use tailcut_net::component::SpecError;
@@ -12,17 +12,18 @@ use crate::plan::canonical;
 use crate::resolve::{Axis, Schemes, configuration, points};
 use crate::sections::{Config, RUN_SECTIONS, is_scheme_section};
 
-/// One scheme at one point of the sweep.
+/// A scheme at a point of the sweep.
 pub(super) struct Combination {
     pub scheme: usize,
-    /// Value index of each axis.
+    /// The index of the value on each axis.
     pub point: Vec<usize>,
     pub tree: Table,
     pub config: Config,
 }
 
 impl Loader<'_> {
-    /// Every scheme at every point, checked against the schema and by the components themselves.
+    /// Returns every scheme at every point that passes the schema and the components' own checks.
+    /// Adds the problems of the others.
     pub(super) fn combinations(&mut self, schemes: &Schemes, axes: &[Axis]) -> Vec<Combination> {
         let labels = TableOptions::from(&self.measure());
         let mut combinations = Vec::new();
@@ -52,7 +53,7 @@ impl Loader<'_> {
         combinations
     }
 
-    /// Adds problems; keys inside schemes are told by their full path.
+    /// Adds problems. The key of a problem inside a scheme gets its full path.
     pub(super) fn add(&mut self, problems: Vec<Problem>) {
         let mut places = Vec::new();
         if let Some(schemes) = self.root.table("schemes") {
@@ -99,7 +100,7 @@ impl Loader<'_> {
         })
     }
 
-    /// Refuses sweeps of which values change nothing: the reader would look for a difference that cannot be.
+    /// Refuses sweeps whose values change no run, or of which two values make the same runs.
     pub(super) fn check_effect(
         &mut self,
         combinations: &[Combination],
@@ -122,7 +123,7 @@ impl Loader<'_> {
             if slices.len() > 1 && slices.iter().all(|s| s == &slices[0]) {
                 let all = match schemes.names.as_slice() {
                     [_] => "the scheme sets it itself".to_owned(),
-                    names => format!("all of {} set it themselves", names.join(", ")),
+                    names => format!("every scheme sets it itself ({})", names.join(", ")),
                 };
                 self.problems.push(
                     Problem::new(
@@ -164,7 +165,7 @@ fn collect_places(node: &Node, places: &mut Vec<Span>) {
     }
 }
 
-/// A component's complaint, at the place of the parameter it names.
+/// Returns a component's error as a problem, at the place of the parameter that it names.
 pub(super) fn unrealisable(tree: &Table, section: &str, error: &SpecError) -> Problem {
     let path = format!("{section}.{}", error.field);
     let mut problem =
@@ -174,7 +175,8 @@ pub(super) fn unrealisable(tree: &Table, section: &str, error: &SpecError) -> Pr
     problem
 }
 
-/// The place of the value at a path such as `traffic.parts[0].load`, or of what comes nearest to it.
+/// Returns the place of the value at a path such as `traffic.parts[0].load`, or of its closest
+/// ancestor in the text.
 fn locate(tree: &Table, path: &str) -> Span {
     let path: Vec<String> = path
         .split(['.', '['])
@@ -184,7 +186,7 @@ fn locate(tree: &Table, path: &str) -> Span {
     let found = (1..=path.len()).rev().find_map(|length| {
         let node = tree.at(&path[..length])?;
         Some(match (&node.value, length < path.len(), length) {
-            // A parameter left to its default: the table's key says where it would be.
+            // The parameter has its default: point at the key of its table.
             (Value::Table(_), true, 1) => tree.entry(&path[0])?.place,
             _ => node.place,
         })
@@ -192,7 +194,7 @@ fn locate(tree: &Table, path: &str) -> Span {
     found.unwrap_or_default()
 }
 
-/// A point as the plan names it: key and value of every axis.
+/// Returns a point as in the plan: key and value of every axis.
 pub(super) fn point_json(axes: &[Axis], point: &[usize]) -> serde_json::Map<String, Json> {
     axes.iter().zip(point).map(|(axis, &i)| (axis.key.clone(), axis.values[i].label())).collect()
 }

@@ -1,4 +1,4 @@
-//! The files that an experiment names.
+//! Access to the files that an experiment names.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -9,19 +9,19 @@ use tailcut_net::files::{FileReader, TableColumn};
 
 use crate::plan::{FileUse, RunPlan, hex};
 
-/// Takes apart the content of a Parquet file, as [`FileReader::columns`]. There is no Parquet reader here: whoever has one
-/// passes it in.
+/// Reads columns from the content of a Parquet file, as [`FileReader::columns`] does. This crate
+/// has no Parquet reader: callers pass theirs.
 pub type TableReader<'a> = dyn Fn(&[u8], &[&str]) -> Result<Vec<TableColumn>, String> + 'a;
 
-/// The reader of tables of those who have none.
+/// A [`TableReader`] for callers that have none.
 ///
 /// # Errors
 /// Always.
 pub fn no_table_reader(_content: &[u8], _wanted: &[&str]) -> Result<Vec<TableColumn>, String> {
-    Err("no reader of tables is at hand".to_owned())
+    Err("this program cannot read Parquet tables".to_owned())
 }
 
-/// Reads files relative to a directory, each once, and remembers what they held.
+/// Reads files relative to a directory, each once, and keeps their contents.
 pub struct Files<'a> {
     directory: PathBuf,
     contents: RefCell<BTreeMap<String, Vec<u8>>>,
@@ -35,9 +35,9 @@ impl FileReader for Files<'_> {
         }
         let place = std::path::absolute(self.directory.join(path))?;
         if place.to_str().is_none() {
-            // A plan is JSON: it could not say where the file is.
+            // A plan is JSON and could not hold this path.
             let message = format!(
-                "it lies in {}, whose name is not text in UTF-8: rename the directory",
+                "its directory {} has a name that is not UTF-8: rename the directory",
                 place.parent().unwrap_or(&place).display()
             );
             return Err(std::io::Error::new(std::io::ErrorKind::InvalidFilename, message));
@@ -53,15 +53,16 @@ impl FileReader for Files<'_> {
 }
 
 impl<'a> Files<'a> {
-    /// Files relative to `directory`.
+    /// Creates a reader of files relative to `directory`.
     pub fn new(directory: &Path, read_table: &'a TableReader<'a>) -> Files<'a> {
         Files { directory: directory.to_owned(), contents: RefCell::default(), read_table }
     }
 
-    /// What the plan says of files: where they are and what they hold.
+    /// Returns the path, resolved path and hash of each file, sorted by path and without
+    /// duplicates.
     ///
     /// # Errors
-    /// When one cannot be read.
+    /// If one of them cannot be read.
     pub fn uses(&self, paths: &[&str]) -> std::io::Result<Vec<FileUse>> {
         let mut paths = paths.to_vec();
         paths.sort_unstable();
@@ -81,18 +82,18 @@ impl<'a> Files<'a> {
     }
 }
 
-/// The files that a planned run lists, unless they have changed since.
+/// Reads the files that a planned run lists. A file whose content has changed since is an error.
 pub struct PlannedFiles<'a> {
     /// The run.
     pub plan: &'a RunPlan,
-    /// Takes tables apart.
+    /// Reads the columns of tables.
     pub read_table: &'a TableReader<'a>,
 }
 
 impl FileReader for PlannedFiles<'_> {
     fn file(&self, path: &str) -> std::io::Result<Vec<u8>> {
         let file = self.plan.files.iter().find(|file| file.path == path).ok_or_else(|| {
-            std::io::Error::new(std::io::ErrorKind::NotFound, "the plan does not list it")
+            std::io::Error::new(std::io::ErrorKind::NotFound, "the plan does not list this file")
         })?;
         let content = std::fs::read(&file.resolved)?;
         if hex(&Sha256::digest(&content)) != file.sha256 {

@@ -1,4 +1,4 @@
-//! The parts of a file that say how to run and report it, rather than what.
+//! The parts of a file that say how to run and report an experiment, not what to run.
 
 use serde::de::DeserializeOwned;
 
@@ -21,7 +21,7 @@ pub(super) struct Header {
 }
 
 impl Loader<'_> {
-    /// Reads the header as far as it is sound; what is not has been reported and has its default here.
+    /// Reads the header. An invalid part has been reported and gets its default.
     pub(super) fn header(&mut self, schemes: &Schemes) -> Header {
         let text = |key| self.root.get(key).and_then(Node::text).unwrap_or_default().to_owned();
         let (title, question) = (text("title"), text("question"));
@@ -53,11 +53,11 @@ impl Loader<'_> {
         Header { title, question, seeds, measure, model, lab, report }
     }
 
-    /// Reads a section; its default when it is left out or wrong.
+    /// Reads a section; returns its default if it is missing or invalid.
     fn section<T: DeserializeOwned + Default>(&mut self, name: &str) -> T {
         let Some(entry) = self.root.entry(name) else { return T::default() };
         serde_json::from_value(entry.node.to_json()).unwrap_or_else(|error| {
-            // The schema has found nearly everything by now, and then this would be no news.
+            // The check against the schema reports most of these errors first.
             let within = |problem: &Problem| problem.key.starts_with(name);
             if !self.problems.iter().any(within) {
                 let problem = Problem::new(Code::WrongType, entry.place, error.to_string());
@@ -68,7 +68,8 @@ impl Loader<'_> {
     }
 }
 
-/// The seeds, and which of them are listed twice. What is no seed at all the schema has found.
+/// Returns the seeds, and a problem for each that is listed twice. The schema reports elements that
+/// are not seeds.
 fn seeds(node: &Node) -> (Vec<u64>, Vec<Problem>) {
     let mut problems = Vec::new();
     let seeds = match &node.value {

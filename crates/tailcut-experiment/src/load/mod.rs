@@ -1,4 +1,4 @@
-//! Loading: from a file and the command line's overrides to a plan, or to everything that is wrong.
+//! Loads an experiment: from a file and overrides to a plan, or to all errors in them.
 
 mod configs;
 mod files;
@@ -19,10 +19,11 @@ use crate::sections::{REQUIRED_SECTIONS, RUN_SECTIONS};
 
 pub use files::{Files, PlannedFiles, TableReader, no_table_reader};
 
-/// Reads an experiment file, with `key=value` overrides, into its plan; `read_table` reads the tables that it names.
+/// Loads an experiment file, with `key=value` overrides, into its plan. `read_table` reads the
+/// tables that it names.
 ///
 /// # Errors
-/// Everything found wrong, each with its place.
+/// All errors found, each with its place.
 pub fn load(
     path: &Path,
     overrides: &[(String, String)],
@@ -50,22 +51,22 @@ pub fn load(
     }
 }
 
-/// Why a file cannot be read, and what to do about it.
+/// Returns the reason why a file cannot be read, and advice.
 fn unreadable(error: std::io::Error) -> (String, &'static str) {
     let hint = match error.kind() {
         std::io::ErrorKind::NotFound => {
             "check the path; `tailcut new FILE` writes an experiment to start from"
         }
-        std::io::ErrorKind::IsADirectory => "name an experiment file in it",
-        _ => "check that it is a file that you may read",
+        std::io::ErrorKind::IsADirectory => "name an experiment file in this directory",
+        _ => "check that it is a file and that you may read it",
     };
     (error.to_string(), hint)
 }
 
-/// Reads the text of an experiment; the files that it names lie relative to `directory`.
+/// Loads the text of an experiment. Files that it names are relative to `directory`.
 ///
 /// # Errors
-/// Everything found wrong, each with its place.
+/// All errors found, each with its place.
 pub fn load_text(
     name: &str,
     text: &str,
@@ -94,8 +95,8 @@ pub fn load_text(
     }
 }
 
-/// Puts an override into the tree. One that names a swept key takes the place of the sweep: a list of values that of
-/// the values, a single value that of the axis.
+/// Puts an override into the tree. If it names a swept key, a list replaces the values of that
+/// axis, and a single value removes the axis.
 fn apply(root: &mut Table, change: Override) -> Option<Problem> {
     let Override { path, key, place, node } = change;
     if let [first, scheme, ..] = path.as_slice() {
@@ -124,8 +125,8 @@ fn apply(root: &mut Table, change: Override) -> Option<Problem> {
     None
 }
 
-/// Puts other values in the place of an axis: the first varies slowest, so that the place counts.
-/// The axis is removed where there are no `values`, or they have been put in another place already.
+/// Replaces the values of an axis where it stands, because the first axis varies slowest. Removes
+/// the axis if `values` is `None`, or if they have been put elsewhere already.
 fn replace_axis(sweep: &mut Table, path: &[String], values: &mut Option<(Span, Node)>) {
     sweep.entries.retain_mut(|entry| {
         let inner = crate::document::parse_key(&entry.key).unwrap_or_default();
@@ -192,7 +193,8 @@ impl Loader<'_> {
         })
     }
 
-    /// Checks the file as written; what schemes change is checked where it lands.
+    /// Checks the file as written. A scheme's changes are checked in the configurations that they
+    /// make.
     fn check_root(&mut self) {
         let definitions = self.schema["$defs"].as_object().expect("the schema has definitions");
         let mut written = self.root.clone();
@@ -200,7 +202,6 @@ impl Loader<'_> {
         written.remove("sweep");
         let mut checker = Checker::new(definitions);
         checker.check_table(&self.schema, None, "", Span::default(), &written);
-        // Schemes and sweep are keys like any other to somebody who misspelt one.
         self.problems.append(&mut checker.problems);
     }
 
@@ -218,7 +219,7 @@ impl Loader<'_> {
         checker.problems
     }
 
-    /// Refuses more runs than can be meant, before they are laid out.
+    /// Refuses more than [`MAX_RUNS`](crate::file::MAX_RUNS) runs, before they are laid out.
     fn check_size(&mut self, schemes: &Schemes, axes: &[Axis], seeds: usize) -> bool {
         let runs = axes
             .iter()
@@ -228,7 +229,7 @@ impl Loader<'_> {
             .filter(|runs| *runs <= crate::file::MAX_RUNS);
         if runs.is_none() {
             let place = self.root.entry("sweep").or(self.root.entry("seeds")).map(|e| e.place);
-            let message = "schemes, sweep and seeds multiply to more runs than can be meant";
+            let message = "schemes, swept values and seeds multiply to too many runs";
             let mut problem = Problem::without_place(Code::TooManyRuns, message)
                 .expected(format!("at most {} runs", crate::file::MAX_RUNS));
             problem.place = place;

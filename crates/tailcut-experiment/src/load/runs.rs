@@ -1,4 +1,5 @@
-//! From configurations to runs: networks are built and flows generated, for what to expect of them.
+//! Turns configurations into runs: builds their networks and generates their flows, for the facts
+//! of the plan.
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -16,7 +17,8 @@ use crate::resolve::{Axis, Schemes};
 use crate::sections::Config;
 
 impl Loader<'_> {
-    /// The runs in the order of the plan: points, then schemes, then seeds.
+    /// Returns the runs in the order of the plan: points, then schemes, then seeds. Returns `None`
+    /// if there is a problem.
     pub(super) fn runs(
         &mut self,
         combinations: &[Combination],
@@ -26,7 +28,7 @@ impl Loader<'_> {
     ) -> Option<Vec<RunPlan>> {
         let networks = self.networks(combinations)?;
         let mut runs = Vec::with_capacity(combinations.len() * header.seeds.len());
-        // Schemes see the same flows; those of the point at hand are kept.
+        // All schemes see the same flows: those of the current point are kept.
         let mut known: BTreeMap<(String, u64), Rc<RunFlows>> = BTreeMap::new();
         let mut at = &combinations.first()?.point;
         let mut problems = Vec::new();
@@ -69,7 +71,7 @@ impl Loader<'_> {
                 for (found, id) in sampled.iter_mut().zip(&config.series.flows) {
                     *found |= workload.has_flow(*id);
                 }
-                // The files have been read to get here; should one be gone now, the run will say so.
+                // The files have been read before. If one is gone now, the run reports it.
                 let files = self.files.uses(&config.files()).unwrap_or_default();
                 runs.push(RunPlan {
                     id: run_id(config, seed, &files),
@@ -99,7 +101,8 @@ impl Loader<'_> {
         Ok(RunFlows::new(network, demand, config.horizon.arrivals + config.horizon.drain))
     }
 
-    /// The network of each combination; equal ones are built once.
+    /// Returns the network of each combination; combinations with equal networks share one. Returns
+    /// `None` if there is a problem.
     fn networks(&mut self, combinations: &[Combination]) -> Option<Vec<Rc<RoutedGraph>>> {
         let mut known: BTreeMap<String, Rc<RoutedGraph>> = BTreeMap::new();
         let mut networks = Vec::new();
@@ -131,20 +134,20 @@ impl Loader<'_> {
     }
 }
 
-/// Packets address hosts by 16 bits.
+/// The most hosts of a network: packets address hosts by 16 bits.
 const MOST_HOSTS: u32 = 1 << 16;
 
 fn route(graph: Graph) -> Result<RoutedGraph, SpecError> {
     if graph.hosts > MOST_HOSTS {
-        let message = format!("{} hosts: at most {MOST_HOSTS} can be told apart", graph.hosts);
+        let message = format!("{} hosts: at most {MOST_HOSTS} are supported", graph.hosts);
         return Err(SpecError::new("topology-hosts", "kind", message));
     }
     RoutedGraph::new(graph)
         .map_err(|error| SpecError::new("topology-route", "kind", error.to_string()))
 }
 
-/// Flows that a time series asks for and no run has. How many flows there are may differ from run to run, so that one
-/// run which has it is enough.
+/// Returns a problem for each flow that a time series names and no run has. The number of flows may
+/// differ from run to run, so one run that has the flow is enough.
 fn unsampled(
     combinations: &[Combination],
     sampled: &[Vec<bool>],

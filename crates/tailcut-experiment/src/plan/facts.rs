@@ -1,4 +1,4 @@
-//! What to expect of a run before it is run.
+//! Sizes and estimates of a run, known before it starts.
 
 use std::rc::Rc;
 
@@ -21,41 +21,42 @@ pub const PACKET_HOPS_PER_SECOND: u64 = 10_000_000;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RunEstimates {
-    /// Hosts of the network.
+    /// The number of hosts.
     pub hosts: u64,
-    /// Its switches.
+    /// The number of switches.
     pub switches: u64,
-    /// Its full-duplex links.
+    /// The number of full-duplex links.
     pub links: u64,
-    /// What all host links together can send, in bits per second.
+    /// The rate of all host links together, in bits per second.
     pub host_capacity_bps: u64,
-    /// Flows that start.
+    /// The number of flows.
     pub flows: u64,
-    /// Flows between whose hosts there are several equal-cost paths.
+    /// The number of flows with several equal-cost paths.
     #[serde(default)]
     pub flows_with_choice: u64,
-    /// Application bytes of all flows.
+    /// The application bytes of all flows.
     pub offered_bytes: u64,
-    /// The most of them that the hosts' links could carry before the run ends.
+    /// The most application bytes that the hosts' links could carry before the run ends.
     pub carriable_bytes: u64,
-    /// Packets that carry them, acknowledgements and replicas included, if none is lost.
+    /// The number of packets for these bytes if none is lost, acknowledgements and replicas
+    /// included.
     pub expected_packets: u64,
-    /// The links that these packets cross, added up.
+    /// The number of links that these packets cross, added up.
     pub expected_packet_hops: u64,
-    /// Seconds on one core at [`PACKET_HOPS_PER_SECOND`].
+    /// The run's duration in seconds on one core, at [`PACKET_HOPS_PER_SECOND`].
     pub estimated_seconds: f64,
-    /// Memory that the run adds to its process at its peak.
+    /// The memory in bytes that the run adds to its process at its peak.
     pub estimated_memory_bytes: u64,
-    /// Fingerprint of the flows: equal where hosts, sizes and times are.
+    /// A fingerprint of the flows: equal for equal hosts, sizes and times.
     #[serde(default)]
     pub demand: u64,
-    /// Whether anything else depends on the seed.
+    /// Whether anything but the flows depends on the seed.
     #[serde(default = "yes")]
     pub draws: bool,
-    /// Sentences on what the configuration decides without a word.
+    /// Sentences about effects of the configuration that its author may not expect.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
-    /// When routing learns of what fails, in words.
+    /// Sentences that say when routing learns of each failure.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub routing: Vec<String>,
 }
@@ -64,7 +65,7 @@ fn yes() -> bool {
     true
 }
 
-/// A network and its routes.
+/// A network with its routes.
 pub struct RoutedGraph {
     /// The network.
     pub graph: Graph,
@@ -72,10 +73,10 @@ pub struct RoutedGraph {
 }
 
 impl RoutedGraph {
-    /// Routes a network.
+    /// Computes the routes of a network.
     ///
     /// # Errors
-    /// When there is no path between two hosts.
+    /// If two hosts have no path between them.
     pub fn new(graph: Graph) -> Result<RoutedGraph, RouteError> {
         let routes = Routes::new(&graph)?;
         Ok(RoutedGraph { graph, routes })
@@ -100,27 +101,27 @@ impl RoutedGraph {
     }
 }
 
-/// Bytes of a SYN with its options on the wire.
+/// The size in bytes of a SYN with its options on the wire.
 const SYN: u64 = 98;
 
 /// A shortest path of a flow.
 struct Way {
-    /// Links.
+    /// The number of links.
     hops: u8,
-    /// Whether there are several paths as short.
+    /// Whether there are several paths of this length.
     has_choice: bool,
-    /// How long a SYN takes that waits nowhere, over the slowest link at each hop.
+    /// The time that a SYN takes without queueing, over the slowest link at each hop.
     syn: Time,
 }
 
-/// The flows of a run on their network, summed up for several schemes.
+/// The flows of a run on their network, with sums that several schemes share.
 pub struct RunFlows {
     network: Rc<RoutedGraph>,
     flows: Vec<Flow>,
-    /// Links between source and destination, per flow.
+    /// The number of links between source and destination, per flow.
     hops: Vec<u8>,
     flows_with_choice: u64,
-    /// The longest of a SYN and its answer, where nothing waits.
+    /// The longest time of a SYN and its answer without queueing.
     round_trip: Time,
     demand: u64,
     offered_bytes: u64,
@@ -128,10 +129,10 @@ pub struct RunFlows {
 }
 
 impl RunFlows {
-    /// Works out the path length of every flow, and what can be carried until `end`.
+    /// Computes the path length of every flow and the bytes that can be carried until `end`.
     pub fn new(network: &Rc<RoutedGraph>, demand: Demand, end: Time) -> RunFlows {
         let mut flows = demand.flows;
-        // Flows that wait are counted from the earliest time at which they could start.
+        // A flow that waits for others counts from its earliest possible start.
         flows.sort_by_key(|flow| flow.start);
         let demand = fingerprint(&flows);
         let ways: Vec<Way> = flows.iter().map(|flow| network.way(flow)).collect();
@@ -148,24 +149,25 @@ impl RunFlows {
         }
     }
 
-    /// Returns the bytes of the largest flow of more than `above` and up to `up_to`.
+    /// Returns the bytes of the largest flow of more than `above` and up to `up_to` bytes.
     pub fn largest_flow(&self, above: u64, up_to: u64) -> Option<u64> {
         let sizes = self.flows.iter().map(|flow| flow.bytes);
         sizes.filter(|&bytes| bytes > above && bytes <= up_to).max()
     }
 
-    /// Whether there is a flow with this identifier.
+    /// Returns whether there is a flow with this identifier.
     pub fn has_flow(&self, id: u64) -> bool {
         self.flows.iter().any(|flow| flow.id == id)
     }
 
-    /// Facts to expect when `config`'s scheme carries these flows in a run with this seed.
+    /// Returns the facts of a run in which `config`'s scheme carries these flows with this seed.
     pub fn facts(&self, config: &Config, seed: u64) -> RunEstimates {
         let transport = &config.scheme.transport;
         let carriers: Vec<TcpSpec> =
             transport.carriers().iter().map(|carrier| carrier.segment_spec()).collect();
         let policy = config.scheme.replicate.policy();
-        // SYN, SYN-ACK and ACK; and the FIN's answer. A connection that loses costs a SYN, its answer and a reset.
+        // Packets to set up a connection (SYN, SYN-ACK, ACK), to close it (the ACK of the FIN), and
+        // of a replica that is abandoned (SYN, SYN-ACK, RST).
         const SETUP: f64 = 3.0;
         const CLOSE: f64 = 1.0;
         const ABANDONED: f64 = 3.0;
@@ -217,7 +219,7 @@ impl RunFlows {
     }
 }
 
-/// A number that is the same for the same flows, in 48 bits, which every reader of JSON keeps whole.
+/// Returns a hash of the flows in 48 bits, which every JSON reader represents exactly.
 fn fingerprint(flows: &[Flow]) -> u64 {
     let of = |all, flow: &Flow| {
         let ends = u64::from(flow.src.0) << 32 | u64::from(flow.dst.0);

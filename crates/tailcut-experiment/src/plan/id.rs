@@ -1,4 +1,4 @@
-//! Run identifiers: the same run has the same one, whatever it is called and wherever its files lie.
+//! Run identifiers. They depend on what a run does, not on its name or the location of its files.
 
 use serde_json::{Value as Json, json};
 use sha2::{Digest, Sha256};
@@ -6,7 +6,8 @@ use sha2::{Digest, Sha256};
 use super::{FileUse, RESULTS_VERSION};
 use crate::sections::Config;
 
-/// The identifier of a run: SHA-256 of the canonical JSON of all that decides its result.
+/// Returns the identifier of a run: the SHA-256 of the canonical JSON of all that decides its
+/// result.
 pub fn run_id(config: &Config, seed: u64, files: &[FileUse]) -> String {
     let mut config = serde_json::to_value(config).expect("a configuration is plain data");
     for section in ["topology", "traffic"] {
@@ -16,7 +17,7 @@ pub fn run_id(config: &Config, seed: u64, files: &[FileUse]) -> String {
     hex(&Sha256::digest(canonical(&identity)))
 }
 
-/// Puts the hash of a file in the place of its path, wherever a `file` key names it.
+/// Replaces the path of a file by the hash of its content, under every `file` key.
 fn content_for_path(value: &mut Json, files: &[FileUse]) {
     match value {
         Json::Object(map) => {
@@ -33,7 +34,7 @@ fn content_for_path(value: &mut Json, files: &[FileUse]) {
     }
 }
 
-/// JSON with sorted keys and no space: equal values give equal texts.
+/// Writes JSON with sorted keys and without spaces: equal values give equal texts.
 pub fn canonical(value: &Json) -> String {
     fn write(value: &Json, out: &mut String) {
         match value {
@@ -69,7 +70,7 @@ pub fn canonical(value: &Json) -> String {
     out
 }
 
-/// Bytes in hexadecimal.
+/// Writes bytes in hexadecimal.
 pub fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|b| format!("{b:02x}")).collect()
 }

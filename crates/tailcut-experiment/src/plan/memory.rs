@@ -1,4 +1,5 @@
-//! What a run needs of memory at its peak, measured by what it allocates (`tests/memory.rs`).
+//! Estimates the peak memory of a run. The constants below come from counted allocations
+//! (`tests/memory.rs`).
 
 use std::sync::Arc;
 
@@ -11,29 +12,29 @@ use tailcut_net::transport::tcp::TcpSpec;
 
 use crate::sections::Config;
 
-/// A link in both directions: its ports, routes and names.
+/// Bytes per link, both directions: its ports, routes and names.
 const PER_LINK: u64 = 1_200;
-/// A flow: its entry, its record, its rows of the columns.
+/// Bytes per flow: its entry, its record and its rows of the tables.
 const PER_FLOW: u64 = 500;
-/// Both ends of a connection that is open.
+/// Bytes per open connection, both ends.
 const PER_CONNECTION: u64 = 1_400;
-/// A segment of its window: in the sender's scoreboard, and in a queue or on a wire.
+/// Bytes per segment of a window: in the sender's scoreboard, and in a queue or on a wire.
 const PER_SEGMENT: u64 = 32;
-/// A port at an instant of `measure.fabric`: what is sampled, and its row of the table.
+/// Bytes per port and instant of `measure.fabric`: the sample and its row of the table.
 const PER_SAMPLE: u64 = 52;
-/// The links that carried a flow, as `measure.fabric` notes them, and their rows.
+/// Bytes per flow for the links that carried it (`measure.fabric`), and their rows.
 const PER_PATH: u64 = 300;
-/// With `measure.attribution`: what is known of a link, its parts and their columns of a flow, what the timers of a connection go on from,
-/// and what has led to a packet.
+/// Additional bytes with `measure.attribution`: per link, per flow (its parts and their columns),
+/// per connection (the causes of its timers) and per segment (the causes of a packet).
 const ATTRIBUTED: [u64; 4] = [20, 1_000, 700, 200];
-/// With it, a port whose order is decided at departure: who waits there.
+/// Additional bytes with `measure.attribution` per port that keeps its packets until departure.
 const PER_QUEUE: u64 = 700;
-/// Beyond this load flows queue up until the arrivals end.
+/// The load beyond which flows are assumed to pile up until the arrivals end.
 const SATURATED: f64 = 0.95;
-/// At so many instants between the first start and the last the open flows are counted.
+/// The number of instants, between the first start and the last, at which open flows are counted.
 const LOOKS: u64 = 32;
 
-/// Estimated bytes of a run of `flows`, in order of start, on `graph` with this seed.
+/// Returns the estimated bytes of a run of `flows`, in order of start, on `graph` with this seed.
 pub(super) fn estimate(config: &Config, graph: &Graph, flows: &[Flow], seed: u64) -> u64 {
     let links = graph.links.len() as u64;
     let tables = config.scheme.balance.state_bytes(graph);
@@ -45,7 +46,8 @@ pub(super) fn estimate(config: &Config, graph: &Graph, flows: &[Flow], seed: u64
     fixed.saturating_add(tables).saturating_add(most_open(config, graph, flows, seed))
 }
 
-/// What attribution holds beside the rest, if it is asked for.
+/// Returns the additional bytes of attribution per link, flow, connection and segment; zeros
+/// without it.
 fn attributed(config: &Config) -> [u64; 4] {
     if !config.labels.attribution {
         return [0; 4];
@@ -63,26 +65,26 @@ struct Carrier {
     spread: Option<Arc<dyn MultipathSpec>>,
 }
 
-/// What carries a flow, at the most.
+/// Upper bounds of what a flow occupies.
 struct Carried {
     connections: u64,
-    /// Bytes that all of them may have in flight.
+    /// The bytes that all its connections may have in flight.
     window: u64,
-    /// Bytes of a segment.
+    /// The bytes of a segment.
     mss: u64,
-    /// Bytes that the sender's link carries for it.
+    /// The bytes that the sender's link carries for the flow.
     on_wire: u64,
 }
 
-/// Returns the needs of a transport for a flow.
+/// Returns what a flow occupies with a transport.
 fn carried(config: &Config, carrier: &Carrier, flow: &Flow) -> Carried {
-    /// SYN, ACK and the like.
+    /// Control packets per connection: SYN, ACK and the like.
     const CONTROL: u64 = 3;
     let Carrier { tcp, spread } = carrier;
     let headers = 40 + config.host.framing_overhead.0;
     let segments = flow.bytes.div_ceil(tcp.mss.0);
     let (connections, window) = match spread {
-        // It is over before the others are opened.
+        // The flow is over before further subflows open.
         Some(spread) if segments <= spread.segments_before_join() => (1, spread.receive_window().0),
         Some(spread) => (u64::from(spread.subflows()), spread.receive_window().0),
         None => (1, tcp.receive_window.0),
@@ -97,7 +99,8 @@ fn carried(config: &Config, carrier: &Carrier, flow: &Flow) -> Carried {
     }
 }
 
-/// What the open flows hold when they hold most, if each takes as long as on a link that all share alike.
+/// Estimates the peak bytes held by open flows, if each lasts as long as on a link shared equally
+/// at the mean load.
 fn most_open(config: &Config, graph: &Graph, flows: &[Flow], seed: u64) -> u64 {
     let transport = &config.scheme.transport;
     let carrier =

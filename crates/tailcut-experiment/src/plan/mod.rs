@@ -1,4 +1,4 @@
-//! The plan: what every backend, store and report works from.
+//! The plan, on which backends, store and report work.
 
 mod facts;
 mod id;
@@ -16,74 +16,75 @@ use crate::sections::Config;
 pub use facts::{PACKET_HOPS_PER_SECOND, RoutedGraph, RunEstimates, RunFlows};
 pub use id::{canonical, hex, run_id};
 
-/// Version of the plan's form.
+/// The version of the plan's format.
 pub const FORMAT: u32 = 1;
 
-/// Version of what runs yield. A change that makes the same plan give other tables raises it,
-/// so that no stored result is taken for what the present version would give.
+/// The version of results. A change that makes an equal plan give other tables raises it, so that
+/// no stored result is taken for one of the present version.
 pub const RESULTS_VERSION: u32 = 22;
 
 /// An experiment, fully resolved.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Plan {
-    /// [`FORMAT`].
+    /// The format, [`FORMAT`].
     pub format: u32,
-    /// Version of Tailcut that planned it.
+    /// The version of Tailcut that made the plan.
     pub version: String,
     /// The title of the experiment.
     pub title: String,
-    /// The question it answers.
+    /// The question that the experiment answers.
     pub question: String,
-    /// The file it was read from, as given.
+    /// The experiment file, as given.
     pub source_file: String,
     /// The scheme that the others are compared with.
     pub baseline: String,
     /// Scheme names, in the order of the report.
     pub schemes: Vec<String>,
-    /// The sweep's axes, the first varying slowest.
+    /// The axes of the sweep; the first varies slowest.
     pub sweep: Vec<SweepAxis>,
     /// The seeds.
     pub seeds: Vec<u64>,
-    /// What is measured, and how it is counted.
+    /// The `[measure]` section: what is measured and how it is counted.
     pub measure: MeasureSpec,
-    /// What the queueing analysis is told.
+    /// The `[model]` section.
     pub model: ModelSpec,
-    /// What the kernel lab is told.
+    /// The `[lab]` section.
     pub lab: LabSpec,
-    /// What the report shows.
+    /// The `[report]` section.
     pub report: ReportSpec,
     /// Every scheme at every point of the sweep under every seed.
     pub runs: Vec<RunPlan>,
 }
 
-/// One axis of the sweep.
+/// An axis of the sweep.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SweepAxis {
-    /// The key: `traffic.load`.
+    /// The key, such as `traffic.load`.
     pub key: String,
-    /// Its values: scalars as written, tables and lists as text.
+    /// The values: scalars as written, tables and lists as text.
     pub values: Vec<Json>,
 }
 
-/// One run. Two entries with the same `id` are the same run: one result serves both.
+/// A run. Entries with the same `id` are the same run and share one result.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RunPlan {
-    /// What it is, as a hash: of configuration, seed, contents of files and [`RESULTS_VERSION`], not of names.
+    /// The identifier: a hash of configuration, seed, contents of files and [`RESULTS_VERSION`],
+    /// not of names.
     pub id: String,
     /// The scheme's name.
     pub scheme: String,
-    /// The point of the sweep: key and value of every axis.
+    /// The point of the sweep: the value of every axis, by key.
     pub point: Map<String, Json>,
-    /// Seed of all randomness.
+    /// The seed of all randomness.
     pub seed: u64,
     /// Everything else that decides the result.
     pub config: Config,
     /// The files that the configuration names.
     pub files: Vec<FileUse>,
-    /// What to expect of it.
+    /// Sizes and estimates of the run.
     pub facts: RunEstimates,
 }
 
@@ -93,8 +94,8 @@ pub struct RunPlan {
 pub struct FileUse {
     /// The path as written in the configuration.
     pub path: String,
-    /// Where that is: relative paths start at the experiment file.
+    /// The absolute path; relative ones start at the experiment file's directory.
     pub resolved: String,
-    /// SHA-256 of its content, in hexadecimal.
+    /// The SHA-256 of the file's content, in hexadecimal.
     pub sha256: String,
 }

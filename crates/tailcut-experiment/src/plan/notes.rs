@@ -1,4 +1,4 @@
-//! Notes on what an experiment decides without a word, told before it runs.
+//! Notes about effects of an experiment that its author may not expect, shown before it runs.
 
 use tailcut_engine::{Rate, Time};
 use tailcut_net::faults::Incident;
@@ -10,8 +10,8 @@ use tailcut_net::transport::tcp::{CongestionSpec, ReorderingSpec};
 
 use crate::sections::Config;
 
-/// Sentences on one configuration and its network, where `round_trip` is that of a SYN over the longest path of a flow.
-/// `choice`: some flows have several paths.
+/// Returns the notes on a configuration and its network. `round_trip` is that of a SYN over the
+/// longest path of a flow; `choice` says whether some flows have several paths.
 pub fn notes(
     config: &Config,
     graph: &Graph,
@@ -33,26 +33,27 @@ pub fn notes(
     .collect()
 }
 
-/// A window that does not grow while packets overtake each other, where they do so all the time.
+/// Notes a window that does not grow because packets overtake each other all the time.
 fn standing_window(config: &Config, choice: bool) -> Option<String> {
     reordered(config, choice, |reordering| {
         matches!(reordering, ReorderingSpec::Ncr(_)).then_some(())
     })?;
-    Some("With reordering.kind = \"ncr\" the window stays where it was when reordering began, for as long as packets overtake each other all the time (RFC 4653, steps T.2 and T.3): they do on several paths. reordering.kind = \"adaptive\" or \"rack\" goes on growing.".into())
+    Some("With reordering.kind = \"ncr\" the window does not grow while packets overtake each other (RFC 4653, steps T.2 and T.3), as they always do on several paths. It grows with reordering.kind = \"adaptive\" or \"rack\".".into())
 }
 
-/// The share of reordering that RR-TCP takes for loss, where packets overtake each other all the time.
+/// Notes the share of reordering that RR-TCP takes for loss, because packets overtake each other
+/// all the time.
 fn false_recoveries(config: &Config, choice: bool) -> Option<String> {
     let share = reordered(config, choice, |reordering| match reordering {
         ReorderingSpec::RrTcp(spec) if spec.percentile < 1.0 => Some(1.0 - spec.percentile),
         _ => None,
     })?;
     Some(format!(
-        "With reordering.kind = \"rr-tcp\" a share of {share:.2} of the reordering is still taken for loss, again and again on several paths (64 MB over two sprayed paths of 10 and 15 ms took three times as long as with \"adaptive\"). reordering.percentile = 1.0 spares all of it."
+        "With reordering.kind = \"rr-tcp\" a share of {share:.2} of reordered segments is still taken for lost, again and again on several paths: 64 MB over two sprayed paths of 10 and 15 ms took three times as long as with \"adaptive\". reordering.percentile = 1.0 avoids this."
     ))
 }
 
-/// A chosen order at one instant that the ports never ask for.
+/// Notes an order of simultaneous packets (`queue.ties`) that has no effect.
 fn ties_without_effect(config: &Config) -> Option<String> {
     let queue = &config.scheme.queue;
     let paused = config.switch.flow_control().is_some();
@@ -65,8 +66,8 @@ fn ties_without_effect(config: &Config) -> Option<String> {
     ))
 }
 
-/// Returns the first `wanted` among the reordering methods of a scheme whose packets may overtake each other on several
-/// paths.
+/// Returns the first `Some` of `wanted` among the scheme's reordering methods, if packets of a
+/// connection may take several paths; `None` otherwise.
 fn reordered<T>(
     config: &Config,
     choice: bool,
@@ -79,7 +80,8 @@ fn reordered<T>(
     carriers.iter().find_map(|carrier| wanted(&carrier.segment_spec().reordering))
 }
 
-/// Whether the seed decides anything but the flows, some of which may have a choice of paths.
+/// Returns whether the seed decides anything but the flows. `choice` says whether some flows have
+/// several paths.
 pub fn draws(config: &Config, graph: &Graph, choice: bool) -> bool {
     let Scheme { queue, balance, transport, .. } = &config.scheme;
     let faults = &config.faults;
@@ -93,17 +95,17 @@ pub fn draws(config: &Config, graph: &Graph, choice: bool) -> bool {
     lossy || of_queues || of_transport || choice && balance.draws()
 }
 
-/// Attributes of a graph's file that no one reads.
+/// Notes the attributes of a graph file that are not read.
 fn unread(graph: &Graph) -> Option<String> {
     let (last, others) = graph.ignored.split_last()?;
     let listed = match others {
-        [] => format!("the attribute {last} is"),
-        others => format!("the attributes {} and {last} are", others.join(", ")),
+        [] => format!("attribute {last} is"),
+        others => format!("attributes {} and {last} are", others.join(", ")),
     };
-    Some(format!("Of the graph's file {listed} not read."))
+    Some(format!("The graph file's {listed} not read."))
 }
 
-/// Equal shares where links have different rates.
+/// Notes equal shares among links of different rates.
 fn shares(config: &Config, graph: &Graph, routes: &Routes) -> Option<String> {
     let one_rate = graph.links.iter().all(|link| link.rate == graph.links[0].rate);
     if one_rate || !config.scheme.balance.has_equal_shares() {
@@ -125,12 +127,12 @@ fn shares(config: &Config, graph: &Graph, routes: &Routes) -> Option<String> {
     rates.dedup();
     let rates: Vec<String> = rates.iter().map(ToString::to_string).collect();
     Some(format!(
-        "ECMP gives links of {} equal shares, at {name} for one: balance.weights = \"rate\" gives shares by rate.",
+        "ECMP gives equal shares to links of {}, for example at {name}. balance.weights = \"rate\" gives shares in proportion to rate.",
         rates.join(" and ")
     ))
 }
 
-/// A first timeout that a handshake meets although nothing is lost.
+/// Notes a first timeout so short that it may expire during a handshake without loss.
 fn first_timeout(config: &Config, round_trip: Time) -> Option<String> {
     let shakes_hands = |carrier: &&TransportSpec| {
         !matches!(carrier, TransportSpec::Pfabric(_) | TransportSpec::Ndp(_))
@@ -141,8 +143,8 @@ fn first_timeout(config: &Config, round_trip: Time) -> Option<String> {
         return None;
     }
     let consequence = match first <= round_trip {
-        true => "every SYN on that path is sent again though none is lost",
-        false => "a SYN that waits in queues is sent again though it is not lost",
+        true => "every SYN on that path is retransmitted, though none is lost",
+        false => "a SYN that waits in queues is retransmitted, though it is not lost",
     };
     Some(format!(
         "The first timeout, {first}, is less than three round trips of the longest path, {}: {consequence}. transport.initial_rto sets it.",
@@ -150,11 +152,12 @@ fn first_timeout(config: &Config, round_trip: Time) -> Option<String> {
     ))
 }
 
-/// When routing learns of each link or switch that fails, in the words of the file.
+/// Returns a sentence for each link or switch that fails: when it does, and when routing learns of
+/// it. Names are as in the file.
 pub fn routing(config: &Config) -> Vec<String> {
     let faults = &config.faults;
     let incidents = if faults.active { faults.incidents.as_slice() } else { &[] };
-    let told = |incident: &Incident| {
+    let sentence = |incident: &Incident| {
         let (what, at, until) = match incident {
             Incident::LinkDown { link, at, until } => (format!("link {link}"), at, until),
             Incident::SwitchDown { switch, at, until } => (format!("switch {switch}"), at, until),
@@ -170,5 +173,5 @@ pub fn routing(config: &Config) -> Vec<String> {
         let at = if *at == Time::ZERO { "0s".to_owned() } else { at.to_string() };
         Some(format!("{what} down at {at}, {learned}{again}"))
     };
-    incidents.iter().filter_map(told).collect()
+    incidents.iter().filter_map(sentence).collect()
 }

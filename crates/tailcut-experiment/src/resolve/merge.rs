@@ -1,11 +1,11 @@
-//! Inheritance by key.
+//! Merges tables key by key.
 
 use crate::document::{Entry, Node, Table, Value};
 
-/// `base` with the entries of `change` put over it, tables merged key by key.
+/// Returns `base` with the entries of `change` put over it; tables are merged key by key.
 ///
-/// A change of `kind` starts afresh: the parameters of one component mean nothing to another. `default` is the kind
-/// that `base` has when it names none.
+/// A change of `kind` discards `base`, because the parameters of one component mean nothing to
+/// another. `default` is the kind of a `base` that names none.
 pub fn merge(base: &Table, change: &Table, default: Option<&str>) -> Table {
     let kind = |table: &Table| table.get("kind").and_then(Node::text).map(str::to_owned);
     let base_kind = kind(base).or(default.map(str::to_owned));

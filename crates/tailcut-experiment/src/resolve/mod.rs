@@ -1,4 +1,4 @@
-//! From the file to one configuration tree per scheme and sweep point.
+//! Resolves a file into one configuration tree per scheme and sweep point.
 
 mod merge;
 mod schemes;
@@ -10,10 +10,11 @@ use crate::sections::RUN_SECTIONS;
 pub use schemes::Schemes;
 pub use sweep::{Axis, axes};
 
-/// The configuration of one scheme at one point of the sweep: the sections of [`RUN_SECTIONS`] that are written.
+/// Returns the configuration of a scheme at a point of the sweep: the sections of [`RUN_SECTIONS`]
+/// that are written.
 ///
-/// A swept value takes the place of the one in the file; only then do the schemes make their changes, so that a scheme
-/// that sets a swept key itself keeps its own value.
+/// A swept value replaces the one in the file before the scheme makes its changes. A scheme that
+/// sets a swept key itself therefore keeps its own value.
 pub fn configuration(
     root: &Table,
     schemes: &Schemes,
@@ -49,7 +50,7 @@ pub fn configuration(
     configuration
 }
 
-/// Every combination of value indices, the first axis varying slowest.
+/// Returns every combination of value indices; the first axis varies slowest.
 pub fn points(axes: &[Axis]) -> Vec<Vec<usize>> {
     axes.iter().fold(vec![vec![]], |points, axis| {
         points

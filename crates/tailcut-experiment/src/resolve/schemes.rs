@@ -1,4 +1,4 @@
-//! Named schemes and what they inherit from each other.
+//! Named schemes and their inheritance.
 
 use std::collections::BTreeMap;
 
@@ -12,13 +12,13 @@ use crate::sections::{RUN_SECTIONS, SCHEME_SECTIONS, is_run_section, is_scheme_s
 
 /// The schemes of an experiment, in the order of the file.
 pub struct Schemes {
-    /// Their names; a single one, `default`, when the file names none.
+    /// The names; a single `default` if the file has no schemes.
     pub names: Vec<String>,
     default_kinds: BTreeMap<&'static str, String>,
 }
 
 impl Schemes {
-    /// Finds the schemes and checks their form: keys, and who inherits from whom.
+    /// Finds the schemes and checks their keys and their inheritance.
     pub fn new(root: &Table, schema: &Json) -> (Schemes, Vec<Problem>) {
         let default_kinds = RUN_SECTIONS
             .iter()
@@ -37,7 +37,7 @@ impl Schemes {
             check_parents(entry, table.expect("the entry is in it"), &mut problems);
         }
         if let Some(Node { value: Value::Table(_), .. }) | None = root.get("schemes") {
-            // No scheme at all means one: the file as it stands.
+            // Without schemes there is one: the file as it stands.
         } else if let Some(entry) = root.entry("schemes") {
             problems.push(not_a_table(entry, "schemes", "tables, such as [schemes.TCP]"));
         }
@@ -47,17 +47,17 @@ impl Schemes {
         (Schemes { names, default_kinds }, problems)
     }
 
-    /// The kind of a section that names none.
+    /// Returns the kind that a section without `kind` has; `None` if it has no default kind.
     pub fn default_kind(&self, section: &str) -> Option<&str> {
         self.default_kinds.get(section).map(String::as_str)
     }
 
-    /// What a scheme changes, with what it inherits.
+    /// Returns a scheme's changes, including inherited ones.
     pub fn changes(&self, root: &Table, scheme: usize) -> Table {
         let Some(table) = root.table("schemes") else { return Table::default() };
         let mut chain: Vec<&Table> = Vec::new();
         let mut next = table.table(&self.names[scheme]);
-        // A circle has been reported; here it only must end.
+        // A cycle has been reported by now; the count ends the loop.
         while let Some(current) = next.filter(|_| chain.len() <= self.names.len()) {
             chain.push(current);
             next = current.get("like").and_then(Node::text).and_then(|parent| table.table(parent));
@@ -68,7 +68,7 @@ impl Schemes {
                 let inherited = changes.table(&entry.key);
                 let node = match (inherited, &entry.node.value) {
                     (Some(inherited), Value::Table(own)) => {
-                        // What was inherited may itself be a change without a kind: then its kind is the base's.
+                        // Inherited changes without a kind have the kind of the base.
                         let base_kind = root
                             .table(&entry.key)
                             .and_then(|t| t.get("kind"))
@@ -92,7 +92,8 @@ fn not_a_table(entry: &Entry, key: &str, expected: &str) -> Problem {
         .expected(expected)
 }
 
-/// The keys of a scheme and their types; the values are checked once it is known what they change.
+/// Checks the keys of a scheme and their types. Their values are checked in the configurations that
+/// they make.
 fn check_form(scheme: &Entry, problems: &mut Vec<Problem>) {
     let path = write_key(&["schemes", scheme.key.as_str()]);
     let Value::Table(table) = &scheme.node.value else {
@@ -129,7 +130,7 @@ fn check_form(scheme: &Entry, problems: &mut Vec<Problem>) {
             .did_you_mean(&entry.key, known);
             if is_run_section(&entry.key) {
                 problem = problem.hint(format!(
-                    "all schemes see the same network and the same flows; to vary `{}`, name it under [sweep]",
+                    "all schemes see the same network and the same flows; to vary `{}`, add it to [sweep]",
                     entry.key
                 ));
             }
@@ -167,11 +168,11 @@ fn check_parents(scheme: &Entry, schemes: &Table, problems: &mut Vec<Problem>) {
     while let Some(name) = next {
         if name == scheme.key {
             circle.push(name);
-            // Every member would report the circle; the one that comes first in the file does.
+            // Only the member that comes first in the file reports the cycle.
             let first = names().find(|n| circle.contains(n));
             if first == Some(scheme.key.as_str()) {
                 let message =
-                    format!("schemes inherit from each other in a circle: {}", circle.join(" -> "));
+                    format!("schemes inherit from each other in a cycle: {}", circle.join(" -> "));
                 problems.push(
                     Problem::new(Code::LikeCycle, like.place, message)
                         .key(key)

@@ -1,23 +1,23 @@
-//! Sweep axes.
+//! The axes of a sweep.
 
 use crate::diagnostic::{Code, Problem};
 use crate::document::{Node, Span, Table, Value, parse_key, write_key};
 use crate::sections::{RUN_SECTIONS, SCHEME_SECTIONS, is_run_section, is_scheme_section};
 
-/// One key and the values that it runs through.
+/// A swept key and its values.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Axis {
-    /// The key as text: `traffic.load`.
+    /// The key as text, such as `traffic.load`.
     pub key: String,
-    /// The same as a path.
+    /// The key as a path.
     pub path: Vec<String>,
-    /// Where the key was written.
+    /// The place of the key.
     pub place: Span,
     /// The values, at least one.
     pub values: Vec<Node>,
 }
 
-/// The axes of `[sweep]`, in the order of the file, and what is wrong with them.
+/// Returns the axes of `[sweep]` in the order of the file, and the problems found.
 ///
 /// A key may be quoted (`"traffic.load" = […]`) or dotted (`traffic.load = […]`).
 pub fn axes(root: &Table) -> (Vec<Axis>, Vec<Problem>) {
@@ -70,7 +70,7 @@ fn collect(
             _ => {
                 problems.push(
                     wrong_type(&format!("sweep.{key}"), &entry.node, "a list of values").hint(
-                        format!("write [{}] to run it with this value alone", shown(&entry.node)),
+                        format!("write [{}] to sweep over this single value", shown(&entry.node)),
                     ),
                 );
                 continue;
@@ -155,7 +155,8 @@ fn check_values(key: &str, list: &Node, values: &[Node]) -> Vec<Problem> {
     problems
 }
 
-/// Whether two values are the same as written, an integer being the same as the number it equals.
+/// Returns whether two values are equal as written. An integer equals a floating-point number of
+/// the same value.
 fn same(a: &Value, b: &Value) -> bool {
     match (a, b) {
         (Value::Integer(i), Value::Float(f)) | (Value::Float(f), Value::Integer(i)) => {

@@ -1,4 +1,4 @@
-//! The JSON Schema of experiment files, composed from the parameter structs of all components.
+//! Composes the JSON Schema of experiment files from the parameter structs of all components.
 
 pub(crate) mod union;
 
@@ -12,7 +12,8 @@ use serde_json::{Map, Value as Json};
 
 use crate::sections::{ExperimentFile, default_kinds};
 
-/// The JSON Schema of experiment files. It is composed once: that takes longer than to check a file against it.
+/// Returns the JSON Schema of experiment files. It is composed once per process, because composing
+/// takes longer than checking a file.
 pub fn schema() -> Json {
     static SCHEMA: LazyLock<Json> = LazyLock::new(compose);
     SCHEMA.clone()
@@ -28,7 +29,7 @@ fn compose() -> Json {
     schema
 }
 
-/// Lets `kind` be left out where `T` is a choice of kinds and one is the default.
+/// Makes `kind` optional in the schema of `T`, if `T` is a union of kinds with a default.
 pub(crate) fn default_kind<T: JsonSchema + Default + serde::Serialize>(
     definitions: &mut Map<String, Json>,
 ) {
@@ -52,7 +53,7 @@ fn drop_required(branch: &mut Json, which: impl Fn(&str) -> bool) {
     }
 }
 
-/// The parameters of a component of which any may be left out, because they change others.
+/// The parameters of a component, all optional: a scheme's changes to them.
 pub(crate) struct Partial<T>(PhantomData<T>);
 
 impl<T> Default for Partial<T> {
@@ -77,7 +78,8 @@ impl<T: JsonSchema> JsonSchema for Partial<T> {
                     }
                 }
             }
-            // Several kinds may share a parameter, and a change need not name its kind.
+            // A change need not name its kind, and several kinds may share a parameter: more than
+            // one branch may match.
             schema.insert("anyOf".to_owned(), branches);
         }
         schema

@@ -1,14 +1,14 @@
-//! Reading the unions that serde's enums become in a schema.
+//! Reads the unions that serde's enums become in a schema.
 
 use serde_json::Value as Json;
 
-/// The branches of `oneOf` or `anyOf`.
+/// Returns the branches of `oneOf` or `anyOf`.
 pub fn branches(schema: &Json) -> Option<&[Json]> {
     let list = schema.get("oneOf").or_else(|| schema.get("anyOf"))?;
     list.as_array().map(Vec::as_slice)
 }
 
-/// The words, when the schema is a choice among constant strings.
+/// Returns the words of a schema that is a choice among constant strings.
 pub fn words(schema: &Json) -> Option<Vec<&str>> {
     if let Some(list) = schema.get("enum").and_then(Json::as_array) {
         return list.iter().map(Json::as_str).collect();
@@ -23,12 +23,13 @@ pub fn words(schema: &Json) -> Option<Vec<&str>> {
     Some(all)
 }
 
-/// The words with the schemas that describe them, when the schema is a choice among constant strings.
+/// Returns each word with the schema that describes it, if the schema is a choice among constant
+/// strings.
 pub fn described_words(schema: &Json) -> Option<Vec<(&str, &Json)>> {
     branches(schema)?.iter().map(|branch| Some((branch.get("const")?.as_str()?, branch))).collect()
 }
 
-/// Name and schema of each kind, when the schema is a choice among tables with a `kind`.
+/// Returns name and schema of each kind, if the schema is a choice among tables with a `kind`.
 pub fn kinds(schema: &Json) -> Option<Vec<(&str, &Json)>> {
     branches(schema)?
         .iter()
@@ -36,12 +37,12 @@ pub fn kinds(schema: &Json) -> Option<Vec<(&str, &Json)>> {
         .collect()
 }
 
-/// The kind that a table without `kind` has.
+/// Returns the kind that a table without `kind` has.
 pub fn default_kind(schema: &Json) -> Option<&str> {
     schema.pointer("/default/kind")?.as_str()
 }
 
-/// The texts that stand as they are among several branches.
+/// Returns the constant strings among the branches.
 pub fn constants(branches: &[Json]) -> Vec<&str> {
     branches.iter().filter_map(|branch| branch.get("const")?.as_str()).collect()
 }

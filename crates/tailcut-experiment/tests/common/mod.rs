@@ -1,10 +1,10 @@
-//! An experiment that is right, to be made wrong or varied.
+//! A valid experiment, which tests vary or break.
 
 use std::path::Path;
 
 use tailcut_experiment::{Failure, Plan, load_text, no_table_reader};
 
-/// Small, and every section is there.
+/// A small experiment with every kind of section.
 pub const GOOD: &str = r#"title = "a test"
 seeds = 2
 [topology]
@@ -29,33 +29,33 @@ replicate = { kind = "repflow" }
 baseline = "TCP"
 "#;
 
-/// The good experiment with one line replaced.
+/// Returns the good experiment with one line replaced.
 pub fn with(line: &str, replacement: &str) -> String {
     replaced(GOOD, line, replacement)
 }
 
-/// A text with one line replaced.
+/// Returns a text with one line replaced, which must occur once.
 pub fn replaced(text: &str, line: &str, replacement: &str) -> String {
     assert_eq!(text.matches(line).count(), 1, "{line:?} is there once");
     text.replace(line, replacement)
 }
 
-/// The plan of a text, which is right.
+/// Returns the plan of a valid text.
 pub fn plan(text: &str) -> Plan {
     plan_with(text, &[])
 }
 
-/// The plan of a text under overrides, all of which is right.
+/// Returns the plan of a valid text under valid overrides.
 pub fn plan_with(text: &str, overrides: &[(&str, &str)]) -> Plan {
     load(text, overrides).unwrap_or_else(|failure| panic!("{failure}"))
 }
 
-/// What is wrong with a text.
+/// Returns the errors of an invalid text.
 pub fn failure(text: &str) -> Failure {
     load(text, &[]).expect_err("the experiment is wrong")
 }
 
-/// Loads a text with overrides; files lie beside the tests.
+/// Loads a text with overrides. Its files are in `tests/files`.
 pub fn load(text: &str, overrides: &[(&str, &str)]) -> Result<Plan, Failure> {
     let overrides: Vec<_> =
         overrides.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect();

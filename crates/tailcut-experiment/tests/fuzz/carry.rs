@@ -1,41 +1,42 @@
-//! An experiment is loaded and run: it is refused with a code and a key, or its run ends and no packet is lost.
+//! Loads and runs an experiment: it must be refused with code and key, or its run must end without
+//! losing track of a packet.
 
 use std::ops::ControlFlow;
 use std::path::Path;
 
 use tailcut_experiment::{RunError, load_text, no_table_reader, run};
 
-/// Runs of more packet-hops, or of more flows, need not end here: they were announced as long.
+/// The most packet-hops of a run that must end here; longer runs are announced as long by the plan.
 pub const MOST_PACKET_HOPS: u64 = 30_000;
 const MOST_FLOWS: u64 = 500;
-/// A short run that handles more events than these, a thousand times what was expected of it, does not end.
+/// The events, a thousand times what is expected, after which a short run counts as endless.
 const ENDLESS_EVENTS: u64 = 1_000 * MOST_PACKET_HOPS;
-/// Lists of more flows are made, but their runs are not begun.
+/// The most flows of a run that is started at all.
 const MOST_FLOWS_AT_ALL: u64 = 200_000;
 
-/// What became of an experiment.
+/// The outcome of an experiment.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Ending {
-    /// The keys that are wrong.
+    /// Refused, with the keys at fault.
     Refused(Vec<String>),
-    /// It was announced as long.
+    /// Announced as long by its plan, and not run to its end.
     Long,
-    /// The run has ended.
+    /// Run to its end.
     Ran,
 }
 
-/// Loads an experiment and runs its first run. A long one is run for so many events.
+/// Loads an experiment and runs its first run, a long one for at most `events_of_long_runs` events.
 ///
 /// # Errors
-/// What is wrong with Tailcut.
+/// A defect of Tailcut.
 pub fn carry_out(text: &str, events_of_long_runs: u64) -> Result<Ending, String> {
     let plan = match load_text("fuzz.toml", text, Path::new("tests/files"), &[], &no_table_reader) {
         Ok(plan) => plan,
         Err(failure) => {
-            let told = |d: &tailcut_experiment::Diagnostic| {
+            let is_complete = |d: &tailcut_experiment::Diagnostic| {
                 d.code.starts_with("TC-E") && !d.message.is_empty() && !d.key.is_empty()
             };
-            if !failure.diagnostics.iter().all(told) {
+            if !failure.diagnostics.iter().all(is_complete) {
                 return Err(format!("an error without code, message or key: {failure}"));
             }
             return Ok(Ending::Refused(failure.diagnostics.into_iter().map(|d| d.key).collect()));
@@ -52,7 +53,7 @@ pub fn carry_out(text: &str, events_of_long_runs: u64) -> Result<Ending, String>
         events if events > most_events => ControlFlow::Break(()),
         _ => ControlFlow::Continue(()),
     });
-    // The run itself has held the books of each port (the simulator's `network/books.rs`).
+    // The run itself has checked every port (the simulator's `network/books.rs`).
     let counters = match outcome {
         Ok(outcome) => outcome.counters,
         Err(RunError::Interrupted) if long => return Ok(Ending::Long),

@@ -1,4 +1,5 @@
-//! Every number of the schema at the edges of what can be written, one at a time: it is refused by name, or the run ends.
+//! Sets every number of the schema to extreme values, one at a time: it must be refused by name, or
+//! the run must end.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -11,7 +12,7 @@ use crate::fuzz::carry::{Ending, carry_out};
 pub const TIMES: &[&str] =
     &["0s", "1ps", "1us", "1s", "10s", "86400s", "999999s", "1000000s", "18446744s"];
 pub const RATES: &[&str] = &["0bps", "1bps", "1kbps", "99999Gbps", "100Tbps", "18446744Tbps"];
-/// The largest window there may be (2^20 segments of 64,000 B) and the largest flow are among them.
+/// The largest permitted window (2^20 segments of 64,000 B) and flow are among them.
 pub const BYTES: &[&str] = &[
     "0B",
     "1B",
@@ -39,15 +40,15 @@ pub const AMOUNTS: &[&str] = &[
 pub const LIMITS: &[&str] = &["unlimited"];
 pub const INTEGERS: &[i64] =
     &[-1, 0, 1, 256, 65_536, 0x7fff_ffff, 0x8000_0000, 0xffff_ffff, 0x1_0000_0000, i64::MAX];
-/// With an `@` before them they stand for themselves, also where JSON has no such number: see [`written`].
+/// Written with an `@` in JSON, which lacks some of these numbers: see [`written`].
 pub const NUMBERS: &[&str] =
     &["-1.0", "-0.0", "0.0", "5e-324", "1e-9", "1.0", "1e9", "1.7e308", "inf", "-inf", "nan"];
 
-/// One number of one section, at one edge.
+/// An extreme value of one number of a section.
 struct Case {
-    /// Where it stands in the schema: definition and key.
+    /// The number's place in the schema: definition and key.
     place: String,
-    /// The key as an experiment has it.
+    /// The number's key in an experiment.
     key: String,
     value: Json,
 }
@@ -60,7 +61,8 @@ struct Walk<'a> {
 }
 
 impl<'a> Walk<'a> {
-    /// The values of `schema` with one number at an edge each; `place` and `key` say where it stands.
+    /// Returns values of `schema` with one number at an extreme each; `place` and `key` say where
+    /// the schema stands.
     fn cases(&mut self, schema: &'a Json, place: &str, key: &str) -> Cases {
         let at = |value: Json| Case { place: place.into(), key: key.into(), value };
         let texts = |values: &[&str]| values.iter().map(|v| at(json!(v))).collect::<Cases>();
@@ -115,7 +117,7 @@ impl<'a> Walk<'a> {
         all
     }
 
-    /// A value of the schema that is small and works.
+    /// Returns a small valid value of the schema.
     fn least(&self, schema: &Json) -> Json {
         if let Some(name) = schema["$ref"].as_str().and_then(|n| n.strip_prefix("#/$defs/")) {
             return match name {
@@ -160,7 +162,8 @@ impl<'a> Walk<'a> {
     }
 }
 
-/// Gives a table small values for what is large by default in its kind, or does not work by itself, where it has none.
+/// Adds to a table small values of its kind, where the defaults are large or missing. Keys that are
+/// set stay.
 pub fn small(table: &mut Json) {
     let further = match table["kind"].as_str() {
         Some("fat-tree") => json!({"k": 4}),
@@ -185,7 +188,7 @@ pub fn small(table: &mut Json) {
     }
 }
 
-/// What else an experiment needs for a section to be of use.
+/// Returns the other sections that an experiment needs for this one to be valid.
 fn companions(section: &str, place: &str, value: &Json) -> Json {
     let kind = value["kind"].as_str().unwrap_or("");
     match (section, kind) {
@@ -199,7 +202,7 @@ fn companions(section: &str, place: &str, value: &Json) -> Json {
     }
 }
 
-/// The text of an experiment: `"@nan"` stands for the number of that name.
+/// Writes an experiment as TOML; `"@nan"` stands for the number nan.
 pub fn written(experiment: &Json) -> String {
     let toml = toml::Value::try_from(experiment).expect("it has no null");
     let text = toml::to_string(&toml).expect("tables become text");
@@ -208,7 +211,7 @@ pub fn written(experiment: &Json) -> String {
 
 const QUANTITIES: [&str; 5] = ["Time", "Rate", "Bytes", "Amount", "Limit"];
 
-/// The quantities and numbers of the schema, by definition and key.
+/// Collects the quantities and numbers of the schema, by definition and key.
 fn numbers(schema: &Json, place: &str, found: &mut BTreeSet<String>) {
     let kind = schema["properties"]["kind"]["const"].as_str();
     let place = kind.map_or(place.to_owned(), |kind| format!("{place} {kind}"));
@@ -230,13 +233,14 @@ fn numbers(schema: &Json, place: &str, found: &mut BTreeSet<String>) {
     }
 }
 
-/// Sections that decide no run.
-const TOLD: [&str; 5] = ["title", "question", "schemes", "sweep", "report"];
+/// The sections that do not affect runs.
+const DESCRIPTIVE: [&str; 5] = ["title", "question", "schemes", "sweep", "report"];
 
-/// What becomes of an experiment, unless it panics.
+/// The outcome of an experiment, or its panic.
 type Carried = std::thread::Result<Result<Ending, String>>;
 
-/// What becomes of each case's experiment, in their order; every processor has one at a time.
+/// Carries out each case's experiment, one per processor at a time, and returns the outcomes in the
+/// cases' order.
 fn carried_out(cases: &[(Case, String)]) -> Vec<Carried> {
     let next = AtomicUsize::new(0);
     let carry = || {
@@ -262,17 +266,20 @@ fn every_number_at_its_edges_is_refused_by_name_or_runs_to_an_end() {
     let schema = schema();
     let mut walk = Walk { definitions: &schema["$defs"], within: vec![] };
     let sections = schema["properties"].as_object().expect("an experiment has sections");
-    // Per number: whether an experiment with it ran, or was refused by its name.
+    // Per number: whether an experiment with it ran, or was refused for it.
     let mut decided: BTreeMap<String, bool> = BTreeMap::new();
     let mut failures = vec![];
     let mut cases = vec![];
-    for (section, described) in sections.iter().filter(|(name, _)| !TOLD.contains(&name.as_str())) {
+    for (section, described) in
+        sections.iter().filter(|(name, _)| !DESCRIPTIVE.contains(&name.as_str()))
+    {
         for case in walk.cases(described, section, section) {
             let mut experiment = json!({
                 "title": "extremes", "seeds": [1],
                 "topology": {"kind": "fat-tree", "k": 4},
                 "traffic": {"kind": "poisson", "load": 0.3, "sizes": "20KB"},
-                // So long that timers of a day expire, but a day has too many samples.
+                // Long enough that timers of a day expire; with series, a day would have too many
+                // samples.
                 "horizon": {
                     "arrivals": "200us",
                     "drain": if section == "series" { "5ms" } else { "86000s" },
@@ -306,7 +313,9 @@ fn every_number_at_its_edges_is_refused_by_name_or_runs_to_an_end() {
     let idle: Vec<_> = decided.iter().filter(|(_, decided)| !**decided).collect();
     assert!(idle.is_empty(), "other keys are at fault wherever these are drawn: {idle:#?}");
     let mut all = BTreeSet::new();
-    for (section, described) in sections.iter().filter(|(name, _)| !TOLD.contains(&name.as_str())) {
+    for (section, described) in
+        sections.iter().filter(|(name, _)| !DESCRIPTIVE.contains(&name.as_str()))
+    {
         numbers(described, section, &mut all);
     }
     for (name, described) in schema["$defs"].as_object().expect("there are definitions") {

@@ -1,8 +1,8 @@
-//! Random small experiments, drawn from the schema: none panics, hangs or loses a packet. What the schema gains is drawn too.
-//! One number in sixty is at the edge of what can be written.
+//! Random small experiments, drawn from the schema: none panics, hangs or loses track of a packet.
+//! New parameters are drawn by themselves. One number in sixty is extreme.
 //!
-//! The same 200 experiments in every run, so that a change is to blame for what it breaks. `make explore` draws 100 others, `make
-//! fuzz` 2,000.
+//! Every run draws the same 200 experiments, so that a failure is due to a change. `make explore`
+//! draws 100 others, `make fuzz` 2,000.
 
 mod carry;
 mod extremes;
@@ -18,9 +18,9 @@ use tailcut_experiment::{describe, schema};
 use self::carry::{Ending, carry_out};
 use self::extremes::small;
 
-/// Experiments that are carried out, unless the environment has another number.
+/// The number of experiments that are carried out, unless the environment sets another.
 const EXPERIMENTS: u32 = 200;
-/// The most experiments that are drawn until every component was in one that ran.
+/// The most experiments drawn until each component was part of a run.
 const DRAWS: u32 = 100_000;
 
 type Values = BoxedStrategy<Json>;
@@ -29,12 +29,12 @@ fn words(words: &'static [&'static str]) -> Values {
     prop::sample::select(words).prop_map(Json::from).boxed()
 }
 
-/// Mostly small values, and now and then one at the edge of what can be written.
+/// Returns mostly small values, and one in 61 at an extreme.
 fn mostly(small: &'static [&'static str], edges: &'static [&'static str]) -> Values {
     prop_oneof![60 => words(small), 1 => words(edges)].boxed()
 }
 
-/// Values of the types that are written with a unit.
+/// Returns values of a quantity with its unit; `None` for other types.
 fn with_unit(name: &str) -> Option<Values> {
     use extremes::{AMOUNTS, BYTES, RATES, TIMES};
     Some(match name {
@@ -59,17 +59,18 @@ fn with_unit(name: &str) -> Option<Values> {
     })
 }
 
-/// The definitions of a schema, and the names of those that are being drawn: some hold themselves, such as parts of a mix.
+/// The definitions of a schema, and the names of those being drawn: some contain themselves, such
+/// as the parts of a mix.
 #[derive(Clone)]
 struct Definitions<'a> {
     all: &'a Json,
     within: Vec<&'a str>,
 }
 
-/// How often a definition may stand within itself.
+/// How often a definition may occur within itself.
 const NESTED: usize = 2;
 
-/// Values that a schema allows, and a few that it does not.
+/// Returns values that a schema allows, and a few that it does not.
 fn values<'a>(definitions: &Definitions<'a>, schema: &'a Json) -> Values {
     if let Some(name) = schema["$ref"].as_str().and_then(|name| name.strip_prefix("#/$defs/")) {
         if definitions.within.iter().filter(|outer| **outer == name).count() == NESTED {
@@ -114,10 +115,12 @@ fn values<'a>(definitions: &Definitions<'a>, schema: &'a Json) -> Values {
     }
 }
 
-/// Texts that name something: mostly what some network or the folder of the tests has.
+/// Returns names of links, switches or files: mostly existing ones of some network or of the tests'
+/// folder.
 fn names(key: &str, kind: Option<&str>) -> Option<Values> {
     Some(match (key, kind) {
-        // Of a host; of the lowest and the next tier of a fat-tree, a leaf-spine fabric, a row and a dumbbell; and of nobody.
+        // Links of a host, of the two lower tiers of a fat-tree, a leaf-spine, a chain and a
+        // dumbbell, and some that do not exist.
         ("link", _) => link(),
         ("links", _) => prop::collection::vec(link(), 0..3).prop_map(Json::from).boxed(),
         ("differentials", _) => {
@@ -144,7 +147,8 @@ fn link() -> Values {
 /// Some switches of each topology that has several.
 const SWITCHES: [&str; 8] = ["edge0", "edge3", "agg1", "core0", "leaf0", "spine1", "s0", "s5"];
 
-/// A table with what is required and now and then something else; one without names of its own is of switches.
+/// Returns a table with its required keys and now and then another one. A table without fixed keys
+/// is keyed by switches.
 fn table<'a>(definitions: &Definitions<'a>, schema: &'a Json) -> Values {
     let Some(properties) = schema["properties"].as_object() else {
         if !schema["additionalProperties"].is_object() {
@@ -168,7 +172,7 @@ fn table<'a>(definitions: &Definitions<'a>, schema: &'a Json) -> Values {
             if always {
                 entry.prop_map(Some).boxed()
             } else {
-                // Failures are rare enough for being valid on few networks.
+                // Failures are drawn more often, because few of them are valid on the network.
                 let often = if name == "incidents" { 0.4 } else { 0.12 };
                 prop::option::weighted(often, entry).boxed()
             }
@@ -179,11 +183,11 @@ fn table<'a>(definitions: &Definitions<'a>, schema: &'a Json) -> Values {
         .boxed()
 }
 
-/// Sections that say nothing of a run, or are drawn below.
+/// The sections that do not affect runs, or are drawn separately.
 const FIXED: [&str; 9] =
     ["title", "question", "seeds", "horizon", "model", "lab", "schemes", "sweep", "report"];
 
-/// An experiment that takes milliseconds, unless what was drawn says otherwise.
+/// Returns experiments that take milliseconds, unless extremes are drawn.
 fn experiments() -> Values {
     let schema = schema();
     let definitions = Definitions { all: &schema["$defs"], within: vec![] };
@@ -209,7 +213,7 @@ fn experiments() -> Values {
             });
             let table = experiment.as_object_mut().expect("an experiment is a table");
             table.extend(sections);
-            // The run itself asserts that the parts of completion times add up.
+            // The run asserts that the parts of completion times add up.
             experiment["measure"]["attribution"] = true.into();
             small(&mut experiment["topology"]);
             small(&mut experiment["traffic"]);
@@ -237,10 +241,10 @@ fn part((section, kind): (&str, &Json)) -> Option<String> {
     kind.as_str().map(|kind| format!("{section} {kind}"))
 }
 
-/// Sections that choose one of several kinds.
+/// The sections that choose one of several kinds.
 const SECTIONS: [&str; 6] = ["topology", "queue", "transport", "balance", "replicate", "traffic"];
 
-/// All that an experiment can be made of.
+/// Returns all parts of which experiments can consist.
 fn every_part() -> BTreeSet<String> {
     let mut parts = BTreeSet::new();
     for component in describe() {
@@ -263,13 +267,13 @@ fn try_one(experiment: &Json) -> Result<(), TestCaseError> {
     }
 }
 
-/// A number of the environment, and what it is where the environment has none.
+/// Returns a number from the environment, or `otherwise` if it is not set.
 fn number(name: &str, otherwise: u64) -> u64 {
     let given = std::env::var(name).ok();
     given.map_or(otherwise, |text| text.parse().unwrap_or_else(|_| panic!("{name} is a number")))
 }
 
-/// The same draws whenever the seed is the same.
+/// Returns a configuration whose draws depend on the seed only.
 fn config(seed: u64) -> Config {
     Config { failure_persistence: None, rng_seed: RngSeed::Fixed(seed), ..Config::default() }
 }
@@ -278,7 +282,7 @@ fn config(seed: u64) -> Config {
 fn carry_out_many(cases: u32, seed: u64) {
     let config = Config {
         cases,
-        // One in 27 is carried out: so many refusals are no luck.
+        // One in 27 is carried out, so this many refusals are not chance.
         max_global_rejects: 100 * cases,
         max_shrink_iters: 400,
         ..config(seed)

@@ -1,4 +1,5 @@
-//! Transports on topologies with queues, balancers, replication, shared memory and failures.
+//! Combines transports with topologies, queues, balancers, replication, shared buffers and
+//! failures.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,7 +12,8 @@ use crate::smoke::cover::{Choice, pairs};
 use crate::smoke::experiment::{carry_out, loaded};
 use crate::smoke::factors;
 
-/// Short flows, of which copies are made, beside long ones, which are elephants and switch.
+/// Returns an experiment with short flows, which are replicated, and long ones, which are elephants
+/// and switch to subflows.
 fn experiment(row: &[(&'static str, Json)]) -> Json {
     let mut experiment = json!({
         "title": "smoke", "seeds": 1,
@@ -39,7 +41,8 @@ fn has_subflows(transport: &Json) -> bool {
     parts || transport["kind"] == "mptcp" || transport["kind"] == "mmptcp"
 }
 
-/// Why a combination is refused, by what its components are: `None` for what is not chosen yet.
+/// Returns the codes for which a combination is refused; `None` is a component that is not chosen
+/// yet.
 fn reasons(
     transport: Option<&Json>,
     queue: Option<&Json>,
@@ -82,13 +85,13 @@ fn reasons(
     refusals.map(|(code, _)| code.to_owned()).collect()
 }
 
-/// The properties that decide whether a transport is refused.
+/// Returns the properties of a transport that decide whether it is refused.
 fn character(transport: &Json) -> (String, bool, bool) {
     (transport["kind"].to_string(), reacts_to_marks(transport), has_subflows(transport))
 }
 
-/// Nothing but these four decides whether a combination makes sense. Of transports of one character the first is tried with all that there
-/// is, the others with each queue and with each policy of replication.
+/// Only these four sections decide whether a combination is valid. The first transport of each
+/// character is tried with everything, the others with each queue and each replication policy.
 #[test]
 fn combinations_that_make_no_sense_are_refused_each_with_its_code_and_all_others_are_accepted() {
     let (mut accepted, mut refused) = (0, BTreeMap::<String, u32>::new());
@@ -123,7 +126,7 @@ fn combinations_that_make_no_sense_are_refused_each_with_its_code_and_all_others
     assert!(accepted > 500, "{accepted} are accepted");
 }
 
-/// A link between switches, if there is one, and the switch at its end.
+/// Returns a link between switches, if there is one, and the switch at its end.
 fn place(graph: &Graph) -> (String, String) {
     let is_switch = |node| graph.switch(node).is_some();
     let inner = graph.links.iter().position(|link| is_switch(link.a) && is_switch(link.b));
@@ -131,7 +134,7 @@ fn place(graph: &Graph) -> (String, String) {
     (link_name(graph, port), node_name(graph, graph.far_end(port)))
 }
 
-/// Names the link or switch of the topology that a failure befalls.
+/// Sets the link or switch of each incident.
 fn located(mut failure: Json, (link, switch): &(String, String)) -> Json {
     let incidents = failure.get_mut("incidents").and_then(Json::as_array_mut);
     for incident in incidents.into_iter().flatten() {
@@ -143,7 +146,7 @@ fn located(mut failure: Json, (link, switch): &(String, String)) -> Json {
     failure
 }
 
-/// The places of failures, by topology.
+/// Returns a place for failures on each topology.
 fn places(topologies: &[Json]) -> Vec<(String, String)> {
     let graph = |topology: &Json| {
         let plain = experiment(&[("topology", topology.clone())]);
@@ -153,7 +156,8 @@ fn places(topologies: &[Json]) -> Vec<(String, String)> {
     topologies.iter().map(graph).collect()
 }
 
-/// A transport of TCP with both a congestion control and a treatment of reordering: two components, which this one brings together.
+/// Returns whether a transport has both a congestion control and a treatment of reordering: two
+/// components in one value.
 fn is_a_pair(transport: &Json) -> bool {
     let chosen = |choice: &str, default: &str| {
         transport[choice]["kind"].as_str().is_some_and(|kind| kind != default)
@@ -161,8 +165,9 @@ fn is_a_pair(transport: &Json) -> bool {
     chosen("congestion", "newreno") && chosen("reordering", "none")
 }
 
-/// Every two components meet in a run in which every flow finishes and no packet is unaccounted for. Each pair of a congestion control
-/// and a treatment of reordering runs once; with other components run only those with one of the two.
+/// Every two components meet in a run in which every flow finishes and no packet is unaccounted
+/// for. A pair of a congestion control and a treatment of reordering runs once; those with only one
+/// of the two run with all other components.
 #[test]
 fn every_two_components_run_together_or_are_refused() {
     run_pairs(|transport| !is_a_pair(transport));
@@ -174,7 +179,8 @@ fn every_two_components_of_tcp_run_with_every_other_component_or_are_refused() {
     run_pairs(|_| true);
 }
 
-/// Runs every two components of which none is a transport, and each transport once, or with every other component if it is `wanted`.
+/// Runs every two components that are not transports, and each transport once, or with every other
+/// component if `wanted`.
 fn run_pairs(wanted: impl Fn(&Json) -> bool) {
     let sections = ["transport", "queue", "replicate", "switch", "topology", "balance", "faults"];
     let values = [
@@ -194,7 +200,7 @@ fn run_pairs(wanted: impl Fn(&Json) -> bool) {
         reasons(transport.as_ref(), queue.as_ref(), replicate.as_ref(), switch.as_ref()).is_empty()
     };
     let wanted: Vec<bool> = values[0].iter().map(wanted).collect();
-    // The others meet shared memory and pauses, which are few.
+    // The other transports meet the few buffers and pauses.
     let meets = |&((factor, value), (other, _)): &(Choice, Choice)| {
         factor != 0 || wanted[value] || other == 3
     };

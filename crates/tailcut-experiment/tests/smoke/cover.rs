@@ -2,11 +2,12 @@
 
 use std::collections::BTreeSet;
 
-/// A value of a factor: their numbers.
+/// A value of a factor: the numbers of both.
 pub type Choice = (usize, usize);
 
-/// Rows with one value for each of `sizes.len()` factors, so that every two values that are `wanted` together and that `allowed`
-/// lets meet in some row do; and the wanted pairs that meet in none. `allowed` judges rows of which some values are not chosen yet.
+/// Returns rows with one value for each factor, and the wanted pairs that no row can contain. Every
+/// pair of values that is `wanted` and `allowed` is in some row. `allowed` also judges rows with
+/// values not chosen yet.
 pub fn pairs(
     sizes: &[usize],
     wanted: &dyn Fn(&(Choice, Choice)) -> bool,
@@ -34,7 +35,8 @@ pub fn pairs(
     (rows, never)
 }
 
-/// Chooses the rest, at each factor first what meets most values that it has not met; false when nothing is allowed.
+/// Fills the rest of a row, at each factor first the value with most new pairs. Returns false if
+/// nothing is allowed.
 fn fill(
     row: &mut [Option<usize>],
     sizes: &[usize],
@@ -67,8 +69,9 @@ fn fill(
 }
 
 #[test]
-fn every_pair_that_is_wanted_and_allowed_meets_and_no_other() {
-    // The first two values of factors 0 and 1 exclude each other, and with factor 2 at 1 nothing goes.
+fn every_wanted_and_allowed_pair_meets_in_a_row() {
+    // The first values of factors 0 and 1 exclude each other, and so do the second values of
+    // factors 2 and 3.
     let allowed = |row: &[Option<usize>]| {
         (row[0], row[1]) != (Some(0), Some(0)) && (row[2], row[3]) != (Some(1), Some(1))
     };

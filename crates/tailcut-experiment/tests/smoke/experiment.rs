@@ -1,4 +1,4 @@
-//! Small experiments as the loader sees them, and their runs.
+//! Loads and runs small experiments.
 
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
@@ -13,7 +13,7 @@ use tailcut_net::packet::Flags;
 use tailcut_net::simulate_observed;
 use tailcut_net::topology::HostId;
 
-/// The plan of an experiment, or the codes of what is wrong with it. A refusal says what to do.
+/// Returns the plan of an experiment, or the codes of its errors. Every refusal must have a hint.
 pub fn loaded(experiment: &Json) -> Result<Plan, BTreeSet<String>> {
     let toml = toml::Value::try_from(experiment).expect("it has no null");
     let text = toml::to_string(&toml).expect("tables become text");
@@ -27,7 +27,7 @@ pub fn loaded(experiment: &Json) -> Result<Plan, BTreeSet<String>> {
     })
 }
 
-/// What packets carried as hosts received them.
+/// Marks on packets that hosts received.
 #[derive(Debug, Default)]
 pub struct Seen {
     pub marked: u64,
@@ -41,7 +41,8 @@ impl Observer for Seen {
     }
 }
 
-/// Runs it: no packet is unaccounted for, every flow finishes, and its story is whole.
+/// Runs a plan and checks that no packet is unaccounted for, that every flow finishes, and that its
+/// story is complete.
 pub fn carry_out(run: &RunPlan, experiment: &Json) -> (Outcome, Seen) {
     let scenario = to_scenario(run, &no_table_reader).expect("the plan is fresh");
     let flows: Vec<u64> = scenario.flows.iter().map(|flow| flow.id).collect();
@@ -60,7 +61,8 @@ pub fn carry_out(run: &RunPlan, experiment: &Json) -> (Outcome, Seen) {
     (outcome, seen)
 }
 
-/// Every packet is in one story, which ends when the flow does and tells of each timer and recovery.
+/// Checks that every packet is in one story, which ends when the flow does and has each timeout and
+/// recovery.
 fn check_stories(outcome: &Outcome, stories: &[Story], experiment: &Json) {
     let ended = |hows: &[JourneyOutcome]| {
         let packets = stories.iter().flat_map(|story| &story.packets);

@@ -1,9 +1,10 @@
-//! What experiments are made of here: of each choice every kind, with the words that change what it does.
+//! The components of the experiments: every kind of each choice, with the options that change what
+//! it does.
 
 use serde_json::{Value as Json, json};
 use tailcut_experiment::describe;
 
-/// The names of a choice, in the order of the registry.
+/// Returns the names of a choice, in the order of the registry.
 pub fn names(group: &str) -> Vec<String> {
     let components = describe().into_iter().filter(|component| component.group == group);
     let names: Vec<_> = components.map(|component| component.name).collect();
@@ -11,7 +12,7 @@ pub fn names(group: &str) -> Vec<String> {
     names
 }
 
-/// The kinds of a choice, as tables that choose them.
+/// Returns a table for each kind of a choice.
 pub fn kinds(group: &str) -> Vec<Json> {
     names(group).into_iter().map(|kind| json!({ "kind": kind })).collect()
 }
@@ -22,7 +23,8 @@ fn with(table: &Json, key: &str, value: impl Into<Json>) -> Json {
     table
 }
 
-/// NCR comes in variants; everything but `none` wants selective acknowledgements, and so do Swift and BBR.
+/// Returns every treatment of reordering, NCR in each variant. All but `none` need selective
+/// acknowledgements, as do Swift and BBR.
 fn reorderings() -> Vec<Json> {
     let one = |method: Json| match method["kind"].as_str() {
         Some("ncr") => names("transport.reordering.variant")
@@ -68,7 +70,7 @@ fn mmptcps(mmptcp: &Json) -> Vec<Json> {
     all
 }
 
-/// Transport, congestion control and treatment of reordering.
+/// Returns transports with every congestion control and treatment of reordering.
 pub fn transports() -> Vec<Json> {
     let part = |transport: Json| json!({ "transport": transport });
     let tcp = || part(json!({ "kind": "tcp" }));
@@ -118,13 +120,13 @@ pub fn queues() -> Vec<Json> {
     kinds("queue").into_iter().flat_map(one).collect()
 }
 
-/// Small flows are over before an average of weight 0.002 has moved.
+/// Makes RED react early: small flows end before an average of weight 0.002 moves.
 fn early(red: &Json) -> Json {
     let red = with(&with(red, "min", 3.0), "max", 9.0);
     with(&red, "weight", 0.1)
 }
 
-/// Balancers; flows of this experiment are elephants soon.
+/// Returns balancers, set so that the flows of this experiment soon become elephants.
 pub fn balancers() -> Vec<Json> {
     let one = |balance: Json| match balance["kind"].as_str() {
         Some("tinyflow") => {
@@ -145,17 +147,16 @@ pub fn balancers() -> Vec<Json> {
     kinds("balance").into_iter().flat_map(one).collect()
 }
 
-/// Copies of what is short, pieces of what is long.
 pub fn replications() -> Vec<Json> {
     kinds("replicate")
 }
 
-/// Of memory that ports share, or of their own; and of links that are paused.
+/// Returns switches with separate buffers, with a shared buffer, and with flow control.
 pub fn memories() -> Vec<Json> {
     vec![json!({}), json!({ "shared_buffer": "200KB" }), json!({ "pfc": {} })]
 }
 
-/// No failure, and each kind of it on `link`, or at its `switch`.
+/// Returns no failure and one of each kind. Their link or switch is set later.
 pub fn failures() -> Vec<Json> {
     let one = |incident: Json| {
         let mut incident = with(&with(&incident, "at", "300us"), "until", "4ms");

@@ -1,4 +1,5 @@
-//! Everything with everything: it runs, or is refused for the reason that is known. Components join by being registered.
+//! Combines every component with every other: the experiment runs, or is refused for the expected
+//! reason. Components join by being registered.
 
 mod combinations;
 mod cover;

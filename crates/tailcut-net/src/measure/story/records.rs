@@ -170,6 +170,7 @@ pub enum ActKind {
     /// It has taken a recovery or a timeout back.
     Undid,
     /// An ECN echo made it reduce its window.
+    #[serde(rename = "heeded")]
     EcnReduced,
     /// Its window is another one.
     Window,
