@@ -1,15 +1,17 @@
-//! What the extension says of its own build, for `run.json`; and the experiments that come with it.
+//! Sets what the extension reports of its own build in `run.json`, and embeds the experiments that
+//! come with it.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::{env, fs, io};
 
 fn main() -> io::Result<()> {
-    // Cargo tells the name of a profile only by where it builds: target/PROFILE/build/PACKAGE-HASH/out.
+    // Cargo does not report a custom profile's name. It is part of the path:
+    // target/PROFILE/build/PACKAGE-HASH/out.
     let out = PathBuf::from(env::var_os("OUT_DIR").unwrap_or_default());
     let profile = out.ancestors().nth(3).and_then(Path::file_name);
     let profile = profile.map_or_else(String::new, |name| name.to_string_lossy().into_owned());
-    // The folder of the profile `dev` has a name of its own.
+    // The directory of the profile `dev` has another name.
     let profile = if profile == "debug" { "dev" } else { &profile };
     let compiler = Command::new(env::var("RUSTC").unwrap_or_default()).arg("--version").output();
     let compiler = compiler.map(|output| String::from_utf8_lossy(&output.stdout).trim().to_owned());
@@ -42,10 +44,10 @@ fn main() -> io::Result<()> {
     fs::write(out.join("scorecard.rs"), format!("include_str!({scorecard:?})\n"))
 }
 
-/// The claims of a paper lie beside its experiments, and are none.
+/// The file of a paper's claims, which lies beside its experiments but is not one.
 const CLAIMS: &str = "claims.toml";
 
-/// The text of each file by its name, as Rust.
+/// Returns Rust source of a table with each file's name and text.
 fn table(files: &[&PathBuf], name: impl Fn(&Path) -> String) -> String {
     let entries =
         files.iter().map(|file| format!("    ({:?}, include_str!({file:?})),\n", name(file)));

@@ -1,14 +1,14 @@
-//! Columns as NumPy arrays: their bytes, and NumPy told of what. The crate `numpy` would do without the copy, for a tenth of the
-//! time that the build takes.
+//! Makes NumPy arrays of columns by copying their bytes. The crate `numpy` would avoid the copy, at
+//! the price of a tenth of the build time.
 
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
-/// What arrays hold.
+/// An element type of arrays.
 pub(crate) trait Element: Copy {
-    /// As NumPy calls it.
+    /// The type's name in NumPy.
     const NAME: &'static str;
-    /// Its bytes in memory.
+    /// The element's bytes in memory.
     type Bytes: AsRef<[u8]>;
     fn bytes(self) -> Self::Bytes;
 }
@@ -39,7 +39,7 @@ impl Element for bool {
     }
 }
 
-/// A NumPy array of these values, which cannot be written to.
+/// Returns a read-only NumPy array of these values.
 pub(crate) fn array<T: Element>(py: Python<'_>, values: Vec<T>) -> PyResult<Bound<'_, PyAny>> {
     let size = size_of::<T::Bytes>();
     let bytes = PyBytes::new_with(py, size * values.len(), |buffer| {
@@ -51,7 +51,7 @@ pub(crate) fn array<T: Element>(py: Python<'_>, values: Vec<T>) -> PyResult<Boun
     py.import("numpy")?.call_method1("frombuffer", (bytes, T::NAME))
 }
 
-/// A NumPy array of these texts.
+/// Returns a NumPy array of these texts.
 pub(crate) fn texts(py: Python<'_>, values: Vec<String>) -> PyResult<Bound<'_, PyAny>> {
     py.import("numpy")?.call_method1("array", (values, "str"))
 }

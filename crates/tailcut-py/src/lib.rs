@@ -1,4 +1,5 @@
-//! The extension module `tailcut._core`: parse, plan, run, describe. No logic.
+//! The extension module `tailcut._core`: conversions between Python and the Rust crates, without
+//! logic.
 
 mod arrays;
 mod tables;
@@ -17,14 +18,15 @@ use tailcut_net::measure::records::{RunCounters, Series};
 use crate::arrays::{array, texts};
 use crate::tables::Tables;
 
-// Named as it is imported, so that it passes between processes.
+// The module in its name is the one that Python imports, so that pickling works.
 create_exception!(
     tailcut._core,
     ExperimentError,
     PyValueError,
-    "An experiment file is wrong.\n\n\
-     `rendered` is the text to show (every error with its source line). The attributes `code`, `message`, `file`,\n\
-     `line`, `column`, `key`, `expected` and `hint` are those of the first error; `errors` lists all as dicts."
+    "An experiment file has errors.\n\n\
+     `rendered` is the text to show: every error with its source line. The attributes `code`,\n\
+     `message`, `file`, `line`, `column`, `key`, `expected` and `hint` are those of the first\n\
+     error; `errors` lists all errors as dicts."
 );
 
 fn experiment_error(py: Python<'_>, failure: &Failure) -> PyErr {
@@ -59,12 +61,13 @@ fn experiment_error(py: Python<'_>, failure: &Failure) -> PyErr {
     }
 }
 
-/// The plan of an experiment file, as JSON.
+/// Returns the plan of an experiment file, as JSON.
 ///
-/// `overrides` are (key, value) pairs as in `--set traffic.load=0.3`; values are written as in TOML.
-/// `read_table(content, wanted)` takes the bytes of a Parquet file apart: a list of (name, kind, cells) for its columns, in
-/// which kind is `unsigned`, `signed`, `real`, `text` or `other` (as text), or `unread` with no cells for a name that is
-/// not in `wanted`; it raises ValueError when they are none. Raises `ExperimentError`.
+/// `overrides` are (key, value) pairs as in `--set traffic.load=0.3`; values are written as in
+/// TOML. `read_table(content, wanted)` reads the bytes of a Parquet file. It returns a list of
+/// (name, kind, cells), one for each column; kind is `unsigned`, `signed`, `real`, `text`, `other`
+/// (cells as text), or `unread` without cells for a name that is not in `wanted`. It raises
+/// ValueError if the bytes are not a Parquet file. Raises `ExperimentError`.
 #[pyfunction]
 #[pyo3(signature = (path, overrides=Vec::new(), read_table=None))]
 fn load(
@@ -76,9 +79,10 @@ fn load(
     planned(py, read_table, |tables| tailcut_experiment::load(&path, &overrides, tables))
 }
 
-/// The plan of an experiment given as text, as JSON; the rest is as for `load`.
+/// Returns the plan of an experiment given as text, as JSON. Other parameters are those of `load`.
 ///
-/// `name` stands where messages and the plan name the file. Files that the text names lie relative to `directory`.
+/// `name` stands for the file in messages and in the plan. Files that the text names are relative
+/// to `directory`.
 #[pyfunction]
 #[pyo3(signature = (name, text, directory, overrides=Vec::new(), read_table=None))]
 fn loads(
@@ -168,11 +172,15 @@ fn series(py: Python<'_>, series: Series) -> PyResult<Bound<'_, PyDict>> {
 
 /// Carries out one run of a plan (an element of its `runs`, as JSON), without holding the GIL.
 ///
-/// `on_progress(now_ps, packet_hops, finished_flows)` is called now and then; an exception that it raises, or a
-/// signal such as Ctrl-C, stops the run and is passed on. `capture` asks for packets in a pcapng file, as JSON:
-/// {file, spec: {points: ["host:3", "link:h0>s0"], max_packets, max_bytes, snapshot}}; `read_table` is as in `load`. Returns a dict with `flows` and `tiers` (tables: name ->
-/// {values, valid, categories}), `further` (tables that only some runs have, by name), `counters`, `series`, `facts`, and `captured` ({packets, left_out}, or None). Raises ValueError when the text is no run of a
-/// plan, or a file that it names has changed since it was planned.
+/// `on_progress(now_ps, packet_hops, finished_flows)` is called from time to time. An exception
+/// that it raises, or a signal such as Ctrl-C, stops the run and is passed on. `capture` requests
+/// packets in a pcapng file, as JSON: {file, spec: {points: ["host:3", "link:h0>s0"], max_packets,
+/// max_bytes, snapshot}}. `read_table` is as in `load`.
+///
+/// Returns a dict with `flows` and `tiers` (tables: name -> {values, valid, categories}), `further`
+/// (tables that only some runs have, by name), `counters`, `series`, `facts`, and `captured`
+/// ({packets, left_out}, or None). Raises ValueError if the text is not a run of a plan, or if a
+/// file that it names has changed since it was planned.
 #[pyfunction]
 #[pyo3(signature = (plan_run_json, on_progress=None, capture=None, read_table=None))]
 fn run<'py>(
@@ -189,7 +197,7 @@ fn run<'py>(
     let outcome = py.detach(|| {
         let read_table = |content: &[u8], wanted: &[&str]| tables.columns(content, wanted);
         tailcut_experiment::run(plan_run_json, capture.as_ref(), &read_table, &mut |progress| {
-            let told = Python::attach(|py| {
+            let answer = Python::attach(|py| {
                 py.check_signals()?;
                 if let Some(callback) = &on_progress {
                     callback.call1(
@@ -199,7 +207,7 @@ fn run<'py>(
                 }
                 Ok(())
             });
-            match told {
+            match answer {
                 Ok(()) => ControlFlow::Continue(()),
                 Err(error) => {
                     raised = Some(error);
@@ -242,9 +250,11 @@ fn outcome_dict(py: Python<'_>, outcome: RunResult) -> PyResult<Bound<'_, PyDict
     Ok(result)
 }
 
-/// What happened to these flows of a run of a plan (an element of its `runs`, as JSON), as JSON (see
-/// `tailcut_experiment::Told`), each with at most `most_packets` packets. The run is made as far as they go; `read_table` is as in
-/// `load`. Raises ValueError as `run` does, and when the run has no such flow.
+/// Explains flows of a run of a plan (an element of its `runs`, as JSON), each with at most
+/// `most_packets` packets. Returns JSON (see `tailcut_experiment::Explanation`).
+///
+/// The run is simulated until these flows are over. `read_table` is as in `load`. Raises ValueError
+/// as `run` does, and if the run has no such flow.
 #[pyfunction]
 #[pyo3(signature = (plan_run_json, flows, most_packets, read_table=None))]
 fn explain(
@@ -256,7 +266,7 @@ fn explain(
 ) -> PyResult<String> {
     let mut raised = None;
     let tables = Tables::new(read_table);
-    let told = py.detach(|| {
+    let explained = py.detach(|| {
         let read_table = |content: &[u8], wanted: &[&str]| tables.columns(content, wanted);
         let on_progress = &mut |_: &_| match Python::attach(|py| py.check_signals()) {
             Ok(()) => ControlFlow::Continue(()),
@@ -271,12 +281,12 @@ fn explain(
         return Err(error);
     }
     tables.check()?;
-    to_json(&told.map_err(|error| PyValueError::new_err(error.to_string()))?)
+    to_json(&explained.map_err(|error| PyValueError::new_err(error.to_string()))?)
 }
 
-/// What a run of a plan (an element of its `runs`, as JSON) has to carry, as JSON: the network, its flows with their
-/// ports, paths and best possible completion times, and what waits for what. `read_table` is as in `load`. Raises
-/// ValueError as `run` does.
+/// Returns the network and flows of a run of a plan (an element of its `runs`, as JSON), as JSON
+/// (see `tailcut_experiment::RunDemand`): each flow's ports, paths and ideal times, and the
+/// dependencies among flows. `read_table` is as in `load`. Raises ValueError as `run` does.
 #[pyfunction]
 #[pyo3(signature = (plan_run_json, read_table=None))]
 fn demand(py: Python<'_>, plan_run_json: &str, read_table: Option<Py<PyAny>>) -> PyResult<String> {
@@ -289,8 +299,8 @@ fn demand(py: Python<'_>, plan_run_json: &str, read_table: Option<Py<PyAny>>) ->
     to_json(&demand.map_err(|error| PyValueError::new_err(error.to_string()))?)
 }
 
-/// The tables of a run that something other than the simulator has carried out, from what was measured of it, as JSON
-/// (see `tailcut_experiment::Measured`). Returns what `run` does; raises ValueError as it does.
+/// Returns the tables of a run that another backend carried out, as `run` returns them, from its
+/// measurements as JSON (see `tailcut_experiment::MeasuredRun`). Raises ValueError as `run` does.
 #[pyfunction]
 #[pyo3(signature = (plan_run_json, measured_json, read_table=None))]
 fn tabulate<'py>(
@@ -313,7 +323,8 @@ fn no_json(error: serde_json::Error) -> PyErr {
     PyValueError::new_err(error.to_string())
 }
 
-/// Whether a capture can be taken of a run of a plan; `spec` as in `run`. Raises ValueError saying why not.
+/// Checks that a capture can be taken of a run of a plan; `spec` is as in `run`. Raises ValueError
+/// with the reason if not.
 #[pyfunction]
 fn check_capture(py: Python<'_>, plan_run_json: &str, spec: &str) -> PyResult<()> {
     let spec = serde_json::from_str(spec).map_err(no_json)?;
@@ -321,9 +332,13 @@ fn check_capture(py: Python<'_>, plan_run_json: &str, spec: &str) -> PyResult<()
         .map_err(|error| PyValueError::new_err(error.to_string()))
 }
 
-/// What becomes of every field of a run of a plan (an element of its `runs`, as JSON) in the kernel lab, as JSON:
-/// {told: [{field, answer: "done" | "near" | "fatal", text}], hosts, needs: [{offer, field}], busiest: frames a second}. `by_repnet`: repnet-bench carries its flows; `fabric`: the name of what lies
-/// between the hosts; `programs`: where BPF programs are, if they are compiled. Raises ValueError when the text is no such run, or there is no such fabric.
+/// Returns how the kernel lab realises every field of a run of a plan (an element of its `runs`, as
+/// JSON), as JSON: {told: [{field, answer: "done" | "near" | "fatal", text}], hosts, needs:
+/// [{offer, field}], busiest: frames per second}.
+///
+/// `by_repnet` says whether repnet-bench carries the flows, `fabric` names the kind of fabric, and
+/// `programs` is the directory of compiled BPF programs, if there is one. Raises ValueError if the
+/// text is not a run of a plan, or if there is no such fabric.
 #[pyfunction]
 fn lab_check(
     py: Python<'_>,
@@ -338,17 +353,24 @@ fn lab_check(
     to_json(&checked.map_err(PyValueError::new_err)?)
 }
 
-/// Carries out one run of a plan over real kernels, telling standard output about it line by line, as JSON. It is asked for as JSON:
-/// {run: an element of the plan's `runs`, program: how repnet-bench is started where it is to carry the flows, else null, guests: a list of
-/// {host, command}, capture: {file, spec} or null, fabric: a name of `lab_fabrics`, programs: where BPF programs are, or null}. The process must have one thread, its standard input is watched for its end, and it is good for
-/// nothing else afterwards. Raises ValueError when the run cannot begin.
+/// Carries out one run of a plan over real kernels and writes reports to standard output, one JSON
+/// text per line.
+///
+/// The request is JSON: {run: an element of the plan's `runs`, program: the command of repnet-bench
+/// if it carries the flows, else null, guests: a list of {host, command}, capture: {file, spec} or
+/// null, fabric: a name of `lab_fabrics`, programs: the directory of compiled BPF programs, or
+/// null}.
+///
+/// The process must have one thread and cannot be used for anything else afterwards. The run stops
+/// when standard input ends. Raises ValueError if the run cannot begin.
 #[cfg(target_os = "linux")]
 #[pyfunction]
 fn lab_run(asked: &str) -> PyResult<()> {
     tailcut_lab::supervisor::run(asked).map_err(PyValueError::new_err)
 }
 
-/// The lab's kinds of fabric, as JSON: a list of {name, about, delays_when_idle}. The first is the default.
+/// Returns the lab's kinds of fabric, as JSON: a list of {name, about, delays_when_idle}. The first
+/// is the default.
 #[pyfunction]
 fn lab_fabrics() -> PyResult<String> {
     let kinds = tailcut_lab::fabric_kinds::KINDS.map(|kind| {
@@ -361,36 +383,42 @@ fn lab_fabrics() -> PyResult<String> {
     to_json(&kinds)
 }
 
-/// What the lab's congestion controls and transports take of a machine, as JSON: a list of {name, needed_for, remedy, fatal}.
+/// Returns what the lab's congestion controls and transports need of a machine, as JSON: a list of
+/// {name, needed_for, remedy, fatal}.
 #[pyfunction]
 fn lab_rows() -> PyResult<String> {
     to_json(&tailcut_lab::check::capability_rows())
 }
 
-/// What this kernel offers the lab, as JSON: a list of {name, offered, found}. `programs`: where BPF programs are, if they are compiled; `timers`: also how late the machine's own timers are, which takes most of a second. Needs a process as `lab_run` does.
+/// Returns what this kernel offers the lab, as JSON: a list of {name, offered, found}.
+///
+/// `programs` is the directory of compiled BPF programs, if there is one. `timers` also measures
+/// how late the machine's timers are, which takes most of a second. Requires a process as `lab_run`
+/// does.
 #[cfg(target_os = "linux")]
 #[pyfunction]
 fn lab_probe(programs: Option<PathBuf>, timers: bool) -> PyResult<String> {
     to_json(&tailcut_lab::probe::probe(programs.as_deref(), timers))
 }
 
-/// The JSON Schema of experiment files, as JSON.
+/// Returns the JSON Schema of experiment files, as JSON.
 #[pyfunction]
 fn schema() -> PyResult<String> {
     to_json(&tailcut_experiment::schema())
 }
 
-/// Every component that an experiment can name, as JSON: a list of {group, name, summary, default,
-/// parameters: [{name, takes, default, required, doc}]}.
+/// Returns every component that an experiment can name, as JSON: a list of {group, name, summary,
+/// default, parameters: [{name, takes, default, required, doc}]}.
 #[pyfunction]
 fn describe() -> PyResult<String> {
     to_json(&tailcut_experiment::describe())
 }
 
-/// The points of a flow-size distribution: (bytes, cumulative probability).
+/// Returns the points of a flow-size distribution: (bytes, cumulative probability).
 ///
-/// `name_or_path` is a built-in name, or the path of a two-column file when it has a `/` or a `.` in it; `unit` says what
-/// the file's first column counts: `bytes`, `KB`, `packets` (of 1460 bytes) or `packets of N`. Raises `ExperimentError`.
+/// `name_or_path` is a built-in name, or the path of a two-column file if it contains `/` or `.`.
+/// `unit` is the unit of the file's first column: `bytes`, `KB`, `packets` (of 1460 bytes) or
+/// `packets of N` (of N bytes). Raises `ExperimentError`.
 #[pyfunction]
 #[pyo3(signature = (name_or_path, unit="bytes"))]
 fn workload<'py>(
@@ -403,13 +431,13 @@ fn workload<'py>(
     Ok((array(py, bytes)?, array(py, probability)?))
 }
 
-/// A name and a text.
+/// A name and the text of that name.
 type Named = (&'static str, &'static str);
 
-/// Experiments by name: the files of `experiments/` as they were when this was built.
+/// Experiments by name: the files of `experiments/` at build time.
 const EXPERIMENTS: &[Named] = include!(concat!(env!("OUT_DIR"), "/experiments.rs"));
 
-/// Claims by paper: the files `claims.toml` as they were when this was built.
+/// Claims by paper: the files `claims.toml` at build time.
 const CLAIMS: &[Named] = include!(concat!(env!("OUT_DIR"), "/claims.rs"));
 
 /// The scorecard of the claims, as JSON.
@@ -427,7 +455,7 @@ fn scorecard() -> &'static str {
     SCORECARD
 }
 
-/// What comes with Tailcut: experiments (name, text) and workloads (name, text).
+/// Returns the experiments and the workloads that come with Tailcut, both as (name, text).
 #[pyfunction]
 fn shipped() -> (Vec<Named>, Vec<Named>) {
     let workloads = tailcut_net::workload::BUILTIN.iter();

@@ -1,4 +1,4 @@
-//! Tables that an experiment names, read by whoever can: a Python callable.
+//! Reads the tables that an experiment names, by a Python callable.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -6,10 +6,11 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use tailcut_net::files::{Cells, TableColumn};
 
-/// Calls `callable(content, wanted)`, which gives a list of (name, kind of cells, cells) or raises ValueError.
+/// Reads tables by `callable(content, wanted)`, which returns a list of (name, kind of cells,
+/// cells) or raises ValueError.
 pub(crate) struct Tables {
     callable: Option<Py<PyAny>>,
-    /// What it raised beside that: no fault of the table.
+    /// Any other exception that the callable raised, which is not a fault of the table.
     raised: Mutex<Option<PyErr>>,
 }
 
@@ -18,7 +19,7 @@ impl Tables {
         Tables { callable, raised: Mutex::default() }
     }
 
-    /// The columns of a table with this content; see `tailcut_net::files::FileReader`.
+    /// Returns the columns of a table with this content; see `tailcut_net::files::FileReader`.
     pub fn columns(&self, content: &[u8], wanted: &[&str]) -> Result<Vec<TableColumn>, String> {
         let Some(callable) = &self.callable else {
             return tailcut_experiment::no_table_reader(content, wanted);
@@ -35,7 +36,7 @@ impl Tables {
         })
     }
 
-    /// Passes on what was raised.
+    /// Returns the exception that is not a fault of a table, if there was one.
     pub fn check(self) -> PyResult<()> {
         match self.raised.into_inner().unwrap_or_else(PoisonError::into_inner) {
             Some(error) => Err(error),

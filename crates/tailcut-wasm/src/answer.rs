@@ -1,16 +1,17 @@
-//! The tables of a run as bytes: the length of a header (32 bits, little-endian), the header (JSON), and the cells of every
-//! column (little-endian), each column at a multiple of 8 from the start.
+//! Encodes the tables of a run: the length of the header (32 bits, little-endian), the header
+//! (JSON), and the cells of every column (little-endian), each column at a multiple of 8 bytes from
+//! the start.
 
 use serde_json::{Map, Value, json};
 use tailcut_experiment::{Column, RunResult, Values};
 use tailcut_net::measure::records::RunCounters;
 
-/// The cells of the columns that the header tells of.
+/// The cells of all columns, to which the header refers.
 #[derive(Default)]
 struct Cells(Vec<u8>);
 
 impl Cells {
-    /// Adds cells, and says where they are.
+    /// Adds cells and returns their offset.
     fn add<const N: usize>(&mut self, cells: impl Iterator<Item = [u8; N]>) -> usize {
         self.0.resize(self.0.len().next_multiple_of(8), 0);
         let at = self.0.len();
@@ -45,7 +46,7 @@ impl Cells {
     }
 }
 
-/// What a run has yielded. Places in the header count from the first byte after it.
+/// Encodes the results of a run. Offsets in the header count from the first byte after it.
 pub(crate) fn of_run(result: &RunResult) -> serde_json::Result<Vec<u8>> {
     let mut cells = Cells::default();
     let mut tables = Map::new();
@@ -68,7 +69,7 @@ pub(crate) fn of_run(result: &RunResult) -> serde_json::Result<Vec<u8>> {
         "series": series.collect::<Vec<_>>(),
     });
     let mut header = serde_json::to_vec(&header)?;
-    // Blanks end JSON as well as anything does.
+    // JSON may end in blanks, so they pad the header.
     header.resize((header.len() + 4).next_multiple_of(8) - 4, b' ');
     let length = header.len() as u32;
     Ok([&length.to_le_bytes(), header.as_slice(), cells.0.as_slice()].concat())

@@ -1,4 +1,4 @@
-//! Pictures of a run while it goes on.
+//! Frames of a run: its state at regular intervals while it is simulated.
 
 use std::ops::ControlFlow;
 
@@ -7,31 +7,34 @@ use tailcut_net::scenario::Progress;
 use tailcut_net::topology::PortId;
 use tailcut_net::watch::{RunView, RunWatcher};
 
-/// Tells about the run at the first look after each step of simulated time: the time, how much has happened, the queue of every
-/// directed link in packets, and the flows that have finished since, as `[place, bytes, fct_ns, ideal_fct_ns]`.
+/// Calls `show` at the first opportunity after each step of simulated time, with a frame as JSON:
+/// the time, the packet-hops so far, the queue of every directed link in packets, and the flows
+/// that have finished since the last frame, as `[index, bytes, fct_ns, ideal_fct_ns]`.
 pub(crate) struct Frames<F: FnMut(&str)> {
     ports: u32,
     step: u64,
     next: u64,
-    /// The flows that have been told of.
-    told: Vec<bool>,
+    /// Whether each flow has been reported as finished.
+    reported: Vec<bool>,
     show: F,
 }
 
 impl<F: FnMut(&str)> Frames<F> {
-    /// `step` is in picoseconds.
+    /// Creates a watcher that shows a frame every `step` picoseconds.
     pub fn new(ports: u32, step: u64, show: F) -> Frames<F> {
         let step = step.max(1);
-        Frames { ports, step, next: step, told: vec![], show }
+        Frames { ports, step, next: step, reported: vec![], show }
     }
 
     fn newly_finished(&mut self, run: &dyn RunView) -> Vec<[u64; 4]> {
-        self.told.resize(run.flows(), false);
+        self.reported.resize(run.flows(), false);
         let mut finished = vec![];
-        for (index, told) in self.told.iter_mut().enumerate().filter(|(_, told)| !**told) {
+        for (index, reported) in
+            self.reported.iter_mut().enumerate().filter(|(_, reported)| !**reported)
+        {
             let record = run.flow(index);
             if let Some(fct) = record.fct {
-                *told = true;
+                *reported = true;
                 let ideal = record.ideal_fct.as_ns();
                 finished.push([index as u64, record.flow.bytes, fct.as_ns(), ideal]);
             }
@@ -41,7 +44,7 @@ impl<F: FnMut(&str)> Frames<F> {
 }
 
 impl<F: FnMut(&str)> RunWatcher for Frames<F> {
-    /// So often that a step is hardly overrun, and so seldom that it costs nothing.
+    /// Frequent enough to hardly overrun a step, and rare enough to cost nothing.
     fn interval_events(&self) -> u64 {
         64
     }
@@ -87,7 +90,7 @@ mod tests {
     "#;
 
     #[test]
-    fn frames_come_once_per_step_and_tell_of_every_flow_once() {
+    fn frames_come_once_per_step_and_report_every_flow_once() {
         let plan =
             load_text("x.toml", TEXT, Path::new(""), &[], &no_table_reader).expect("it is valid");
         let text = serde_json::to_string(&plan.runs[0]).expect("plans are JSON");
@@ -95,9 +98,9 @@ mod tests {
         let show = |frame: &str| frames.push(serde_json::from_str(frame).expect("it is JSON"));
         let mut watch = Frames::new(6, 1_000_000_000, show);
         let watched = run_watched(&text, None, &no_table_reader, &mut watch).expect("it runs");
-        let plainly = run(&text, None, &no_table_reader, &mut |_| ControlFlow::Continue(()))
+        let unwatched = run(&text, None, &no_table_reader, &mut |_| ControlFlow::Continue(()))
             .expect("it runs");
-        assert_eq!(watched, plainly);
+        assert_eq!(watched, unwatched);
 
         let steps: Vec<u64> =
             frames.iter().filter_map(|f| f["now_ns"].as_u64()).map(|ns| ns / 1_000_000).collect();
@@ -107,15 +110,18 @@ mod tests {
         let waits = |f: &Value| f["queues"].as_array().is_some_and(|q| q.iter().any(|n| *n != 0));
         assert!(frames.iter().any(waits), "both answers meet at one link");
 
-        let mut told: Vec<(u64, i64)> = vec![];
+        let mut reported: Vec<(u64, i64)> = vec![];
         for flow in frames.iter().filter_map(|f| f["finished"].as_array()).flatten() {
             let number = |at: usize| flow[at].as_u64().expect("it is a number");
-            told.push((number(0), number(2) as i64));
+            reported.push((number(0), number(2) as i64));
         }
-        told.sort_unstable();
+        reported.sort_unstable();
         let fct = watched.flows.iter().find(|column| column.name == "fct_ns").expect("it is there");
         let Values::I64(fct) = &fct.values else { panic!("times are integers") };
         let all: Vec<(u64, i64)> = fct.iter().enumerate().map(|(i, t)| (i as u64, *t)).collect();
-        assert!(all.starts_with(&told[..told.len()]) && told.len() >= 16, "{told:?} of {all:?}");
+        assert!(
+            all.starts_with(&reported[..reported.len()]) && reported.len() >= 16,
+            "{reported:?} of {all:?}"
+        );
     }
 }

@@ -1,9 +1,10 @@
 //! The simulator as a WebAssembly module: describe, plan, run. No logic.
 //!
-//! Who calls writes a text into [`input`], calls a function, and reads its answer at [`answer_at`], [`answer_length`] bytes.
-//! A function returns 0 when its answer is what was asked for, and 1 when it is `{"errors": [...]}`. While a run goes on, the
-//! module calls `page.frame`, and before it dies of a panic `page.panicked`, both with a text. A panic leaves the instance
-//! useless: throw it away.
+//! The caller writes a text into [`input`], calls a function, and reads the answer at
+//! [`answer_at`], [`answer_length`] bytes. A function returns 0 if the answer is the requested one,
+//! and 1 if it is `{"errors": [...]}`. During a run the module calls `page.frame`, and before a
+//! panic ends it `page.panicked`, each with a text. After a panic the instance is unusable: discard
+//! it.
 
 #![allow(unsafe_code, reason = "names for the page to call, and the page's own functions")]
 
@@ -22,7 +23,7 @@ use crate::frames::Frames;
 static INPUT: Mutex<Vec<u8>> = Mutex::new(vec![]);
 static ANSWER: Mutex<Vec<u8>> = Mutex::new(vec![]);
 
-/// What the page provides.
+/// The functions that the page provides.
 #[cfg(target_arch = "wasm32")]
 mod page {
     #[link(wasm_import_module = "page")]
@@ -36,7 +37,7 @@ fn held(buffer: &'static Mutex<Vec<u8>>) -> MutexGuard<'static, Vec<u8>> {
     buffer.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Room for a text of so many bytes, which the next call takes.
+/// Returns the address of a buffer of `length` bytes for the input of the next call.
 #[unsafe(no_mangle)]
 pub extern "C" fn input(length: usize) -> *mut u8 {
     let mut input = held(&INPUT);
@@ -45,19 +46,19 @@ pub extern "C" fn input(length: usize) -> *mut u8 {
     input.as_mut_ptr()
 }
 
-/// Where the answer to the last call is, until the next.
+/// Returns the address of the answer to the last call, which is valid until the next call.
 #[unsafe(no_mangle)]
 pub extern "C" fn answer_at() -> *const u8 {
     held(&ANSWER).as_ptr()
 }
 
-/// How many bytes it has.
+/// Returns the length in bytes of the answer to the last call.
 #[unsafe(no_mangle)]
 pub extern "C" fn answer_length() -> usize {
     held(&ANSWER).len()
 }
 
-/// Keeps an answer, or what is wrong.
+/// Stores an answer or errors, and returns the code for the caller.
 fn reply(answer: Result<Vec<u8>, Vec<Value>>) -> i32 {
     let (code, bytes) = match answer {
         Ok(bytes) => (0, bytes),
@@ -67,7 +68,7 @@ fn reply(answer: Result<Vec<u8>, Vec<Value>>) -> i32 {
     code
 }
 
-/// An error that has a message and no place.
+/// Returns an error as a list of one, with a message and without a place.
 fn plain(error: impl ToString) -> Vec<Value> {
     let message = error.to_string();
     vec![json!({ "message": message, "rendered": message })]
@@ -77,18 +78,18 @@ fn text() -> Result<String, Vec<Value>> {
     String::from_utf8(std::mem::take(&mut *held(&INPUT))).map_err(plain)
 }
 
-/// Sends panics to the page. Without it they are lost.
+/// Reports panics to the page, which would not see them otherwise.
 #[unsafe(no_mangle)]
 pub extern "C" fn report_panics() {
     #[cfg(target_arch = "wasm32")]
     std::panic::set_hook(Box::new(|info| {
         let text = info.to_string();
-        // Sound: the page reads the text while it stays where it is.
+        // SAFETY: the page reads the text during the call.
         unsafe { page::panicked(text.as_ptr(), text.len()) };
     }));
 }
 
-/// Every component that an experiment can name, and the version of results: `{components, results, version}`.
+/// Answers with every component that an experiment can name: `{components, results, version}`.
 #[unsafe(no_mangle)]
 pub extern "C" fn describe() -> i32 {
     let about = json!({
@@ -99,14 +100,15 @@ pub extern "C" fn describe() -> i32 {
     reply(Ok(about.to_string().into_bytes()))
 }
 
-/// An experiment file: the text, and what messages call it.
+/// An experiment file: its text, and its name in messages.
 #[derive(Deserialize)]
 struct File {
     name: String,
     text: String,
 }
 
-/// The plan of an experiment; takes `{name, text}`. There are no files here that it could name.
+/// Answers with the plan of an experiment. The input is `{name, text}`; files that the text names
+/// do not exist here.
 #[unsafe(no_mangle)]
 pub extern "C" fn plan() -> i32 {
     let planned = || {
@@ -120,7 +122,7 @@ pub extern "C" fn plan() -> i32 {
     reply(planned())
 }
 
-/// The network of a run of a plan; takes the run.
+/// Answers with the network of a run of a plan. The input is the run.
 #[unsafe(no_mangle)]
 pub extern "C" fn network() -> i32 {
     let built = || {
@@ -131,8 +133,8 @@ pub extern "C" fn network() -> i32 {
     reply(built())
 }
 
-/// The tables of a run of a plan; takes the run. On the way, the page is shown about `frames` pictures of the time in which flows
-/// arrive, and as many per second after it.
+/// Answers with the tables of a run of a plan. The input is the run. The page gets about `frames`
+/// frames while flows arrive, and further ones at the same interval.
 #[unsafe(no_mangle)]
 pub extern "C" fn run(frames: u32) -> i32 {
     let ran = || {
@@ -149,7 +151,7 @@ pub extern "C" fn run(frames: u32) -> i32 {
 
 fn show(frame: &str) {
     #[cfg(target_arch = "wasm32")]
-    // Sound: the page reads the text while it stays where it is.
+    // SAFETY: the page reads the text during the call.
     unsafe {
         page::frame(frame.as_ptr(), frame.len());
     }
