@@ -1,4 +1,7 @@
-/** Makes the page: one file that holds the module, the scripts and the stories. `node build.mjs MODULE OUT` */
+/**
+ * Builds the page: one file that contains the module, the scripts and the stories. `node build.mjs
+ * MODULE OUT`
+ */
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { gzipSync } from 'node:zlib';
@@ -7,9 +10,9 @@ const [module, out] = process.argv.slice(2);
 const here = new URL('.', import.meta.url).pathname;
 const text = (path) => readFileSync(join(here, path), 'utf8');
 
-/** The limit of what is embedded, before it is written in letters. */
+/** The most bytes to embed, before they are encoded as text. */
 const MOST = 1_500_000;
-/** The order in which the stories stand on the page. */
+/** The order of the stories on the page. */
 const STORIES = ['elephant', 'second-path', 'incast', 'broken-link', 'mice'];
 
 const scripts = readdirSync(join(here, 'dist')).filter(
@@ -21,7 +24,7 @@ const imports = Object.fromEntries(
     return [name.replace('.js', ''), `data:text/javascript;base64,${Buffer.from(plain).toString('base64')}`];
   }),
 );
-// A worker has no import map: its two scripts are one.
+// A worker has no import map, so its two scripts are joined.
 const worker = ['engine', 'worker']
   .map((name) =>
     text(`dist/${name}.js`)

@@ -28,7 +28,7 @@ if (task === 'run') {
     const { user, system } = process.cpuUsage(before);
     return (user + system) / 1e6;
   };
-  // Only the very first run finds nothing compiled: the code of later ones is that of earlier ones.
+  // Only the first run compiles code; later runs use it.
   const timed = runs.map(([, run]) => {
     const work = () => engine.run(run, 100, () => {});
     const first = processor(work);

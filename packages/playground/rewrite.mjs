@@ -1,4 +1,7 @@
-/** Reads plans, one JSON per line, and writes the experiment file that the page would write of each: `node rewrite.mjs COMPONENTS`. */
+/**
+ * Reads plans, one JSON per line, and writes for each the experiment file that the page would
+ * write: `node rewrite.mjs COMPONENTS`.
+ */
 import { readFileSync } from 'node:fs';
 import { createInterface } from 'node:readline';
 import { fromPlan, toText } from './dist/model.js';

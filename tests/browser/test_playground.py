@@ -174,7 +174,7 @@ def test_a_mistake_in_the_file_is_told_with_its_place_and_can_be_mended(opened: 
     right = opened.file()
     page.locator("#file").fill(right.replace("[queue]", "").replace('kind = "mix"', 'kind = "mixx"'))
     page.locator("#file").blur()
-    opened.status("mistake")
+    opened.status("has an error")
     expect(page.get_by_role("alert")).to_contain_text("mixx")
     expect(page.get_by_role("alert")).to_contain_text("experiment.toml:")
     expect(page.locator("#run")).to_be_disabled()

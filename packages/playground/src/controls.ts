@@ -1,28 +1,31 @@
-/** The controls: fields for every section of an experiment, made from the simulator's own description of its components. */
+/**
+ * The controls: fields for every section of an experiment, built from the simulator's description
+ * of its components.
+ */
 import { CHOSEN, type Component, chosen, type Model, type Parameter, SHARED, shown } from './model.js';
 import { isTable, same, type Table, typed, type Value, write } from './toml.js';
 
-/** What sections are called. */
+/** The titles of the sections. */
 const TITLES: Record<string, string> = {
   topology: 'Network',
   traffic: 'Traffic',
-  horizon: 'How long',
+  horizon: 'Duration',
   host: 'Servers',
   switch: 'Switches',
   faults: 'Failures',
-  measure: 'What is measured',
+  measure: 'Measurements',
   transport: 'Transport',
   queue: 'Queues',
-  balance: 'Ways through the network',
+  balance: 'Load balancing',
   replicate: 'Copies',
 };
 
-/** Sections whose fields are worth a place of their own, in this order. */
+/** The sections that are always visible, in this order. */
 const FRONT = ['topology', 'traffic', 'horizon'] as const;
 
 type Element = HTMLElementTagNameMap;
 
-/** An element with attributes and content. */
+/** Creates an element with attributes and content. */
 export function element<K extends keyof Element>(
   name: K,
   attributes: Record<string, string | boolean> = {},
@@ -38,7 +41,7 @@ export function element<K extends keyof Element>(
   return made;
 }
 
-/** Fills a form with the fields of a model. `onChange` is told when one has changed it. */
+/** A form with the fields of a model. Calls `onChange` after a field has changed the model. */
 export class Controls {
   private count = 0;
 
@@ -48,7 +51,7 @@ export class Controls {
     private readonly onChange: () => void,
   ) {}
 
-  /** Shows a model; fields change it in place. Keeps the focus and what is unfolded. */
+  /** Shows a model, which its fields change in place. Keeps the focus and the open parts. */
   show(model: Model): void {
     const focused = document.activeElement?.id;
     const open = new Set([...this.form.querySelectorAll('details[open]')].map((details) => details.id));
@@ -56,16 +59,16 @@ export class Controls {
     const rest = SHARED.filter(
       (name) => !(FRONT as readonly string[]).includes(name) && TITLES[name] !== undefined,
     );
-    const seeds = this.line('seed', 'Seed', this.seed(model), 'Another number draws other flows.');
+    const seeds = this.line('seed', 'Seed', this.seed(model), 'Another seed draws other flows.');
     this.form.replaceChildren(
       ...FRONT.map((name) => this.section(name, name, model.sections[name])),
       ...model.schemes.map((_, at) => this.scheme(model, at)),
       element(
         'details',
         { id: 'more' },
-        element('summary', {}, 'Failures, servers, switches, measures, seed'),
+        element('summary', {}, 'Failures, servers, switches, measurements, seed'),
         ...rest.map((name) => this.section(name, name, model.sections[name])),
-        element('fieldset', {}, element('legend', {}, 'Chance'), seeds),
+        element('fieldset', {}, element('legend', {}, 'Randomness'), seeds),
       ),
     );
     for (const details of this.form.querySelectorAll('details')) {
@@ -107,13 +110,13 @@ export class Controls {
     return field;
   }
 
-  /** The choice of a component, and its parameters. */
+  /** Creates the fields of a component: the choice of its kind, and its parameters. */
   private section(id: string, group: string, value: Table): HTMLElement {
     const own = TITLES[group] ?? group.slice(group.lastIndexOf('.') + 1);
     const kinds = this.components.filter((component) => component.group === group);
     const component = chosen(this.components, group, value);
     const nested = id !== group;
-    // A part of a scheme is known by what it is, and needs no frame.
+    // The part of a scheme is recognised by its field for the kind, and needs no frame.
     const box = nested
       ? element('div', { class: 'part' })
       : element('fieldset', {}, element('legend', {}, own));
@@ -180,7 +183,9 @@ export class Controls {
     return line;
   }
 
-  /** The group that describes what a parameter chooses among. */
+  /**
+   * Returns the group of components among which a parameter chooses; undefined if there is none.
+   */
   private within(group: string, name: string): string | undefined {
     const groups = this.components.map((component) => component.group);
     return (
@@ -188,7 +193,7 @@ export class Controls {
     );
   }
 
-  /** A field that takes the value of a parameter. */
+  /** Creates a field for the value of a parameter. */
   private field(
     parameter: Parameter,
     now: Value | undefined,
@@ -234,7 +239,7 @@ export class Controls {
     return field;
   }
 
-  /** The list of known distributions of sizes. */
+  /** Creates the list of built-in size distributions, if it does not exist, and returns its id. */
   private sizes(): string {
     if (document.getElementById('known-sizes') === null) {
       const known = this.components.filter((component) => component.group === 'sizes');
@@ -244,7 +249,7 @@ export class Controls {
     return 'known-sizes';
   }
 
-  /** A field with its name, and what it is. */
+  /** Creates a line with a field, its name and its description. */
   private line(id: string, name: string, field: HTMLElement, doc = ''): HTMLElement {
     field.id = id;
     this.count += 1;
@@ -256,7 +261,7 @@ export class Controls {
       field,
     );
     if (doc !== '') {
-      // Names stand between backquotes.
+      // Names in descriptions are in backquotes.
       const parts = doc.split('`').map((part, at) => (at % 2 === 1 ? element('code', {}, part) : part));
       const note = element('small', { id: `note-${this.count}` }, ...parts);
       field.setAttribute('aria-describedby', note.id);

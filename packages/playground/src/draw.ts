@@ -1,8 +1,10 @@
-/** The two pictures: the fabric with its queues, and the distributions of completion times. */
+/**
+ * Draws the two pictures: the fabric with its queues, and the distributions of completion times.
+ */
 import { type Graph, type Place, places } from './layout.js';
 import { duration, histogram, percentile } from './statistics.js';
 
-/** A canvas ready to be drawn on in CSS pixels, cleared. */
+/** Clears a canvas, and returns its context in CSS pixels with its width and height. */
 function prepared(canvas: HTMLCanvasElement, ratio: number): [CanvasRenderingContext2D, number, number] {
   const dots = window.devicePixelRatio || 1;
   const width = Math.max(120, canvas.clientWidth);
@@ -18,13 +20,13 @@ function prepared(canvas: HTMLCanvasElement, ratio: number): [CanvasRenderingCon
   return [context, width, height];
 }
 
-/** The page's colours, light or dark. */
+/** Returns a function that gives the page's colours, light or dark, by name. */
 export function colours(): (name: string) => string {
   const style = getComputedStyle(document.documentElement);
   return (name) => style.getPropertyValue(`--${name}`).trim();
 }
 
-/** A fabric, laid out once. */
+/** A drawing of a fabric; nodes are placed once. */
 export class Fabric {
   private readonly spots: Place[];
 
@@ -37,8 +39,8 @@ export class Fabric {
   }
 
   /**
-   * Packets that wait at switches, by link, the longer of its two queues. A server's own interface is left out: what waits
-   * there is what the server itself has still to send.
+   * Returns the packets that wait at switches, for each link the longer of its two queues. Queues
+   * at a server's own interface do not count: the server has yet to send them.
    */
   waiting(queues: readonly number[]): number[] {
     return this.graph.links.map(({ a, b }, link) => {
@@ -62,7 +64,7 @@ export class Fabric {
     for (const link of order) {
       const { a, b } = this.graph.links[link] as Graph['links'][number];
       const share = Math.min(1, (waiting[link] as number) / this.limit);
-      // A packet that is about to leave is no queue to speak of.
+      // A single packet may be about to leave: it does not count as a queue.
       const busy = (waiting[link] as number) > 1;
       context.strokeStyle = colour(busy ? (share > 0.8 ? 'full' : 'some') : 'idle');
       context.globalAlpha = busy ? 0.45 + 0.55 * Math.sqrt(share) : 0.8;
@@ -95,7 +97,10 @@ export interface Row {
   sorted: Float64Array;
 }
 
-/** Draws distributions above each other on one axis: bars, the median, and the slowest in a hundred as dots. */
+/**
+ * Draws distributions below each other on one axis: bars, the median, and the slowest in a hundred
+ * as dots.
+ */
 export function drawDistributions(
   canvas: HTMLCanvasElement,
   rows: readonly Row[],

@@ -1,6 +1,8 @@
-/** The WebAssembly module: texts in, answers out. The same in a browser's worker and in Node. */
+/**
+ * The WebAssembly module: takes texts, returns answers. Works in a browser's worker and in Node.
+ */
 
-/** What the module exports (see crates/tailcut-wasm). */
+/** The module's exports (see crates/tailcut-wasm). */
 interface Exports {
   memory: WebAssembly.Memory;
   input(length: number): number;
@@ -13,14 +15,14 @@ interface Exports {
   run(frames: number): number;
 }
 
-/** One thing wrong with an experiment; `rendered` is the text to show. */
+/** An error in an experiment; `rendered` is the text to show. */
 export interface Wrong {
   message: string;
   rendered: string;
   line?: number;
 }
 
-/** What was asked for cannot be had. */
+/** Thrown if the module answers with errors or fails. */
 export class Refused extends Error {
   readonly errors: readonly Wrong[];
 
@@ -30,18 +32,18 @@ export class Refused extends Error {
   }
 }
 
-/** A cell of a table: a number, a word, or nothing. */
+/** A column of a table. */
 export type Column = {
   kind: string;
-  /** The cells as they are; numbers of 64 bits as `bigint`. */
+  /** The cells; integers of 64 bits are `bigint`. */
   cells: BigUint64Array | BigInt64Array | Uint32Array | Uint8Array | Float64Array;
-  /** 1 where there is a value; none where every row has one. */
+  /** One flag per row, 1 where there is a value; null if every row has a value. */
   valid: Uint8Array | null;
-  /** The words that the cells of a `label` number. */
+  /** The words of a `label`, which its cells index. */
   categories: string[] | null;
 };
 
-/** What a run has yielded. */
+/** The results of a run. */
 export interface Result {
   tables: Record<string, Record<string, Column>>;
   counters: Record<string, number>;
@@ -56,13 +58,13 @@ export interface Result {
   }[];
 }
 
-/** One instance of the module. */
+/** An instance of the module. */
 export class Engine {
   private readonly exports: Exports;
   private panic = '';
   private onFrame: (text: string) => void = () => {};
 
-  /** Takes the bytes of the module, or the module. */
+  /** Creates an instance from the bytes of the module or from the compiled module. */
   static async start(module: WebAssembly.Module | Uint8Array<ArrayBuffer>): Promise<Engine> {
     const compiled = module instanceof WebAssembly.Module ? module : await WebAssembly.compile(module);
     return new Engine(compiled);
@@ -80,22 +82,22 @@ export class Engine {
     this.exports.report_panics();
   }
 
-  /** Every component, and which version this is. */
+  /** Returns every component and the version, as JSON. */
   describe(): string {
     return new TextDecoder().decode(this.call(this.exports.describe, ''));
   }
 
-  /** The plan of an experiment file, as JSON. */
+  /** Returns the plan of an experiment file, as JSON. */
   plan(name: string, text: string): string {
     return new TextDecoder().decode(this.call(this.exports.plan, JSON.stringify({ name, text })));
   }
 
-  /** The network of a run of a plan, as JSON. */
+  /** Returns the network of a run of a plan, as JSON. */
   network(run: string): string {
     return new TextDecoder().decode(this.call(this.exports.network, run));
   }
 
-  /** Carries out a run of a plan, and shows frames of it on the way. */
+  /** Carries out a run of a plan. Calls `onFrame` with frames of it, as JSON, during the run. */
   run(run: string, frames: number, onFrame: (text: string) => void): Uint8Array<ArrayBuffer> {
     this.onFrame = onFrame;
     return this.call(() => this.exports.run(frames), run);
@@ -110,7 +112,7 @@ export class Engine {
       code = call();
     } catch (error) {
       const message = this.panic || String(error);
-      throw new Refused([{ message, rendered: `The simulator broke off: ${message}` }]);
+      throw new Refused([{ message, rendered: `The simulator failed: ${message}` }]);
     }
     const length = this.exports.answer_length();
     const answer = new Uint8Array(this.exports.memory.buffer, this.exports.answer_at(), length).slice();
@@ -135,7 +137,7 @@ const ARRAYS = {
   label: Uint8Array,
 } as const;
 
-/** Takes the answer to a run apart. */
+/** Decodes the answer to a run. */
 export function unpack(answer: Uint8Array<ArrayBuffer>): Result {
   const length = new DataView(answer.buffer).getUint32(0, true);
   const header = JSON.parse(new TextDecoder().decode(answer.subarray(4, 4 + length)));

@@ -1,6 +1,9 @@
-/** Where the nodes of a network are drawn: hosts at the bottom, each switch as far above as it is from them. */
+/**
+ * Places the nodes of a network: hosts at the bottom, each switch at the height of its distance
+ * from them.
+ */
 
-/** A network, as the simulator describes it: hosts are numbered first, switches follow. */
+/** A network as the simulator describes it. Hosts are numbered first, then switches. */
 export interface Graph {
   hosts: number;
   switches: number;
@@ -9,13 +12,13 @@ export interface Graph {
   names: string[];
 }
 
-/** A place between 0 and 1, from left and from the top. */
+/** A place from 0 to 1, from the left and from the top. */
 export interface Place {
   x: number;
   y: number;
 }
 
-/** The place of every node. */
+/** Returns the place of every node. */
 export function places(graph: Graph): Place[] {
   const nodes = graph.hosts + graph.switches;
   const neighbours: number[][] = Array.from({ length: nodes }, () => []);
@@ -35,7 +38,8 @@ export function places(graph: Graph): Place[] {
   }
   const found: Place[] = Array.from({ length: nodes }, () => ({ x: 0.5, y: 0.5 }));
   rows.forEach((members, depth) => {
-    // Above the middle of what is below; hosts keep the order of their numbers, and neighbours of one switch stay together.
+    // A switch is placed above the middle of its lower neighbours. Hosts keep the order of their
+    // numbers.
     const middle = (node: number): number => {
       const below = (neighbours[node] ?? []).filter((other) => (level[other] as number) < depth);
       return below.reduce((sum, other) => sum + (found[other] as Place).x, 0) / Math.max(1, below.length);

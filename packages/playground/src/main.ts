@@ -1,4 +1,7 @@
-/** The page: stories, a run of two schemes, controls and the experiment file, which all show the same plan. */
+/**
+ * The page: stories, a run of two schemes, controls and the experiment file, all of which show the
+ * same plan.
+ */
 import { Controls, element } from './controls.js';
 import { drawDistributions, Fabric, type Row } from './draw.js';
 import { Refused } from './engine.js';
@@ -8,16 +11,16 @@ import { Simulator } from './simulator.js';
 import { duration, percentile, totals, verdict } from './statistics.js';
 import type { Table } from './toml.js';
 
-/** Pictures of the time in which flows arrive. */
+/** The number of frames while flows arrive. */
 const FRAMES = 240;
-/** Seconds that this time takes to watch, if the computer is fast enough. */
+/** The seconds in which that time is played, if the computer is fast enough. */
 const SECONDS = 10;
-/** What is left after it passes faster. */
+/** The factor by which the time after it is played faster. */
 const AFTERWARDS = 6;
-/** Packet-hops in a second, to say how long a run will take; a careful guess. */
+/** A low estimate of the packet-hops per second, to predict how long a run takes. */
 const SPEED = 4_000_000;
 
-/** A scheme on the stage. */
+/** A scheme that is shown, with its run. */
 interface Act {
   name: string;
   colour: string;
@@ -52,7 +55,7 @@ function content(id: string): string {
   return find(id).textContent as string;
 }
 
-/** Changes a text that is read out where it changes. */
+/** Sets a text that screen readers announce when it changes. */
 function say(id: string, text: string): void {
   if (find(id).textContent !== text) {
     find(id).textContent = text;
@@ -70,11 +73,11 @@ class Page {
   private readonly controls: Controls;
   private model: Model | undefined;
   private plan: Plan | undefined;
-  /** The number of the latest text that is being planned; answers to older ones are late. */
+  /** The number of the latest text to plan; answers about older texts are ignored. */
   private asked = 0;
   private acts: Act[] = [];
   private workers: Simulator[] = [];
-  /** The number of the latest run; what belongs to an older one is late. */
+  /** The number of the latest run; answers about older runs are ignored. */
   private ran = 0;
   private now = 0;
   private playing = false;
@@ -116,14 +119,14 @@ class Page {
     await this.read(this.stories[at]?.text ?? '', true);
   }
 
-  /** Plans what the controls say. */
+  /** Writes the experiment file from the controls, and plans it. */
   private write(): void {
     if (this.model !== undefined) {
       this.read(toText(this.model, this.components), false);
     }
   }
 
-  /** Plans a text, and shows it everywhere. */
+  /** Plans an experiment file, and shows it in the controls and on the stage. */
   private async read(text: string, isStory: boolean): Promise<void> {
     const asked = ++this.asked;
     find<HTMLTextAreaElement>('file').value = text;
@@ -147,13 +150,13 @@ class Page {
       await this.stage(plan);
     } catch (error) {
       if (asked === this.asked) {
-        find('status').textContent = 'The experiment file has a mistake.';
+        find('status').textContent = 'The experiment file has an error.';
         complain(error);
       }
     }
   }
 
-  /** Sets the stage for a plan: the first run of its first two schemes. */
+  /** Prepares the stage for a plan: the first run of each of its first two schemes. */
   private async stage(plan: Plan): Promise<void> {
     const runs = plan.schemes.slice(0, 2).map((name) => plan.runs.find((run) => run.scheme === name) as Run);
     const graphs = await Promise.all(runs.map((run) => this.planner.network(run)));
@@ -186,19 +189,19 @@ class Page {
     say('totals', '');
     find('verdict').textContent = 'Run it to see how long flows take.';
     find('ids').textContent =
-      `They are kept under the names ${runs.map(({ id }) => id.slice(0, 8)).join(' and ')}.`;
+      `The run identifiers begin with ${runs.map(({ id }) => id.slice(0, 8)).join(' and ')}.`;
     find<HTMLButtonElement>('run').disabled = false;
     const hops = runs.reduce((sum, { facts }) => sum + facts.expected_packet_hops, 0);
     const flows = runs[0]?.facts.flows.toLocaleString('en') ?? '0';
     const more =
       plan.runs.length > runs.length
-        ? ` The file has ${plan.runs.length} runs; here, the first of each of two schemes.`
+        ? ` The file has ${plan.runs.length} runs; this page shows the first run of each of two schemes.`
         : '';
     const seconds = hops / SPEED;
     const long =
       seconds < 3
         ? ''
-        : ` About ${seconds < 90 ? `${Math.ceil(seconds)} seconds` : `${Math.ceil(seconds / 60)} minutes`} of work.`;
+        : ` About ${seconds < 90 ? `${Math.ceil(seconds)} seconds` : `${Math.ceil(seconds / 60)} minutes`} to simulate.`;
     find('status').textContent =
       `Ready: ${flows} flows between ${runs[0]?.facts.hosts} servers.${long}${more}`;
     this.now = 0;
@@ -241,12 +244,12 @@ class Page {
       if (this.ran === ran) {
         this.stop();
         complain(error);
-        find('status').textContent = 'The run ended early.';
+        find('status').textContent = 'The run failed.';
       }
     }
   }
 
-  /** Ends what is running. */
+  /** Stops all workers and the playback. */
   private stop(): void {
     for (const worker of this.workers) {
       worker.stop();
@@ -280,7 +283,10 @@ class Page {
     this.draw();
   }
 
-  /** Simulated time is shown as fast as it is known, and no faster than one can watch. */
+  /**
+   * Advances the playback by one animation frame: at its pace, but not beyond the last frame of
+   * either run.
+   */
   private tick(time: number): void {
     if (!this.playing) {
       return;
@@ -302,14 +308,17 @@ class Page {
     requestAnimationFrame((next) => this.tick(next));
   }
 
-  /** When flows cease to arrive, in nanoseconds. */
+  /** Returns the time at which flows cease to arrive, in nanoseconds. */
   private arrivals(): number {
     const text = String((this.plan?.runs[0]?.config.horizon as Table | undefined)?.arrivals ?? '1s');
     const [, number, unit] = /^([\d.]+)\s*([a-z]+)$/.exec(text) ?? [];
     return Number(number) * ({ ps: 1e-3, ns: 1, us: 1e3, ms: 1e6, s: 1e9 }[unit ?? ''] ?? 1);
   }
 
-  /** The last instant that there is a picture of. */
+  /**
+   * Returns the end of the playback in nanoseconds: the last frame, or the end of arrivals if that
+   * is later.
+   */
   private end(): number {
     return Math.max(this.arrivals(), ...this.acts.map(({ recording }) => recording.known));
   }
@@ -357,7 +366,7 @@ class Page {
     }
   }
 
-  /** From the fastest flow to the slowest that there will be, as far as it is known. */
+  /** Returns the range of the axis, from the fastest flow known so far to the slowest. */
   private range(sizes: Sizes): [number, number] {
     let [from, to] = [1e5, 2e6];
     for (const { recording } of this.acts) {
@@ -376,8 +385,8 @@ class Page {
     const counted = rows.map(({ name, sorted }) => {
       const finished = sorted.filter(Number.isFinite).length;
       const cells = [0.5, 0.9, 0.99, 1].map((share) => duration(percentile(sorted, share) ?? Number.NaN));
-      const told = sorted.length === 0 ? ['–', '–', '–', '–'] : cells;
-      return [name, sorted.length.toLocaleString('en'), ...told, String(sorted.length - finished)];
+      const values = sorted.length === 0 ? ['–', '–', '–', '–'] : cells;
+      return [name, sorted.length.toLocaleString('en'), ...values, String(sorted.length - finished)];
     });
     find('numbers').hidden = false;
     find('numbers')
@@ -406,7 +415,7 @@ class Page {
     try {
       await navigator.clipboard.writeText(file.value);
     } catch {
-      // Pages that are opened as files may not be allowed to.
+      // A page opened as a file may not be allowed to use the clipboard.
       file.select();
       document.execCommand('copy');
     }
@@ -424,7 +433,9 @@ class Page {
   }
 }
 
-/** Packets of an amount: "100packets", "36KB". */
+/**
+ * Returns an amount in packets: "100packets", or "36KB" in packets of 1,500 bytes; 100 if unknown.
+ */
 function packetsOf(limit: unknown): number {
   const packets = /^(\d+)packets$/.exec(String(limit))?.[1];
   return Number(packets ?? (bytesOf(limit) / 1500 || 100));

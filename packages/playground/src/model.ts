@@ -1,6 +1,6 @@
 /**
- * An experiment as the controls have it: sections and schemes, read from a plan, in which every default is written out, and
- * written as a file, in which none is.
+ * An experiment as the controls edit it: sections and schemes. It is read from a plan, in which
+ * every default is written out, and written as a file without defaults.
  */
 import { isTable, key, Raw, same, type Table, type Value, write } from './toml.js';
 
@@ -22,7 +22,7 @@ export interface Parameter {
   doc: string;
 }
 
-/** A run of a plan, as far as the page reads it. */
+/** The fields of a run that the page reads. */
 export interface Run {
   id: string;
   scheme: string;
@@ -31,7 +31,7 @@ export interface Run {
   facts: { links: number; flows: number; expected_packet_hops: number; hosts: number };
 }
 
-/** A plan, as far as the page reads it. */
+/** The fields of a plan that the page reads. */
 export interface Plan {
   title: string;
   question: string;
@@ -44,7 +44,7 @@ export interface Plan {
   runs: Run[];
 }
 
-/** The sections that all schemes share, and those that they choose. */
+/** The sections that all schemes share, and those that a scheme chooses. */
 export const SHARED = [
   'topology',
   'host',
@@ -58,13 +58,12 @@ export const SHARED = [
 ] as const;
 export const CHOSEN = ['transport', 'queue', 'balance', 'replicate'] as const;
 
-/** A scheme: what it is called and what it chooses. */
+/** A scheme: its name and its sections. */
 export interface Scheme {
   name: string;
   sections: Record<(typeof CHOSEN)[number], Table>;
 }
 
-/** An experiment. */
 export interface Model {
   title: string;
   question: string;
@@ -74,13 +73,13 @@ export interface Model {
   schemes: Scheme[];
 }
 
-/** The experiment of a plan. Of a sweep, the first point. */
+/** Returns the experiment of a plan; of a sweep, its first point. */
 export function fromPlan(plan: Plan): Model {
   const firstOf = (name: string) => plan.runs.find((run) => run.scheme === name) as Run;
   const first = plan.runs[0] as Run;
   const section = (name: string): Table => {
-    const told = { measure: plan.measure, model: plan.model } as Record<string, Table>;
-    return structuredClone(told[name] ?? (first.config[name] as Table));
+    const whole = { measure: plan.measure, model: plan.model } as Record<string, Table>;
+    return structuredClone(whole[name] ?? (first.config[name] as Table));
   };
   return {
     title: plan.title,
@@ -95,13 +94,13 @@ export function fromPlan(plan: Plan): Model {
   };
 }
 
-/** The component that a section or a parameter has chosen. */
+/** Returns the component that a section or a parameter has chosen. */
 export function chosen(components: readonly Component[], group: string, value: Table): Component | undefined {
   const kind = value.kind ?? group;
   return components.find((component) => component.group === group && component.name === kind);
 }
 
-/** Without what is so by default. */
+/** Returns a table without the values that are defaults. */
 export function reduced(components: readonly Component[], group: string, value: Table): Table {
   const component = chosen(components, group, value);
   const kept: Table = {};
@@ -121,20 +120,26 @@ export function reduced(components: readonly Component[], group: string, value: 
   return kept;
 }
 
-/** An item of a list: of a choice of its own, or of the one that the list is part of, as patterns of traffic are. */
+/**
+ * Returns an item of a list without its defaults. It belongs to a group of its own, or to that of
+ * the list's table, as parts of a traffic mix do.
+ */
 function listed(components: readonly Component[], group: string, name: string, item: Table): Table {
   const own = `${group}.${name}`;
   return reduced(components, components.some((component) => component.group === own) ? own : group, item);
 }
 
-/** A table that is a parameter: a choice with parameters of its own, or keys with defaults. */
+/**
+ * Returns a table in a table without its defaults: a component with parameters, or keys with
+ * defaults.
+ */
 function within(
   components: readonly Component[],
   group: string,
   value: Table,
   usual: Value | undefined,
 ): Table {
-  // What is chosen in two places is described in one.
+  // A choice that occurs in two places is described in only one group.
   const name = group.slice(group.lastIndexOf('.'));
   const places = components.filter(
     (component) => component.group.endsWith(name) && component.name === value.kind,
@@ -148,7 +153,7 @@ function within(
   return Object.fromEntries(Object.entries(value).filter(([each, of]) => !same(of, usual[each] ?? null)));
 }
 
-/** The experiment file. */
+/** Writes the experiment file. */
 export function toText(model: Model, components: readonly Component[]): string {
   const lines = [`title = ${write(model.title)}`];
   if (model.question) {
@@ -188,7 +193,10 @@ function pairs(table: Table): string[] {
   });
 }
 
-/** A paragraph as lines of a text in three quotes, each but the last ending in what joins them. */
+/**
+ * Wraps a paragraph for a string in three quotes; a backslash at the end of a line joins it to the
+ * next.
+ */
 function folded(text: string): string[] {
   const words = write(text).slice(1, -1).split(' ');
   const lines = [''];
@@ -205,7 +213,7 @@ function folded(text: string): string[] {
   return lines;
 }
 
-/** A value as a field shows it. */
+/** Returns the text of a value in a field. */
 export function shown(value: Value | undefined): string {
   if (value === null || value === undefined) {
     return '';

@@ -1,11 +1,11 @@
-/** What is known of a run so far: its frames, and in the end its flows. */
+/** A recording of a run: its frames, and its flows once it has finished. */
 import type { Result } from './engine.js';
 import type { Frame } from './worker.js';
 
-/** Which flows are looked at. */
+/** The flows that are shown. */
 export type Sizes = 'small' | 'large' | 'all';
 
-/** Bytes of an experiment's sizes: "100KB", "1MiB". */
+/** Returns a size in bytes: "100KB", "1MiB". */
 export function bytesOf(size: unknown): number {
   const [, number, unit] = /^([\d.]+)\s*([KMGT]?i?B)$/.exec(String(size)) ?? [];
   const powers: Record<string, number> = { B: 0, K: 1, M: 2, G: 3, T: 4 };
@@ -13,23 +13,22 @@ export function bytesOf(size: unknown): number {
   return Number(number) * base ** (powers[unit?.[0] ?? 'B'] ?? 0);
 }
 
-/** A run as it is recorded. */
 export class Recording {
   readonly frames: Frame[] = [];
   result: Result | undefined;
-  /** The last bytes of a small flow. */
+  /** The bytes of the largest small flow. */
   private readonly small: number;
 
   constructor(small: number) {
     this.small = small;
   }
 
-  /** How far it is known, in nanoseconds of simulated time. */
+  /** The simulated time of the last frame, in nanoseconds. */
   get known(): number {
     return this.frames[this.frames.length - 1]?.now_ns ?? 0;
   }
 
-  /** The latest frame at a time; none before the first. */
+  /** Returns the latest frame up to `now`; undefined before the first. */
   at(now: number): Frame | undefined {
     let [low, high] = [0, this.frames.length];
     while (low < high) {
@@ -43,7 +42,10 @@ export class Recording {
     return this.frames[low - 1];
   }
 
-  /** Completion times of the flows that have finished by then, ascending, in nanoseconds. */
+  /**
+   * Returns the completion times in nanoseconds, ascending, of the flows that have finished by
+   * `now`.
+   */
   finished(now: number, sizes: Sizes): Float64Array {
     const times: number[] = [];
     for (const frame of this.frames) {
@@ -59,7 +61,10 @@ export class Recording {
     return Float64Array.from(times).sort();
   }
 
-  /** Completion times of all flows in the end, infinite where one has not finished. */
+  /**
+   * Returns the completion times of all flows, ascending, infinity for an unfinished one; undefined
+   * before the run has finished.
+   */
   final(sizes: Sizes): Float64Array | undefined {
     const flows = this.result?.tables.flows;
     const [bytes, fct] = [flows?.bytes, flows?.fct_ns];

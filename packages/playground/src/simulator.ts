@@ -1,10 +1,10 @@
-/** The simulator as the page has it: a worker that answers promises. */
+/** The simulator for the page: a worker whose answers are promises. */
 import { Refused, type Result } from './engine.js';
 import type { Graph } from './layout.js';
 import type { Component, Plan, Run } from './model.js';
-import type { Frame, Said, Task } from './worker.js';
+import type { Frame, Reply, Task } from './worker.js';
 
-/** What is asked for, without the number that the answer is known by. */
+/** A task without the number that its answer refers to. */
 type Asked = Task extends infer T ? (T extends Task ? Omit<T, 'id'> : never) : never;
 
 interface Waiting {
@@ -21,16 +21,16 @@ export class Simulator {
 
   private constructor(script: string) {
     this.worker = new Worker(script);
-    this.worker.onmessage = ({ data }: MessageEvent<Said>) => this.hear(data);
+    this.worker.onmessage = ({ data }: MessageEvent<Reply>) => this.receive(data);
     this.worker.onerror = (event) => {
       for (const waiting of this.waiting.values()) {
-        waiting.failed(new Error(event.message || 'the worker has died'));
+        waiting.failed(new Error(event.message || 'the worker has stopped'));
       }
       this.waiting.clear();
     };
   }
 
-  /** Starts a worker from the address of its script. */
+  /** Starts a worker; `script` is the address of its script. */
   static async start(script: string, module: WebAssembly.Module): Promise<Simulator> {
     const simulator = new Simulator(script);
     await simulator.ask({ task: 'start', module });
@@ -53,7 +53,7 @@ export class Simulator {
     return this.ask({ task: 'run', run: JSON.stringify(run), frames }, onFrame);
   }
 
-  /** Ends the worker, whatever it does. */
+  /** Terminates the worker, even during a run. */
   stop(): void {
     this.worker.terminate();
   }
@@ -66,20 +66,20 @@ export class Simulator {
     });
   }
 
-  private hear(said: Said): void {
-    const waiting = this.waiting.get(said.id);
+  private receive(reply: Reply): void {
+    const waiting = this.waiting.get(reply.id);
     if (waiting === undefined) {
       return;
     }
-    if ('frame' in said) {
-      waiting.onFrame(said.frame);
+    if ('frame' in reply) {
+      waiting.onFrame(reply.frame);
       return;
     }
-    this.waiting.delete(said.id);
-    if ('errors' in said) {
-      waiting.failed(new Refused(said.errors));
+    this.waiting.delete(reply.id);
+    if ('errors' in reply) {
+      waiting.failed(new Refused(reply.errors));
     } else {
-      waiting.done(said.answer);
+      waiting.done(reply.answer);
     }
   }
 }

@@ -1,6 +1,9 @@
-/** What the page says of completion times. */
+/** Statistics and sentences about completion times. */
 
-/** The value that a share of all has not exceeded, by nearest rank; of nothing, none. `sorted` ascends. */
+/**
+ * Returns the value that `share` of all values do not exceed, by nearest rank; undefined if there
+ * is none. `sorted` ascends.
+ */
 export function percentile(sorted: ArrayLike<number>, share: number): number | undefined {
   const rank = Math.max(1, Math.ceil(share * sorted.length - 1e-9));
   return sorted[rank - 1];
@@ -13,7 +16,10 @@ export interface Bins {
   counts: number[];
 }
 
-/** How many values lie in each of `count` bins between `from` and `to`; those outside are in the outermost. */
+/**
+ * Counts values in `count` bins between `from` and `to`. Values outside count in the first and the
+ * last bin.
+ */
 export function histogram(values: ArrayLike<number>, from: number, to: number, count: number): Bins {
   const counts = new Array<number>(count).fill(0);
   const width = Math.log(to / from) / count;
@@ -25,7 +31,7 @@ export function histogram(values: ArrayLike<number>, from: number, to: number, c
   return { from, to, counts };
 }
 
-/** A time as people say it: three digits at most. */
+/** Formats a time with at most three digits. */
 export function duration(ns: number): string {
   if (Number.isNaN(ns)) {
     return '–';
@@ -39,30 +45,35 @@ export function duration(ns: number): string {
   return `${value.toFixed(digits)}\u00a0${unit}`;
 }
 
-/** Counters of every run, whatever happens in it. */
+/** The counters that every run has. */
 const ORDINARY = new Set(['events', 'packet_hops', 'sent', 'delivered', 'in_flight', 'end_ns']);
 
-/** Returns the other counters of a run as a sentence: drops, pauses, elephants found. Empty if all are zero. */
+/**
+ * Returns the other counters of a run as a sentence: drops, pauses, elephants found. Empty if all
+ * are zero.
+ */
 export function totals(name: string, counters: Readonly<Record<string, number>>): string {
   const counted = Object.entries(counters).filter(([key, number]) => number > 0 && !ORDINARY.has(key));
-  const told = counted.map(([key, number]) => `${key.replaceAll('_', ' ')} ${number.toLocaleString('en')}`);
-  return told.length === 0 ? '' : `${name}: ${told.join(', ')}.`;
+  const parts = counted.map(([key, number]) => `${key.replaceAll('_', ' ')} ${number.toLocaleString('en')}`);
+  return parts.length === 0 ? '' : `${name}: ${parts.join(', ')}.`;
 }
 
-/** What a scheme is called, and its completion times. */
-export interface Told {
+/** A scheme's name and its completion times. */
+export interface SchemeTimes {
   name: string;
-  /** In nanoseconds, ascending; infinite where a flow has not finished. */
+  /** In nanoseconds, ascending; infinity for an unfinished flow. */
   sorted: ArrayLike<number>;
 }
 
-/** How many times as long, as people say it. */
+/** Formats a factor. */
 function times(factor: number): string {
   return `${factor.toFixed(factor < 10 ? 1 : 0)} times`;
 }
 
-/** Sentences on two schemes: the typical flow, the tail, and what the second scheme does to it. */
-export function verdict(first: Told, second: Told | undefined): string {
+/**
+ * Returns sentences about two schemes: the typical flow, the tail, and the second scheme's tail.
+ */
+export function verdict(first: SchemeTimes, second: SchemeTimes | undefined): string {
   const [half, tail] = [percentile(first.sorted, 0.5), percentile(first.sorted, 0.99)];
   if (half === undefined || tail === undefined) {
     return 'No flow of this size has finished.';
@@ -76,17 +87,17 @@ export function verdict(first: Told, second: Told | undefined): string {
       ? `One in a hundred takes ${duration(tail)} or more: there is hardly a tail.`
       : `But one in a hundred takes ${duration(tail)} or more, ${times(tail / half)} as long: that is the tail.`
     : 'But one in a hundred does not finish at all: that is the tail.';
-  const told = finishes ? `${typical} ${slow}` : typical;
+  const sentences = finishes ? `${typical} ${slow}` : typical;
   const other = second && percentile(second.sorted, 0.99);
   if (second === undefined || other === undefined) {
-    return told;
+    return sentences;
   }
   if (!Number.isFinite(other)) {
     const usual = Number.isFinite(percentile(second.sorted, 0.5));
-    return `${told} Under ${second.name}, ${usual ? 'one in a hundred does' : 'more than half do'} not finish.`;
+    return `${sentences} Under ${second.name}, ${usual ? 'one in a hundred does' : 'more than half do'} not finish.`;
   }
   const ratio = other / tail;
-  // Against what does not finish at all there is no difference in percent.
+  // There is no percentage relative to flows that do not finish.
   const difference = !Number.isFinite(tail)
     ? ''
     : ratio > 2
@@ -96,5 +107,5 @@ export function verdict(first: Told, second: Told | undefined): string {
         : ratio < 0.98
           ? `, ${(100 * (1 - ratio)).toFixed(0)}\u00a0% less`
           : ', about the same';
-  return `${told} Under ${second.name}, one in a hundred takes ${duration(other)} or more${difference}.`;
+  return `${sentences} Under ${second.name}, one in a hundred takes ${duration(other)} or more${difference}.`;
 }

@@ -1,11 +1,11 @@
-/** Writing TOML: values as an experiment file has them. */
+/** Writes values as TOML. */
 
 /** A value of an experiment. */
 export type Value = string | number | boolean | null | Value[] | Table | Raw;
 /** Keys and values. */
 export type Table = { [key: string]: Value };
 
-/** A value as somebody typed it. */
+/** A value as the user typed it. */
 export class Raw {
   readonly text: string;
 
@@ -14,24 +14,24 @@ export class Raw {
   }
 }
 
-/** What somebody typed into a field: TOML, or a text without its quotes. */
+/** Returns what the user typed into a field: TOML, or a string without its quotes. */
 export function typed(text: string): Raw {
   const plain = text.trim();
   const isToml = /^([["{']|(true|false|[-+]?\d[\d_]*(\.\d+)?([eE][-+]?\d+)?)$)/.test(plain);
   return new Raw(isToml ? plain : write(plain));
 }
 
-/** Whether a value has keys. */
+/** Returns whether a value is a table. */
 export function isTable(value: Value | undefined): value is Table {
   return typeof value === 'object' && value !== null && !Array.isArray(value) && !(value instanceof Raw);
 }
 
-/** A key, quoted where it must be. */
+/** Writes a key, quoted if necessary. */
 export function key(name: string): string {
   return /^[A-Za-z0-9_-]+$/.test(name) ? name : write(name);
 }
 
-/** A value in one line. Keys without a value are left out: TOML knows no null. */
+/** Writes a value in one line. Keys with null are left out, because TOML has no null. */
 export function write(value: Value): string {
   if (value instanceof Raw) {
     return value.text;
@@ -40,7 +40,7 @@ export function write(value: Value): string {
     return Number.isInteger(value) && Math.abs(value) >= 1e15 ? BigInt(value).toString() : String(value);
   }
   if (typeof value === 'string' || typeof value === 'boolean') {
-    // JSON's escapes are TOML's, but for one character, which JSON leaves as it is.
+    // JSON's escapes are TOML's, except for one character that JSON does not escape.
     return JSON.stringify(value).replaceAll('\u007f', '\\u007f');
   }
   if (Array.isArray(value)) {
@@ -52,7 +52,7 @@ export function write(value: Value): string {
     : `{ ${pairs.map(([name, of]) => `${key(name)} = ${write(of)}`).join(', ')} }`;
 }
 
-/** The same value, whatever the order of keys. */
+/** Returns whether two values are equal, whatever the order of keys. */
 export function same(a: Value | undefined, b: Value | undefined): boolean {
   if (isTable(a) && isTable(b)) {
     const names = new Set([...Object.keys(a), ...Object.keys(b)]);

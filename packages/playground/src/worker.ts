@@ -1,7 +1,7 @@
-/** What runs in the worker: the module, asked by messages, one at a time. */
+/** The worker: runs the module and answers messages, one at a time. */
 import { Engine, Refused, unpack } from './engine.js';
 
-/** What the page asks for. */
+/** A message from the page. */
 export type Task =
   | { id: number; task: 'start'; module: WebAssembly.Module }
   | { id: number; task: 'describe' }
@@ -9,29 +9,35 @@ export type Task =
   | { id: number; task: 'network'; run: string }
   | { id: number; task: 'run'; run: string; frames: number };
 
-/** A picture of a run. */
+/** The state of a run at an instant. */
 export interface Frame {
   now_ns: number;
   packet_hops: number;
-  /** Packets that wait, by directed link: link `n` from `a` to `b` is `2 n`, the other way `2 n + 1`. */
+  /**
+   * Packets in the queue of each directed link: link `n` from `a` to `b` is `2 n`, from `b` to `a`
+   * it is `2 n + 1`.
+   */
   queues: number[];
-  /** Flows that have finished since the frame before: place, bytes, and completion time now and alone in nanoseconds. */
+  /**
+   * Flows that have finished since the last frame: index, bytes, completion time and ideal time in
+   * nanoseconds.
+   */
   finished: [number, number, number, number][];
 }
 
-/** What the worker says. */
-export type Said =
+/** A message to the page. */
+export type Reply =
   | { id: number; frame: Frame }
   | { id: number; answer: unknown }
   | { id: number; errors: readonly { message: string; rendered: string }[] };
 
-/** What the page needs of a worker's surroundings. */
+/** The part of a worker's global scope that is used here. */
 interface Surroundings {
   onmessage: ((event: { data: Task }) => void) | null;
-  postMessage(said: Said): void;
+  postMessage(reply: Reply): void;
 }
 
-/** Answers messages. */
+/** Answers the messages of the page. */
 export function serve(surroundings: Surroundings): void {
   let engine: Engine | undefined;
   const answer = async (asked: Task): Promise<unknown> => {

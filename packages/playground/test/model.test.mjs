@@ -1,4 +1,7 @@
-/** From a plan to the controls and back to a file. (tests/playground does it with every experiment that comes along.) */
+/**
+ * From a plan to the controls and back to a file. (tests/playground does it with every experiment
+ * that comes with Tailcut.)
+ */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { fromPlan, reduced, toText } from '../dist/model.js';
@@ -57,7 +60,7 @@ const plan = {
   ],
 };
 
-test('a file says what is not so by default, and nothing else', () => {
+test('a file contains only values that are not defaults', () => {
   assert.equal(
     toText(fromPlan(plan), components),
     `title = "a \\"title\\""
@@ -85,14 +88,14 @@ baseline = "TCP"
   );
 });
 
-test('seeds from 1 on are counted, and one is not told of', () => {
+test('seeds 1 to n are written as n, and a single seed 1 is left out', () => {
   const text = (seeds) => toText(fromPlan({ ...plan, seeds }), components);
   assert.match(text([1, 2, 3]), /^seeds = 3$/m);
   assert.doesNotMatch(text([1]), /seeds/);
   assert.match(text([1, 3]), /^seeds = \[1, 3\]$/m);
 });
 
-test('a long question is folded, and stays one paragraph', () => {
+test('a long question is wrapped and stays one paragraph', () => {
   const question = new Array(60).fill('word').join(' ');
   const lines = toText(fromPlan({ ...plan, question }), components).split('\n');
   const [from, to] = [lines.indexOf('question = """') + 1, lines.indexOf('"""')];
@@ -101,7 +104,7 @@ test('a long question is folded, and stays one paragraph', () => {
   assert.equal(folded.map((line) => line.slice(0, -1)).join(''), question);
 });
 
-test('items of lists are without defaults, too', () => {
+test('defaults are left out in items of lists, too', () => {
   const parts = [
     { kind: 'poisson', load: 0.5 },
     { kind: 'poisson', load: 0.1 },
@@ -116,7 +119,7 @@ test('items of lists are without defaults, too', () => {
   );
 });
 
-test('what a component does not know is kept', () => {
+test('parameters without a description are kept', () => {
   assert.deepEqual(reduced(components, 'transport', { kind: 'unheard-of', speed: 1 }), {
     kind: 'unheard-of',
     speed: 1,

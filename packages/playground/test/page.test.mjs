@@ -1,11 +1,11 @@
-/** Where nodes are drawn, what is known of a run at an instant, and how answers of the module are taken apart. */
+/** Places of nodes, recordings of runs, and decoding of the module's answers. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { unpack } from '../dist/engine.js';
 import { places } from '../dist/layout.js';
 import { bytesOf, Recording } from '../dist/recording.js';
 
-test('switches are drawn above what they join, apart from each other', () => {
+test('switches are placed above their neighbours and apart from each other', () => {
   const link = (a, b) => ({ a, b, rate: '1Gbps', tier: 0 });
   const graph = {
     hosts: 4,
@@ -22,11 +22,11 @@ test('switches are drawn above what they join, apart from each other', () => {
   assert.ok(found.every(({ x, y }) => x > 0 && x < 1 && y > 0 && y < 1));
 });
 
-test('sizes are bytes', () => {
+test('sizes are converted to bytes', () => {
   assert.deepEqual(['100KB', '1MiB', '38B', '1.5GB'].map(bytesOf), [100_000, 1_048_576, 38, 1.5e9]);
 });
 
-test('a recording tells what had finished by an instant, and in the end what never did', () => {
+test('a recording gives the flows finished by an instant, and in the end the unfinished ones', () => {
   const recording = new Recording(100_000);
   const frame = (now_ns, finished) => ({ now_ns, packet_hops: 0, queues: [now_ns], finished });
   recording.frames.push(
@@ -48,7 +48,7 @@ test('a recording tells what had finished by an instant, and in the end what nev
   assert.deepEqual([...recording.final('large')], [9]);
 });
 
-test('answers are taken apart column by column', () => {
+test('answers are decoded column by column', () => {
   const column = { name: 'n', kind: 'i64', rows: 2, at: 8, valid: 24, categories: null };
   const text = JSON.stringify({ tables: { flows: [column] }, counters: {}, facts: {}, series: [] });
   const header = new TextEncoder().encode(text.padEnd(Math.ceil((text.length + 4) / 8) * 8 - 4));

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { duration, histogram, percentile, totals, verdict } from '../dist/statistics.js';
 
-test('percentiles are of nearest rank', () => {
+test('percentiles use the nearest rank', () => {
   const hundred = Float64Array.from({ length: 100 }, (_, at) => at + 1);
   assert.equal(percentile(hundred, 0.5), 50);
   assert.equal(percentile(hundred, 0.99), 99);
@@ -11,12 +11,12 @@ test('percentiles are of nearest rank', () => {
   assert.equal(percentile([], 0.5), undefined);
 });
 
-test('bins are equal on a logarithmic axis, and nothing is lost outside', () => {
+test('bins have equal width on a logarithmic axis and count values outside', () => {
   const bins = histogram([0.5, 1, 5, 50, 500, 5000], 1, 1000, 3);
   assert.deepEqual(bins.counts, [3, 1, 2]);
 });
 
-test('times are told in the unit that people use', () => {
+test('times are formatted in a readable unit', () => {
   assert.equal(duration(250_000), '0.25\u00a0ms');
   assert.equal(duration(99_000), '99.0\u00a0µs');
   assert.equal(duration(12_345_678), '12.3\u00a0ms');
@@ -24,13 +24,13 @@ test('times are told in the unit that people use', () => {
   assert.equal(duration(Number.POSITIVE_INFINITY), 'not finished');
 });
 
-test('what a run counted beside its packets is told, and nothing that is zero', () => {
+test('totals list the special counters that are not zero', () => {
   const counters = { events: 9, sent: 1000, dropped: 1200, lost_on_links: 0, pauses: 3, deadlocked_links: 1 };
   assert.equal(totals('PFC', counters), 'PFC: dropped 1,200, pauses 3, deadlocked links 1.');
   assert.equal(totals('TCP', { events: 9, sent: 1000, dropped: 0 }), '');
 });
 
-test('the verdict tells the tail and what became of it', () => {
+test('the verdict compares the tails of two schemes', () => {
   const flows = (tail) => [...new Array(98).fill(1e6), tail, tail];
   const of = (first, second) =>
     verdict({ name: 'A', sorted: flows(first) }, { name: 'B', sorted: flows(second) }).replaceAll(
@@ -51,7 +51,7 @@ test('the verdict tells the tail and what became of it', () => {
   assert.equal(verdict({ name: 'A', sorted: [] }, undefined), 'No flow of this size has finished.');
 });
 
-test('the verdict says in words that most flows do not finish', () => {
+test('the verdict says that most flows do not finish', () => {
   const stuck = { name: 'B', sorted: [1e6, Number.POSITIVE_INFINITY, Number.POSITIVE_INFINITY] };
   const fine = { name: 'A', sorted: [1e6, 1e6, 2e6] };
   const lost = 'Under B, more than half of the flows do not finish.';

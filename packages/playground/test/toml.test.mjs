@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { key, Raw, same, typed, write } from '../dist/toml.js';
 
-test('values are written as TOML has them', () => {
+test('values are written as TOML', () => {
   assert.equal(write('a "b"\n'), String.raw`"a \"b\"\n"`);
   assert.equal(write([1, 0.5, true]), '[1, 0.5, true]');
   assert.equal(write({ kind: 'ecn', receiver: null, 'two words': 1 }), '{ kind = "ecn", "two words" = 1 }');
@@ -11,7 +11,7 @@ test('values are written as TOML has them', () => {
   assert.equal(key('RepFlow, delayed'), '"RepFlow, delayed"');
 });
 
-test('what is typed needs no quotes, and may have them', () => {
+test('typed text may have quotes or not', () => {
   const written = (text) => write(typed(text));
   assert.equal(written('100packets'), '"100packets"');
   assert.equal(written('10 MB'), '"10 MB"');
@@ -22,7 +22,7 @@ test('what is typed needs no quotes, and may have them', () => {
   assert.equal(written('"said"'), '"said"');
 });
 
-test('tables are the same in whatever order, and without what has no value', () => {
+test('tables are equal in any order of keys, and null equals a missing key', () => {
   assert.ok(same({ a: 1, b: [{ c: 'x' }] }, { b: [{ c: 'x' }], a: 1, d: null }));
   assert.ok(!same({ a: 1 }, { a: 2 }));
   assert.ok(!same([1], [1, 2]));
