@@ -1,13 +1,15 @@
-//! The best rates that a set of long flows could have: max-min fair shares when all links that leave a rack, or a pod, act as one.
+//! Max-min fair rates of a set of long flows, if all links that leave a rack or a pod act as one.
 //!
-//! That is what perfect balancing over equal-cost paths comes to in a symmetric fabric: a flow is held up by its two hosts' links
-//! and by what leaves its racks and pods together, never by a collision on one path (RPS, INFOCOM 2013, observation 1).
+//! Perfect balancing over equal-cost paths reaches these rates in a symmetric fabric: only the two
+//! hosts' links and the joint uplinks of racks and pods limit a flow, never a collision on one path
+//! (RPS, INFOCOM 2013, observation 1).
 
 use crate::topology::{Graph, HostId};
 
-/// The ideal rate of each flow, in bits per second on the wire.
+/// Returns the ideal rate of each flow, in bits per second on the wire.
 ///
-/// `pairs` are the flows' sources and destinations. Links count as healthy and at the graph's rates.
+/// `pairs` are the flows' sources and destinations. Links count as healthy and at the graph's
+/// rates.
 pub fn fair_shares(graph: &Graph, pairs: &[(HostId, HostId)]) -> Vec<f64> {
     let mut capacity: Vec<f64> = vec![];
     let mut uses: Vec<Vec<usize>> = vec![vec![]; pairs.len()];
@@ -35,7 +37,8 @@ pub fn fair_shares(graph: &Graph, pairs: &[(HostId, HostId)]) -> Vec<f64> {
     fill(&mut capacity, &uses)
 }
 
-/// Progressive filling: all rates grow together; whoever uses a full resource stops (Bertsekas and Gallager, section 6.5.2).
+/// Progressive filling: all rates grow together; a flow that uses a full resource stops (Bertsekas
+/// and Gallager, section 6.5.2).
 fn fill(capacity: &mut [f64], uses: &[Vec<usize>]) -> Vec<f64> {
     let mut rates = vec![0.0; uses.len()];
     let mut growing = vec![0u32; capacity.len()];
@@ -86,14 +89,14 @@ mod tests {
     }
 
     #[test]
-    fn an_incast_shares_the_receivers_link_and_another_flow_what_is_left() {
+    fn an_incast_shares_the_receivers_link_and_another_flow_gets_the_rest() {
         let graph = Star { hosts: 6, ..Star::default() }.build().unwrap();
         let rates = fair_shares(&graph, &[(1, 0), (2, 0), (3, 0), (4, 0), (1, 5)].map(pair));
         assert_eq!(rates, [0.25e9, 0.25e9, 0.25e9, 0.25e9, 0.75e9]);
     }
 
     #[test]
-    fn racks_share_what_leaves_them() {
+    fn flows_of_a_rack_share_its_uplinks() {
         let graph = LeafSpine { racks: 2, hosts_per_rack: 6, spines: 3, ..LeafSpine::default() };
         let graph = graph.build().unwrap();
         let mut pairs: Vec<_> = (0..6).map(|host| pair((host, host + 6))).collect();

@@ -1,4 +1,5 @@
-//! Observers: they look on and never take part. A run with and without them gives the same flows.
+//! Observers of a run. They never take part in it: a run with and without them gives the same
+//! flows.
 
 pub mod attribution;
 pub mod fair_shares;
@@ -19,12 +20,12 @@ use crate::traffic::FlowIndex;
 use crate::transport::tcp::{CongestionState, Sender, SenderCounters};
 use crate::transport::{SendLimit, Timer};
 
-/// A packet as its headers describe it: positions in bytes, initial sequence numbers 0.
+/// A packet as its headers describe it. Positions are in bytes; initial sequence numbers are 0.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct PacketView {
-    /// The flow it belongs to.
+    /// Identifier of the flow.
     pub flow: u64,
-    /// Which of the flow's connections.
+    /// Connection of the flow, from 0.
     pub copy: u8,
     /// Source host.
     pub src: HostId,
@@ -44,15 +45,15 @@ pub struct PacketView {
     pub payload: u16,
     /// Advertised receive window in bytes.
     pub window: u64,
-    /// Full segment size.
+    /// Payload of a full segment in bytes.
     pub mss: u16,
-    /// SYNs announce the segment size.
+    /// True on SYNs, which announce the segment size.
     pub mss_option: bool,
     /// Size of the flow in bytes.
     pub flow_bytes: u64,
-    /// Where the payload belongs in the data of a multipath flow, in bytes from 0.
+    /// Offset of the payload in the data of a multipath flow, in bytes; `None` for other flows.
     pub data: Option<u64>,
-    /// The connection uses selective acknowledgements.
+    /// Whether the connection uses selective acknowledgements.
     pub sack: bool,
     /// Timestamps, if the connection uses them.
     pub timestamps: Option<Timestamps>,
@@ -62,62 +63,64 @@ pub struct PacketView {
     pub wire_bytes: u16,
 }
 
-/// How a packet is lost to a failure.
+/// The ways in which a failure loses a packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Loss {
-    /// Sent to a link that is down.
+    /// Offered to a link that is down.
     DeadLink,
     /// Queued, in service or on the wire as the link went down.
     UnderWay,
-    /// Corrupted on the link; noticed at its far end.
+    /// Corrupted on the link; detected at its far end.
     Corrupted,
 }
 
-/// An end of a connection.
+/// One of the two ends of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ConnectionEnd {
-    /// It sends the data.
+    /// The end that sends the flow's data.
     Sender,
-    /// It receives them.
+    /// The end that receives the flow's data.
     Receiver,
 }
 
 /// A sender of any transport, after it has handled an event and before it sends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SenderView {
-    /// What it has done so far.
+    /// Counters since the connection began.
     pub counters: SenderCounters,
     /// Congestion window in bytes.
     pub window: u64,
-    /// What only TCP has.
+    /// State that only TCP senders have; `None` for other transports.
     pub tcp: Option<TcpView>,
 }
 
-/// What only a sender of TCP has.
+/// State that only TCP senders have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TcpView {
     /// Slow-start threshold in bytes.
     pub threshold: u64,
-    /// How it regards the network.
+    /// State of congestion control.
     pub state: CongestionState,
-    /// Its retransmission timeout.
+    /// Current retransmission timeout.
     pub timeout: Time,
 }
 
-/// The hooks, written once: the trait, and the observers that pass on what they see.
+/// Writes each hook once: for the trait and for the observers that forward to others.
 macro_rules! hooks {
     ($($(#[$doc:meta])* $hook:ident($($argument:ident: $kind:ty),*);)*) => {
-        /// What an observer may look at. Every hook has an empty default.
+        /// Hooks that the simulator calls at events. Every hook has an empty default.
         pub trait Observer {
-            /// False lets the simulator skip preparing what nobody looks at.
+            /// Whether the simulator calls the hooks up to `any_sender_acted`. False saves building
+            /// packet and sender views.
             const WANTS_VIEWS: bool = true;
-            /// True lets the simulator tell of every packet on its way, and of what makes hosts send (the hooks that take no
-            /// [`PacketView`]); where that is all that is looked at, `WANTS_VIEWS` may be false.
+            /// Whether the simulator calls the hooks from `packet_nears` on, which follow single
+            /// packets and what makes hosts send. An observer that needs no others sets
+            /// `WANTS_VIEWS` to false.
             const TRACES_PACKETS: bool = false;
             $($(#[$doc])* fn $hook(&mut self, $($argument: $kind),*) { $(let _ = $argument;)* })*
         }
 
-        /// Looks on if it is there.
+        /// Forwards every hook if there is an observer.
         impl<A: Observer> Observer for Option<A> {
             const WANTS_VIEWS: bool = A::WANTS_VIEWS;
             const TRACES_PACKETS: bool = A::TRACES_PACKETS;
@@ -128,7 +131,8 @@ macro_rules! hooks {
             })*
         }
 
-        /// Looks on for somebody else, who has it back even when the run is broken off.
+        /// Forwards every hook, so that the caller keeps the observer even if the run stops with an
+        /// error.
         impl<A: Observer> Observer for &mut A {
             const WANTS_VIEWS: bool = A::WANTS_VIEWS;
             const TRACES_PACKETS: bool = A::TRACES_PACKETS;
@@ -137,7 +141,7 @@ macro_rules! hooks {
             })*
         }
 
-        /// Two look on.
+        /// Forwards every hook to both observers, in order.
         impl<A: Observer, B: Observer> Observer for (A, B) {
             const WANTS_VIEWS: bool = A::WANTS_VIEWS || B::WANTS_VIEWS;
             const TRACES_PACKETS: bool = A::TRACES_PACKETS || B::TRACES_PACKETS;
@@ -147,7 +151,7 @@ macro_rules! hooks {
             })*
         }
 
-        /// The hooks of an observer whose type is known at run time.
+        /// Object-safe form of [`Observer`], for an observer whose type is known at run time only.
         trait AnyObserver {
             $(fn $hook(&mut self, $($argument: $kind),*);)*
         }
@@ -167,11 +171,12 @@ macro_rules! hooks {
     };
 }
 
-/// An observer of any type, behind one: the simulator is compiled once for all of them. Every hook is a call through a table.
+/// An observer of any type behind a virtual call per hook, so that the simulator is compiled once
+/// for all of them.
 pub struct Erased<'a>(&'a mut dyn AnyObserver);
 
 impl<'a> Erased<'a> {
-    /// Looks on for `observer`.
+    /// Wraps `observer`.
     pub fn new(observer: &'a mut impl Observer) -> Self {
         Self(observer)
     }
@@ -182,76 +187,84 @@ hooks! {
     host_sends(now: Time, host: HostId, packet: &PacketView);
     /// A packet has reached its host.
     host_receives(now: Time, host: HostId, packet: &PacketView);
-    /// A packet has reached the port `link`, whose queue decides the order at departure: `link_accepts`, `dropped` or `returned` follows.
+    /// A packet has reached the port `link`, which has a scheduled queue: `link_accepts`, `dropped`
+    /// or `returned` follows.
     link_queues(now: Time, link: PortId, packet: &PacketView);
-    /// A packet was accepted by the port `link` at `now`; its last bit leaves at `departs`.
+    /// The port `link` accepts a packet at `now`; its last bit leaves at `departs`.
     link_accepts(now: Time, link: PortId, departs: Time, packet: &PacketView);
-    /// A packet found the queue of `link` full, or made way in it for a better one.
+    /// A packet finds the queue of `link` full, or is displaced from it by a better one.
     dropped(now: Time, link: PortId, packet: &PacketView);
-    /// A packet found the queue of `link` full even for its header, which goes back to its sender from here: it is the packet
-    /// `is_returned` of the hooks that follow.
+    /// A packet finds the queue of `link` full even for its header, which returns to its sender
+    /// from here. In the hooks that follow, that header is the packet that `is_returned`.
     returned(now: Time, link: PortId, packet: &PacketView);
-    /// The rate or the propagation delay of `link` changes; what is on it is re-timed.
+    /// The rate or the propagation delay of `link` changes; departures of its packets are re-timed.
     link_changes(now: Time, link: PortId, rate: Rate, propagation: Time);
     /// A packet is lost on `link` to a failure.
     lost(now: Time, link: PortId, loss: Loss, packet: &PacketView);
-    /// A sender of TCP has handled an event.
+    /// A TCP sender has handled an event and has not sent yet.
     tcp_sender_acted(now: Time, flow: u64, copy: u8, sender: &Sender);
-    /// A sender of any transport has handled an event. Its source port tells it from others of the copy.
+    /// A sender of any transport has handled an event and has not sent yet. Its source `port`
+    /// distinguishes it from other senders of the copy.
     any_sender_acted(now: Time, flow: u64, copy: u8, port: u16, sender: &SenderView);
 
-    // Where every packet is, by its ticket, which it carries in the place of `seq`. It is on one link or before it, or has crossed it at this instant.
+    // The following hooks trace every packet by its ticket, which the packet carries in `seq`. A
+    // packet is on one link, waits before it, or has crossed it at this instant.
 
-    /// A packet will soon have crossed the link that it is on: what is known of it may be asked for from memory.
+    /// A packet will soon have crossed its link: the observer may prefetch what it stores about it.
     packet_nears(ticket: PacketId);
     /// A host of `flow` hands a packet to its interface.
     packet_sent(now: Time, flow: FlowIndex, ticket: PacketId, packet: &Packet);
-    /// A packet goes on the link `link`, and is the last of what is there; its first bit leaves at `begins` and its last at `departs`.
+    /// A packet joins the link `link` as its last. Its first bit leaves at `begins`, its last at
+    /// `departs`.
     packet_on_link(now: Time, ticket: PacketId, link: PortId, on: &Port, begins: Time, departs: Time);
-    /// A packet waits before `link`, in a queue that decides the order at departure.
+    /// A packet waits before `link`, in a scheduled queue.
     packet_waits(now: Time, ticket: PacketId, link: PortId, on: &Port);
-    /// A packet leaves that queue, to be the last on the link if that is not full or down, or to go back by another one.
+    /// A packet leaves the scheduled queue before `link`. It joins the link as its last if the link
+    /// takes it, or returns to its sender by another link.
     packet_leaves(now: Time, ticket: PacketId, link: PortId, on: &Port);
-    /// A packet has reached its host, where it may cause what follows.
+    /// A packet has reached its host, where it may cause the events that follow.
     packet_delivered(now: Time, ticket: PacketId, packet: &Packet);
-    /// A packet finds no room, or is lost on the link that it has crossed or was to cross: it is no more.
+    /// A packet is gone: it finds no room, or is lost on the link that it has crossed or was
+    /// offered to.
     packet_ends(now: Time, ticket: PacketId, packet: &Packet);
-    /// A packet that waits before `link` is no more: another was better.
+    /// A packet that waits before `link` is dropped for a better one.
     packet_displaced(now: Time, ticket: PacketId, link: PortId);
-    /// The packet that is the first on `link`, or, where none is, waits before it, is no more: the link has gone down.
+    /// A packet is lost because `link` goes down. Called for the packets on the link, next to
+    /// arrive first, then for those waiting before it.
     packet_stranded(now: Time, ticket: PacketId, link: PortId);
-    /// What is on `link` departs at these times, the first to arrive first.
+    /// The packets on `link` get new departure times, next to arrive first.
     link_retimed(now: Time, link: PortId, departures: &[(PacketId, Time)]);
 
-    // What makes hosts send: what a packet that is delivered causes, or one of these.
+    // The following hooks report what makes hosts send, besides packets that are delivered.
 
     /// A flow starts.
     flow_starts(now: Time, flow: FlowIndex, id: u64);
-    /// A flow is to be asked again later.
+    /// The policy timer of `flow` is armed.
     policy_timer_armed(now: Time, flow: FlowIndex);
-    /// It is.
+    /// The policy timer of `flow` fires.
     policy_timer_fired(now: Time, flow: FlowIndex);
     /// The last byte of a flow has arrived.
     flow_finishes(now: Time, flow: FlowIndex);
-    /// A connection of a flow is there, in the place of another one perhaps.
-    /// It is `orderly` if it is its flow's only one ever, and its packets in one direction arrive everywhere in the order in which they were sent.
+    /// A connection of a flow opens; its identifier may have been another connection's. `orderly`:
+    /// the flow never has a second connection, and packets in one direction are never reordered.
     connection_opens(now: Time, connection: ConnectionId, flow: FlowIndex, orderly: bool);
-    /// An end of a connection has handled an event, and waits for this until `deadline`.
+    /// An end of a connection has handled an event; its next timer is `timer`, due at `deadline`.
     timer_set(now: Time, connection: ConnectionId, end: ConnectionEnd, deadline: Time, timer: Timer);
-    /// A sender has handled an event and sent what it could: what it stopped for, if it has more.
+    /// A sender has handled an event and sent all it may. `stop` is the limit that holds it back,
+    /// if it has more to send.
     sender_limited(now: Time, connection: ConnectionId, stop: SendLimit);
-    /// It has waited long enough.
+    /// The timer that `timer_set` reported for this end expires.
     timer_fires(now: Time, connection: ConnectionId, end: ConnectionEnd);
-    /// A connection is woken at a time at which one of its ends once wanted to be: `timer_fires` follows if it still does, and if
-    /// not its sender looks again whether it may send.
+    /// The timer event of a connection fires. `timer_fires` follows for each end whose deadline has
+    /// passed; then the sender sends what it may.
     connection_wakes(now: Time, connection: ConnectionId);
-    /// The receiver of a connection wants to ask for more, in its turn.
+    /// The receiver of a connection wants to send a pull and waits for its turn.
     pull_wanted(now: Time, connection: ConnectionId);
-    /// Its turn has come.
+    /// The receiver of a connection gets its turn and sends a pull.
     pull_turn(now: Time, connection: ConnectionId);
 }
 
-/// Nobody looks.
+/// The observer that observes nothing.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Unobserved;
 

@@ -1,4 +1,4 @@
-//! Which links carried a flow's data.
+//! The links that carried a flow's data.
 
 use std::collections::BTreeMap;
 
@@ -8,30 +8,31 @@ use super::{Observer, PacketView};
 use crate::packet::Flags;
 use crate::topology::PortId;
 
-/// Links of one flow beyond which no further one is noted: more than all between two pods of a 1,024-host fat-tree.
+/// Maximum number of links noted per flow. Any two pods of a 1,024-host fat-tree have fewer between
+/// them.
 pub const MOST_LINKS: usize = 256;
 
-/// One link that carried packets of a connection.
+/// Use of one link by one connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LinkUse {
-    /// The link, with its direction.
+    /// The directed link.
     pub port: PortId,
-    /// Packets that it accepted.
+    /// Packets that the link accepted.
     pub packets: u32,
-    /// Which of the flow's connections.
+    /// Connection of the flow, from 0.
     pub copy: u8,
 }
 
-/// An observer that notes for every flow the links that accepted packets from its sender, connection by connection, in the order in
-/// which they first did. Acknowledgements are left out.
+/// Observer that records, for every flow and connection, the links that accepted packets from the
+/// sender, in order of first use. Acknowledgements are left out.
 #[derive(Debug, Clone, Default)]
 pub struct FlowPaths {
-    /// By the flow's identifier, which a trace may have chosen as large as it likes.
+    /// Keyed by flow identifier: a trace may choose arbitrarily large ones.
     of_flow: BTreeMap<u64, Vec<LinkUse>>,
 }
 
 impl FlowPaths {
-    /// The links of a flow.
+    /// Returns the links of a flow; empty if it has none.
     pub fn links_of(&self, flow: u64) -> &[LinkUse] {
         self.of_flow.get(&flow).map_or(&[], Vec::as_slice)
     }

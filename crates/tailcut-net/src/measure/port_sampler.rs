@@ -1,10 +1,11 @@
-//! Every port of a fabric at a bounded number of instants, evenly over the run.
+//! Samples of every port at a bounded number of instants, evenly spaced over the run.
 //!
-//! When a run ends is not known before: flows may finish long before the horizon, which is where most runs end. So the
-//! interval follows from the arrivals at first, and whenever as many instants are kept as may be, every second one is
-//! dropped and the interval doubles. All instants of a run are multiples of its interval, and intervals of runs with equal
-//! arrivals differ by powers of two: what is an instant of the coarser is one of the finer, so that schemes are compared at
-//! the same time.
+//! The end of a run is not known in advance: flows may finish long before the horizon. So the
+//! interval first follows from the arrivals. Whenever the maximum number of instants is kept, every
+//! second one is dropped and the interval doubles. All instants of a run are multiples of its
+//! interval, and intervals of runs with equal arrivals differ by powers of two. Each instant of the
+//! coarser run is therefore an instant of the finer one, so that schemes are compared at the same
+//! times.
 
 use tailcut_engine::Time;
 
@@ -12,17 +13,18 @@ use crate::fabric::Fabric;
 use crate::measure::records::PortSamples;
 use crate::topology::PortId;
 
-/// Takes samples of all ports.
+/// Samples all ports.
 pub struct PortSampler {
     most: usize,
     interval: Time,
     ports: usize,
-    /// Busy times and drops are those since the beginning of the run here.
+    /// Here, busy times and drops count from the beginning of the run.
     taken: PortSamples,
 }
 
 impl PortSampler {
-    /// At most `most` instants of a run whose arrivals last `arrivals`; a quarter of them is left for what comes after.
+    /// Creates a sampler of at most `most` instants for a run whose arrivals last `arrivals`. A
+    /// quarter of the instants is reserved for the time after the arrivals.
     pub fn new(most: u32, arrivals: Time, ports: u32) -> PortSampler {
         let (most, ports) = (most as usize, ports as usize);
         let steps = (most as u64 * 3 / 4).max(1);
@@ -38,17 +40,17 @@ impl PortSampler {
         PortSampler { most, interval, ports, taken }
     }
 
-    /// When the first sample is due.
+    /// Returns the time of the first sample.
     pub fn first(&self) -> Time {
         self.interval
     }
 
-    /// Takes a sample, and says when the next one is due.
+    /// Takes a sample and returns the time of the next one.
     pub(crate) fn take(&mut self, now: Time, fabric: &mut Fabric) -> Time {
         if self.taken.times.len() == self.most {
             self.thin_out();
         }
-        // It may have been thinned out to the times that are not this one's.
+        // After thinning out, `now` may not be a multiple of the doubled interval.
         if now.0.is_multiple_of(self.interval.0) {
             self.taken.times.push(now);
             for port in (0..self.ports).map(PortId::at) {
@@ -64,7 +66,7 @@ impl PortSampler {
         Time((now.0 / self.interval.0 + 1) * self.interval.0)
     }
 
-    /// Keeps every second instant.
+    /// Keeps every second instant and doubles the interval.
     fn thin_out(&mut self) {
         self.interval = Time(2 * self.interval.0);
         let kept = self.taken.times.len() / 2;
@@ -75,7 +77,7 @@ impl PortSampler {
         every_second(&mut self.taken.drops, self.ports, kept);
     }
 
-    /// The samples: busy times and drops are those since the sample before.
+    /// Returns the samples, with busy times and drops since the previous sample.
     pub fn into_samples(self) -> PortSamples {
         let mut samples = self.taken;
         for at in (self.ports..samples.drops.len()).rev() {
@@ -87,7 +89,7 @@ impl PortSampler {
     }
 }
 
-/// Keeps the second of every two rows of `width` values.
+/// Keeps the second of every two rows of `width` values: `kept` rows in all.
 fn every_second<T: Copy>(values: &mut Vec<T>, width: usize, kept: usize) {
     for row in 0..kept {
         let from = (2 * row + 1) * width;
@@ -102,7 +104,7 @@ mod tests {
     use crate::fabric::FabricSpec;
     use crate::topology::star::Star;
 
-    /// The instants kept of a run that is sampled until `end`.
+    /// Returns the kept instants of a run that is sampled until `end`.
     fn kept(most: u32, arrivals: Time, end: Time) -> Vec<Time> {
         let graph = Star { hosts: 3, ..Star::default() }.build().expect("hosts are enough");
         let mut fabric = Fabric::new(&FabricSpec::with_defaults(&graph)).expect("it is connected");
@@ -117,14 +119,14 @@ mod tests {
     }
 
     #[test]
-    fn a_quarter_of_the_instants_is_left_for_what_comes_after_the_arrivals() {
+    fn reserves_a_quarter_of_the_instants_for_the_time_after_the_arrivals() {
         let us = |n: u64| (1..=n).map(Time::from_us).collect::<Vec<_>>();
         assert_eq!(kept(8, Time::from_us(6), Time::from_us(6)), us(6));
         assert_eq!(kept(8, Time::from_us(6), Time::from_us(8)), us(8));
     }
 
     #[test]
-    fn instants_stay_bounded_and_even_however_long_a_run_takes() {
+    fn instants_stay_bounded_and_evenly_spaced_in_a_long_run() {
         for most in [2, 3, 7, 8, 400] {
             for end in [60, 100, 1_000, 12_345, 99_999].map(Time::from_us) {
                 let times = kept(most, Time::from_us(60), end);

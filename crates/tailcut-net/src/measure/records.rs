@@ -1,5 +1,5 @@
-//! What a run yields: a row per flow, job and tier, totals and series. Whoever carries flows out fills these, and tables are
-//! made of nothing else.
+//! Results of a run: a row per flow, job and tier, totals and series. The simulator and the lab
+//! fill these records; result tables are made of nothing else.
 
 use serde::{Deserialize, Serialize};
 use tailcut_engine::Time;
@@ -12,15 +12,18 @@ pub use crate::traffic::closed_loop::JobRecord;
 pub struct FlowRecord {
     /// The flow as asked for.
     pub flow: Flow,
-    /// SYN handed to the NIC until the SYN-ACK of the first connection to be established; none if never.
+    /// SYN handed to the NIC until the SYN-ACK of the first established connection; `None` if
+    /// never.
     pub connect: Option<Time>,
     /// SYN handed to the NIC until the last in-order byte reaches the receiving application.
     pub fct: Option<Time>,
-    /// SYN handed to the NIC until the sender has the ACK of the last byte (on the connection that won).
+    /// SYN handed to the NIC until the sender has the ACK of the last byte (on the connection that
+    /// won).
     pub fct_ack: Option<Time>,
-    /// The best possible `fct` of this flow, by its transport and ways: with the network to itself, by closed form.
+    /// Ideal value of `fct`: the flow's transport and paths with the network to itself, in closed
+    /// form.
     pub ideal_fct: Time,
-    /// The same for `fct_ack`, with the last byte acknowledged at once.
+    /// Ideal value of `fct_ack`, with the last byte acknowledged at once.
     pub ideal_fct_ack: Time,
     /// Data packets sent on all connections of the flow, retransmissions included.
     pub data_packets: u64,
@@ -30,20 +33,22 @@ pub struct FlowRecord {
     pub timeouts: u32,
     /// Fast recoveries entered on all its connections.
     pub fast_recoveries: u32,
-    /// Of these, the recoveries that senders took back because nothing had been lost (`reordering.undo`).
+    /// Recoveries among `fast_recoveries` that senders undid because nothing had been lost
+    /// (`reordering.undo`).
     pub recoveries_undone: u32,
-    /// Data segments that reached a receiver which had them already, on all its connections: sent again for nothing.
+    /// Data segments that reached a receiver which had them already, on all connections of the
+    /// flow.
     pub needless_retransmissions: u64,
-    /// Connections opened for it.
+    /// Connections opened for the flow.
     pub copies: u8,
-    /// The connection that finished first, counted from 0; none while unfinished.
+    /// The connection that finished first, counted from 0; `None` while unfinished.
     pub winner: Option<u8>,
-    /// Links that the first two copies share between the two edge switches; none with a single copy,
-    /// and none where packets of one connection take several paths.
+    /// Links that the first two copies share between the two edge switches; `None` with a single
+    /// copy, and where packets of one connection take several paths.
     pub shared_hops: Option<u8>,
     /// Links between source and destination.
     pub hops: u8,
-    /// Its bytes that were at the receiving application, in order, when the arrivals ended.
+    /// Bytes that had reached the receiving application in order when the arrivals ended.
     pub delivered_in_arrivals: u64,
 }
 
@@ -68,9 +73,10 @@ pub struct TierRecord {
     pub max_utilisation: f64,
     /// Most packets ever waiting at one port.
     pub max_queue: u32,
-    /// Number of links by which hosts send.
+    /// Number of links from hosts to switches.
     pub host_links: u32,
-    /// The mean over these of the fraction of the arrivals window during which the link transmitted.
+    /// Mean over the hosts' links of the fraction of the arrivals window during which the link
+    /// transmitted.
     pub host_utilisation: f64,
 }
 
@@ -87,71 +93,72 @@ pub struct RunCounters {
     pub delivered: u64,
     /// Packets dropped at a full queue.
     pub dropped: u64,
-    /// Packets lost to failures: queued or under way on a link that went down, sent to one that was down, or corrupted.
+    /// Packets lost to failures: queued or under way on a link that went down, sent to one that was
+    /// down, or corrupted.
     pub lost_on_links: u64,
     /// Packets still queued or on a wire at the end.
     pub in_flight: u64,
-    /// Data segments that reached a receiver which had them already: retransmissions that were needless.
+    /// Data segments that reached a receiver which had them already.
     pub needless_retransmissions: u64,
-    /// Recoveries that senders took back because they were needless.
+    /// Recoveries that senders undid because nothing had been lost.
     pub recoveries_undone: u64,
     /// When the run ended.
     pub end: Time,
-    /// What else a scheme counts of itself, by name; none for most.
+    /// Counters of the scheme in use, by name; empty for most schemes.
     pub scheme_counters: Vec<(&'static str, u64)>,
 }
 
 impl RunCounters {
-    /// A number that only some schemes have.
+    /// Returns the scheme's counter `name`, or `None` if the scheme has no such counter.
     pub fn further(&self, name: &str) -> Option<u64> {
         self.scheme_counters.iter().find(|(known, _)| *known == name).map(|(_, number)| *number)
     }
 }
 
-/// A connection that is sampled.
+/// A sampled connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Sampled {
-    /// The flow's number.
+    /// Identifier of the flow.
     pub flow: u64,
-    /// The number of the connection among those of its flow, from 0.
+    /// Connection of the flow, from 0.
     pub copy: u8,
 }
 
 /// One sampled time series.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Series {
-    /// The sampled quantity: `"flow 12 cwnd_bytes"`, `"link h0>s0 queue_packets"`. A flow's connections but the first
-    /// are named by their numbers: `"flow 12 connection 1 cwnd_bytes"`.
+    /// The sampled quantity: `"flow 12 cwnd_bytes"`, `"link h0>s0 queue_packets"`. A flow's
+    /// connections after the first are named by their numbers: `"flow 12 connection 1 cwnd_bytes"`.
     pub name: String,
-    /// The flow and the connection of it that were sampled; none for links and paths.
+    /// The sampled flow and connection; `None` for links and paths.
     pub of: Option<Sampled>,
     /// Sample times.
     pub times: Vec<Time>,
     /// Sampled values.
     pub values: Vec<f64>,
-    /// True when `max_samples` cut it short.
+    /// True if `max_samples` cut the series short.
     pub truncated: bool,
 }
 
-/// Every port at a number of instants: one cell per instant and port, instant by instant.
+/// Samples of every port: one cell per instant and port, grouped by instant.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct PortSamples {
-    /// The instants.
+    /// Sample times.
     pub times: Vec<Time>,
-    /// Packets that wait, without the one that is being sent.
+    /// Packets waiting, without the one in transmission.
     pub packets: Vec<u32>,
-    /// Their bytes.
+    /// Bytes waiting, without the packet in transmission.
     pub bytes: Vec<u32>,
-    /// How long the transmitter was busy since the instant before, in nanoseconds.
+    /// Time for which the transmitter was busy since the previous sample, in nanoseconds.
     pub busy_ns: Vec<u64>,
-    /// Packets dropped since the instant before.
+    /// Packets dropped since the previous sample.
     pub drops: Vec<u32>,
 }
 
-/// Everything that a run yields.
+/// All results of a run.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Outcome {
-    /// One record per flow that has started, in the scenario's order.
+    /// One record per started flow, in the scenario's order.
     pub flows: Vec<FlowRecord>,
     /// One record per job that has begun.
     pub jobs: Vec<JobRecord>,
@@ -161,6 +168,6 @@ pub struct Outcome {
     pub counters: RunCounters,
     /// Requested time series.
     pub series: Vec<Series>,
-    /// Every port at a number of instants, where that is asked for.
+    /// Samples of every port, if requested.
     pub port_samples: Option<PortSamples>,
 }

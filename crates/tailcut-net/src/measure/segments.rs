@@ -1,4 +1,4 @@
-//! What happens to segments: duplicate ACKs, reordering, needless retransmissions.
+//! Observation of segments: duplicate ACKs, reordering, needless retransmissions.
 
 use std::collections::BTreeMap;
 
@@ -8,24 +8,24 @@ use super::{Observer, PacketView};
 use crate::packet::Flags;
 use crate::topology::HostId;
 
-/// Counts of a quantity: how often each value occurred.
+/// Number of occurrences of each value.
 pub type Histogram = BTreeMap<u64, u64>;
 
-/// An observer of every data segment and its acknowledgement.
+/// Observer of every data segment and its acknowledgement.
 #[derive(Debug, Clone, Default)]
 pub struct SegmentObserver {
     connections: BTreeMap<(u64, u8), ConnectionSegments>,
-    /// Segments by the duplicate ACKs that their sender received while they were the first unacknowledged one
-    /// (RPS, INFOCOM 2013, figure 4b).
+    /// Segments by the number of duplicate ACKs that their sender received while they were the
+    /// first unacknowledged one (RPS, INFOCOM 2013, figure 4b).
     pub duplicate_acks: Histogram,
-    /// First transmissions by their reordering extent: how many segments before the highest that had already arrived they
-    /// belong; 0 in order (after RFC 4737, section 4.2.1, in segments instead of packets).
+    /// First transmissions by reordering extent: the distance in segments to the highest that had
+    /// already arrived, 0 in order (after RFC 4737, section 4.2.1, in segments instead of packets).
     pub reordering: Histogram,
-    /// Data segments that arrived although the receiver had their bytes: needless transmissions. The one key is 1.
+    /// Data segments that arrived although the receiver had their bytes. The only key is 1.
     pub duplicates: Histogram,
 }
 
-/// The worst that happened to one flow, over all its connections.
+/// Worst values of one flow, over all its connections.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Worst {
     /// Most duplicate ACKs for one segment.
@@ -41,7 +41,7 @@ struct ConnectionSegments {
     worst: Worst,
     /// One more than the highest segment that has arrived.
     highest: u64,
-    /// Segments that have arrived, a bit each.
+    /// Bitmap of the segments that have arrived.
     arrived: Vec<u64>,
 }
 
@@ -50,7 +50,8 @@ impl Observer for SegmentObserver {
         if packet.flags.has(Flags::DATA) {
             self.data(packet);
         } else if packet.flags.has(Flags::SYN) && !packet.flags.has(Flags::TO_SENDER) {
-            // The next piece of a split flow counts its segments anew.
+            // A new SYN on this connection starts the next piece of a split flow, whose segments
+            // count from 0.
             let connection = (packet.flow, packet.copy);
             if let Some(seen) = self.connections.get_mut(&connection)
                 && seen.acknowledged > 0
@@ -104,7 +105,7 @@ impl SegmentObserver {
         }
     }
 
-    /// The worst that happened to a flow; nothing did if it never sent.
+    /// Returns the worst values of a flow; all 0 if it never sent.
     pub fn worst_of(&self, flow: u64) -> Worst {
         let connections = self.connections.range((flow, 0)..=(flow, u8::MAX));
         connections.fold(Worst::default(), |worst, (_, seen)| Worst {
@@ -154,14 +155,14 @@ mod tests {
     const ACK: Flags = Flags(Flags::ACK.0 | Flags::TO_SENDER.0);
 
     #[test]
-    fn duplicate_acks_count_for_the_segment_that_they_ask_for() {
+    fn duplicate_acks_count_for_the_first_unacknowledged_segment() {
         let segments = after(&[(ACK, 1), (ACK, 1), (ACK, 1), (ACK, 4), (ACK, 10), (ACK, 10)]);
         let counts: Vec<_> = segments.duplicate_acks.into_iter().collect();
         assert_eq!(counts, [(0, 9), (2, 1)], "ten segments, one of them asked for twice more");
     }
 
     #[test]
-    fn an_extent_is_the_distance_to_the_highest_that_came_before() {
+    fn the_reordering_extent_is_the_distance_to_the_highest_earlier_segment() {
         let retransmission = Flags::DATA | Flags::RETRANSMISSION;
         let data = Flags::DATA;
         let segments = after(&[(data, 0), (data, 3), (data, 1), (retransmission, 2), (data, 4)]);
@@ -171,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn neighbours_that_have_changed_places_are_one_apart() {
+    fn two_swapped_segments_have_a_reordering_extent_of_one() {
         let segments = after(&[(Flags::DATA, 1), (Flags::DATA, 0)]);
         assert_eq!(segments.reordering.into_iter().collect::<Vec<_>>(), [(0, 1), (1, 1)]);
     }
@@ -186,14 +187,14 @@ mod tests {
     }
 
     #[test]
-    fn the_worst_of_a_flow_is_over_its_connections_and_pieces() {
+    fn the_worst_values_of_a_flow_cover_its_connections_and_pieces() {
         let mut segments =
             after(&[(Flags::DATA, 4), (Flags::DATA, 1), (ACK, 1), (ACK, 1), (ACK, 1)]);
         let receive = |segments: &mut SegmentObserver, copy: u8, flags: Flags, segment: u64| {
             let packet = PacketView { copy, ..packet(flags, segment) };
             segments.host_receives(Time::ZERO, HostId(0), &packet);
         };
-        // The next piece begins anew and fares better; another connection has one duplicate ACK.
+        // The next piece starts from 0 and fares better; another connection has one duplicate ACK.
         receive(&mut segments, 0, Flags::SYN, 0);
         receive(&mut segments, 0, Flags::DATA, 0);
         receive(&mut segments, 1, ACK, 2);

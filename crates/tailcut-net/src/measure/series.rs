@@ -18,16 +18,19 @@ use crate::topology::{Graph, HostId, PortId, Routes};
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct SeriesSpec {
-    /// Flows (by id) whose congestion windows and rates are sampled, each of their connections (copies, subflows) by itself.
+    /// Flows (by id) whose congestion windows and rates are sampled, separately for each connection
+    /// (copy, subflow).
     pub flows: Vec<u64>,
-    /// Links whose queue and utilisation are sampled, as `"from>to"` in node names or numbers (`"h0>s0"`).
+    /// Links whose queue and utilisation are sampled, as `"from>to"` in node names or numbers
+    /// (`"h0>s0"`).
     pub links: Vec<String>,
-    /// Pairs of hosts between whose shortest paths the queues are compared, as `"from>to"` (`"h0>h15"`): the longest sum of queues
-    /// along a path less the shortest (RPS, figure 4a).
+    /// Pairs of hosts, as `"from>to"` (`"h0>h15"`), whose shortest paths are compared by their
+    /// queues. Each sample is the longest sum of queues along a path minus the shortest (RPS,
+    /// figure 4a).
     pub differentials: Vec<String>,
     /// Time between samples.
     pub interval: Time,
-    /// At most this many samples per series; later ones are not taken, and the result says so.
+    /// Maximum samples per series. Later samples are not taken, and the result says so.
     pub max_samples: u32,
 }
 
@@ -44,30 +47,30 @@ impl Default for SeriesSpec {
 }
 
 impl SeriesSpec {
-    /// Whether nothing is sampled.
+    /// Returns whether nothing is sampled.
     pub fn is_off(&self) -> bool {
         self.flows.is_empty() && self.links.is_empty() && self.differentials.is_empty()
     }
 
-    /// Checks the sampling.
+    /// Checks the interval and the number of samples.
     ///
     /// # Errors
-    /// When no sample would be taken, or all at once.
+    /// Refuses an interval of 0 or of more than a day, and `max_samples = 0`.
     pub fn check(&self) -> Result<(), SpecError> {
         if self.interval == Time::ZERO {
             return Err(SpecError::new(
                 "series-interval",
                 "interval",
-                "interval = \"0s\": samples need time between",
+                "interval = \"0s\": must be greater than 0",
             ));
         }
         if self.interval > LONGEST {
             let message =
-                format!("interval = \"{}\": no run lasts longer than a day", self.interval);
+                format!("interval = \"{}\": must be at most {LONGEST}", self.interval);
             return Err(SpecError::new("series-interval", "interval", message));
         }
         if self.max_samples == 0 {
-            let message = "max_samples = 0: no sample would be taken";
+            let message = "max_samples = 0: must be at least 1";
             return Err(SpecError::new("series-max-samples", "max_samples", message)
                 .hint("leave flows and links empty to record no series"));
         }
@@ -75,23 +78,23 @@ impl SeriesSpec {
     }
 }
 
-/// A requested place that the graph does not have.
+/// A requested link or pair of hosts that the graph does not have.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum UnknownPlace {
-    /// A link.
+    /// An unknown link.
     #[error(transparent)]
     Link(#[from] UnknownLink),
-    /// A pair of hosts.
+    /// An unknown pair of hosts.
     #[error(transparent)]
     Hosts(#[from] UnknownHosts),
 }
 
-/// What links are sampled of.
+/// Link state that series sample.
 pub trait LinkProbe {
-    /// Packets that wait at a directed link, without the one that is being sent.
+    /// Returns the packets waiting at a directed link, without the one in transmission.
     fn queue(&mut self, now: Time, port: PortId) -> u32;
 
-    /// For how long it has sent by now.
+    /// Returns the time for which the link has transmitted since the run began.
     fn busy(&mut self, now: Time, port: PortId) -> Time;
 }
 
@@ -113,14 +116,14 @@ struct LinkSeries {
     utilisation: Series,
 }
 
-/// The state of a connection when it is sampled.
+/// A sample of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ConnectionSample {
-    /// Index of the connection within its flow.
+    /// Flow and connection.
     pub of: Sampled,
-    /// The congestion window in bytes.
+    /// Congestion window in bytes.
     pub window: u64,
-    /// The bytes that have been acknowledged so far.
+    /// Bytes acknowledged so far.
     pub acknowledged: u64,
 }
 
@@ -143,19 +146,20 @@ impl ConnectionSeries {
     }
 }
 
-/// The shortest paths between two hosts. There may be very many, so that none is walked: they are what leads on from
-/// switch to switch.
+/// The shortest paths between two hosts. There may be too many to enumerate, so they are stored as
+/// a graph: for each switch, the ports that lead on.
 struct PathSeries {
     from: HostId,
     to: HostId,
-    /// The switches of the paths, each after those that it leads to: its ports, and the place of the next switch in this
-    /// list; none at the last one. Without the sending host's own port, which all paths share.
+    /// The switches of the paths, each after those that it leads to. Each port comes with the
+    /// position of the next switch in this list, `None` at the last switch. The sending host's own
+    /// port is left out, because all paths share it.
     switches: Vec<Vec<(PortId, Option<usize>)>>,
     differential: Series,
 }
 
 impl PathSeries {
-    /// Goes by these routes from now on.
+    /// Recomputes the paths from `routes`.
     fn reroute(&mut self, graph: &Graph, routes: &Routes) {
         let (from, to) = (self.from, self.to);
         let mut place = BTreeMap::new();
@@ -182,7 +186,7 @@ impl PathSeries {
         self.switches = switches;
     }
 
-    /// The longest sum of queues along a path less the shortest.
+    /// Returns the longest sum of queues along a path minus the shortest.
     fn differential(&self, mut queue: impl FnMut(PortId) -> u64) -> u64 {
         let mut sums: Vec<(u64, u64)> = Vec::with_capacity(self.switches.len());
         for ports in &self.switches {
@@ -198,13 +202,13 @@ impl PathSeries {
     }
 }
 
-/// Collects samples.
+/// Collects samples of the requested flows, links and paths.
 pub struct SeriesSampler {
     interval: Time,
     max_samples: usize,
     links: Vec<LinkSeries>,
     differentials: Vec<PathSeries>,
-    /// Series of connections; a flow's further connections are added when they are first sampled.
+    /// Series of connections. A flow's later connections are added when they are first sampled.
     connections: BTreeMap<Sampled, ConnectionSeries>,
 }
 
@@ -222,10 +226,10 @@ fn push(series: &mut Series, max: usize, now: Time, value: f64) {
 }
 
 impl SeriesSampler {
-    /// Prepares the series that are asked for.
+    /// Creates the series requested by `spec`.
     ///
     /// # Errors
-    /// When a link or a host does not exist.
+    /// Refuses links and hosts that the graph does not have.
     pub fn new(
         spec: &SeriesSpec,
         graph: &Graph,
@@ -261,21 +265,22 @@ impl SeriesSampler {
         })
     }
 
-    /// Takes the paths between hosts from these routes from now on: routing has settled on them.
+    /// Recomputes the paths between hosts, because routing has settled on `routes`.
     pub fn reroute(&mut self, graph: &Graph, routes: &Routes) {
         for pair in &mut self.differentials {
             pair.reroute(graph, routes);
         }
     }
 
-    /// Time between samples, or none when nothing is asked for.
+    /// Returns the time between samples, or `None` if nothing is sampled.
     pub fn interval(&self) -> Option<Time> {
         let nothing =
             self.links.is_empty() && self.connections.is_empty() && self.differentials.is_empty();
         (!nothing).then_some(self.interval)
     }
 
-    /// Samples the links, after the beginning and later than before. What a link is used is its share of the time since then.
+    /// Samples the links at `now`, which is later than 0 and than the previous sample. Utilisation
+    /// is the share of the time since then during which the link transmitted.
     pub fn sample_links(&mut self, now: Time, links: &mut impl LinkProbe) {
         for link in &mut self.links {
             let waiting = links.queue(now, link.port);
@@ -291,7 +296,7 @@ impl SeriesSampler {
         }
     }
 
-    /// Samples a connection, if its flow is asked for.
+    /// Samples a connection if its flow was requested.
     pub fn sample_connection(&mut self, now: Time, sample: ConnectionSample) {
         let ConnectionSample { of, window, acknowledged } = sample;
         if !self.connections.contains_key(&Sampled { copy: 0, ..of }) {
@@ -304,7 +309,7 @@ impl SeriesSampler {
         push(&mut series.rate, self.max_samples, now, bits / self.interval.as_secs_f64());
     }
 
-    /// The collected series.
+    /// Returns the collected series.
     pub fn into_series(self) -> Vec<Series> {
         let links = self.links.into_iter().flat_map(|l| [l.queue, l.utilisation]);
         let differentials = self.differentials.into_iter().map(|pair| pair.differential);

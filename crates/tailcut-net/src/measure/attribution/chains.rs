@@ -1,18 +1,20 @@
-//! Chains of causes: what a flow has spent its time on up to some moment of its, by the causes that led there.
+//! Chains of causes: the parts on which a flow has spent its time up to a moment.
 
 use super::packets::{KINDS, OTHERS};
 use super::parts::{PARTS, Part, PartTimes};
 
-/// No chain.
+/// The number that stands for no chain.
 pub(super) const NONE: u32 = u32::MAX;
 
-/// A moment of a flow. The parts of its chain, and what is noted here, add up to the time since the flow's start.
+/// A moment of a flow. The parts of its chain plus the times noted here add up to the time since
+/// the flow's start.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Moment {
-    /// Nobody wants to know where there is none.
+    /// The chain of causes that led here; `NONE` if the moment is not traced.
     pub chain: u32,
     pub at: u64,
-    /// Transmission and propagation since a sender sent last: what they are counted as is known when one sends again.
+    /// Transmission and propagation, in picoseconds, since a sender last sent. What they count as
+    /// is known when a sender sends again.
     pub transmission: u64,
     pub propagation: u64,
 }
@@ -26,8 +28,9 @@ impl Moment {
     }
 }
 
-/// The parts that packets have and those that wait for them: a chain goes on by these, and copies of it are made of little else. The last of them
-/// are waiting behind other flows, in the order of the kinds of places.
+/// The parts of most chains: those of packets and of what waits for packets. Each chain stores
+/// these inline. The last `KINDS` of them are waiting behind other flows, in the order of the kinds
+/// of places.
 const USUAL: [Part; 4 + KINDS] = [
     Part::SlowStart,
     Part::CongestionWindow,
@@ -41,13 +44,14 @@ const USUAL: [Part; 4 + KINDS] = [
     Part::Down1Others,
 ];
 
-/// After them: of transmission and propagation since a sender sent last, what moments and packets have no room for.
+/// Index behind the usual parts: unsettled transmission and propagation that moments and packets
+/// have no room for.
 const UNSETTLED: usize = USUAL.len();
 
-/// What is known of most chains.
+/// The inline times of a chain: its usual parts and its unsettled transmission and propagation.
 type Usual = [u64; UNSETTLED + 2];
 
-/// Where a part is among the usual ones; not there if it is none of them.
+/// Index of each part among the usual ones; `usize::MAX` if it is none of them.
 const USUALLY: [usize; PARTS] = {
     let mut places = [usize::MAX; PARTS];
     let mut place = 0;
@@ -58,24 +62,26 @@ const USUALLY: [usize; PARTS] = {
     places
 };
 
-/// Who has a chain. Heads lie close together: most of what refers to a chain wants nothing else of it.
+/// The counters of a chain. Heads lie close together, because most accesses to a chain need nothing
+/// else of it.
 #[derive(Debug, Clone, Copy)]
 struct Head {
-    /// Moments that refer to it.
+    /// Number of moments that refer to the chain.
     users: u32,
     flow: u32,
-    /// Where its other parts are, if it has any.
+    /// Index of its unusual parts, `NONE` if it has none.
     others: u32,
 }
 
-/// The parts that few chains have, which several may share.
+/// The unusual parts of a chain, which several chains may share.
 #[derive(Debug, Clone, Copy)]
 struct Others {
     parts: PartTimes,
     users: u32,
 }
 
-/// All chains in use; places are used again. Several moments may have one chain until it goes on.
+/// All chains in use; slots are reused. Several moments may share a chain until one of them changes
+/// it.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Chains {
     heads: Vec<Head>,
@@ -86,7 +92,7 @@ pub(super) struct Chains {
 }
 
 impl Chains {
-    /// The start of a flow.
+    /// Starts a chain for `flow` at `now`, in picoseconds.
     pub fn begin(&mut self, now: u64, flow: u32) -> Moment {
         let chain = self.store(Head { users: 1, flow, others: NONE }, [0; UNSETTLED + 2]);
         Moment { chain, at: now, ..Moment::NONE }
@@ -104,7 +110,7 @@ impl Chains {
         self.heads.len() as u32 - 1
     }
 
-    /// All parts of a chain.
+    /// Returns all parts of a chain.
     pub fn parts(&self, chain: u32) -> PartTimes {
         let others = self.others.get(self.heads[chain as usize].others as usize);
         let mut parts = others.map_or(PartTimes::NONE, |others| others.parts);
@@ -119,7 +125,7 @@ impl Chains {
         self.heads[chain as usize].flow
     }
 
-    /// The usual parts of a chain, to be added to: it is its only user's from now on.
+    /// Returns the usual parts of a chain for writing, after copying the chain if it is shared.
     #[inline]
     fn usual_mut(&mut self, chain: &mut u32) -> &mut Usual {
         let head = &mut self.heads[*chain as usize];
@@ -134,7 +140,7 @@ impl Chains {
         &mut self.usual[*chain as usize]
     }
 
-    /// A part of a chain, to be added to: it is its only user's from now on.
+    /// Returns one part of a chain for writing, after copying the chain if it is shared.
     #[inline]
     fn part_mut(&mut self, chain: &mut u32, part: Part) -> &mut u64 {
         match USUALLY[part as usize] {
@@ -171,19 +177,20 @@ impl Chains {
         &mut self.others[*own as usize].parts.0[part as usize]
     }
 
-    /// A chain goes on by so much time spent on a part.
+    /// Adds `time` spent on `part` to a chain.
     #[inline]
     pub fn add(&mut self, chain: &mut u32, part: Part, time: u64) {
         *self.part_mut(chain, part) += time;
     }
 
-    /// Of the time spent on a part, so much is another time now.
+    /// Replaces `before` by `now` in the time spent on `part`.
     pub fn change(&mut self, chain: &mut u32, part: Part, before: u64, now: u64) {
         let time = self.part_mut(chain, part);
         *time = *time - before + now;
     }
 
-    /// What packets have met of something, by its place among that; to be added to.
+    /// Returns the part of a chain that stands for index `what` of a packet's met times, for
+    /// writing.
     pub fn met_mut(&mut self, chain: &mut u32, what: usize) -> &mut u64 {
         let usual = self.usual_mut(chain);
         match what.checked_sub(OTHERS) {
@@ -192,7 +199,7 @@ impl Chains {
         }
     }
 
-    /// A chain goes on by waiting behind other flows, by the kind of place.
+    /// Adds waiting behind other flows to a chain, by the kind of place.
     #[inline]
     pub fn go_on(&mut self, chain: &mut u32, others: &[u32; KINDS]) {
         let usual = &mut self.usual_mut(chain)[USUAL.len() - KINDS..];
@@ -201,7 +208,7 @@ impl Chains {
         }
     }
 
-    /// One more refers to a chain, if it is one.
+    /// Counts one more user of a chain; does nothing for `NONE`.
     #[inline]
     pub fn share(&mut self, chain: u32) {
         if let Some(head) = self.heads.get_mut(chain as usize) {
@@ -209,7 +216,7 @@ impl Chains {
         }
     }
 
-    /// Transmission and propagation since a sender sent last are counted as this.
+    /// Counts the unsettled transmission and propagation of a moment as `part`.
     #[inline]
     pub fn settle(&mut self, moment: &mut Moment, part: Part) {
         let [transmission, propagation] = self.unsettled(moment);
@@ -221,7 +228,7 @@ impl Chains {
         }
     }
 
-    /// They are counted as what they are.
+    /// Counts the unsettled times as transmission and propagation.
     pub fn settle_as_they_are(&mut self, moment: &mut Moment) {
         let [transmission, propagation] = self.unsettled(moment);
         self.add(&mut moment.chain, Part::Transmission, transmission);
@@ -236,14 +243,14 @@ impl Chains {
         [moment.transmission + usual[UNSETTLED], moment.propagation + usual[UNSETTLED + 1]]
     }
 
-    /// Another moment is the same.
+    /// Returns a copy of a moment, which shares its chain.
     #[inline]
     pub fn keep(&mut self, moment: &Moment) -> Moment {
         self.share(moment.chain);
         *moment
     }
 
-    /// One refers to a chain no more, if it is one.
+    /// Counts one user of a chain less and frees it after the last; does nothing for `NONE`.
     #[inline]
     pub fn release(&mut self, chain: u32) {
         let Some(head) = self.heads.get_mut(chain as usize) else { return };

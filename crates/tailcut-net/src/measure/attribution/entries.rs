@@ -1,4 +1,4 @@
-//! What is known of flows, and of the ends of connections.
+//! State of flows and of the ends of connections.
 
 use tailcut_engine::Time;
 
@@ -7,12 +7,12 @@ use super::parts::Part;
 use crate::measure::ConnectionEnd;
 use crate::transport::Timer;
 
-/// What is known of a flow.
+/// State of a flow.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct FlowBook {
     pub id: u64,
     pub start: u64,
-    /// The moment since which it waits to be asked again.
+    /// The moment at which its policy timer was armed.
     pub asked: Moment,
 }
 
@@ -20,25 +20,26 @@ impl FlowBook {
     pub const NEW: FlowBook = FlowBook { id: 0, start: 0, asked: Moment::NONE };
 }
 
-/// What an end of a connection waits for: a cache line of its own.
+/// The timer of one end of a connection, in a cache line of its own.
 #[derive(Debug, Clone, Copy)]
 #[repr(align(64))]
 pub(super) struct Armed {
     pub deadline: Time,
     pub timer: Timer,
-    /// What waiting for a window counts as, by what it stopped for last.
+    /// The part that waiting for a window counts as, by the limit that held the sender back last.
     pub window: Part,
-    /// The moment since which it does, or waits for nothing.
+    /// The moment at which the timer was armed.
     pub since: Moment,
-    /// Where the connection is orderly, the last packet that it has sent; it may have arrived.
+    /// The last packet that this end sent, `None` unless the connection is orderly. The packet may
+    /// have arrived.
     pub last: Option<u32>,
 }
 
-/// What is known of a connection.
+/// State of a connection.
 #[derive(Debug, Clone)]
 pub(super) struct ConnectionBook {
     pub timers: [Armed; 2],
-    /// The moment since which its receiver waits for its turn.
+    /// The moment since which its receiver waits for its turn to pull.
     pub pull: Moment,
 }
 
@@ -54,7 +55,7 @@ impl ConnectionBook {
         ConnectionBook { timers: [idle; 2], pull: Moment::NONE }
     };
 
-    /// What its sender's waiting for a window counts as.
+    /// Returns the part that the sender's waiting for a window counts as.
     #[inline]
     pub fn window(&self) -> Part {
         self.timers[ConnectionEnd::Sender as usize].window

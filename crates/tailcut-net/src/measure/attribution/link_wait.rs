@@ -1,4 +1,4 @@
-//! Who waited for whom at a link.
+//! Waiting at a link, by whose packets are transmitted meanwhile.
 
 use tailcut_engine::Time;
 
@@ -8,10 +8,11 @@ use super::queue::QueueClock;
 use crate::packet::PacketId;
 use crate::port::Port;
 
-/// What a packet has waited for at one port.
+/// Time that a packet waits at one port, in picoseconds, by whose packets are transmitted
+/// meanwhile.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Waited {
-    /// Transmissions of its connection.
+    /// Transmissions of the packet's connection.
     pub same: u64,
     /// Transmissions of its flow's other connections.
     pub own: u64,
@@ -20,7 +21,8 @@ pub(super) struct Waited {
 }
 
 impl Waited {
-    /// Which waiting of a packet of one flow and connection for another packet is.
+    /// Returns the time that counts waiting of a packet of the first (flow, connection) for one of
+    /// the second.
     #[inline]
     pub fn of(&mut self, (flow, connection): (u32, u32), (whose, which): (u32, u32)) -> &mut u64 {
         match (flow == whose, connection == which) {
@@ -31,8 +33,9 @@ impl Waited {
     }
 }
 
-/// What a packet that comes to a link now waits for where the order is that of arrival, until it begins; and the last packet of its connection, if
-/// that leaves later than it comes: from then on the waiting is counted.
+/// Returns what packet `of` waits for from `now` until it begins, at a first-in-first-out port
+/// `on`. Also returns the last packet of its connection that departs after `now`, if any: the
+/// waiting counts from that departure.
 #[inline]
 pub(super) fn ahead(
     packets: &Packets,
@@ -63,7 +66,8 @@ pub(super) fn ahead(
     (waited, found)
 }
 
-/// The same of a packet of an orderly connection, on the link of this number, without a look at others' packets.
+/// Like [`ahead`], for a packet of an orderly connection: follows the connection's earlier packets
+/// on `link` instead of scanning the port.
 #[inline]
 pub(super) fn ahead_in_order(
     packets: &Packets,
@@ -74,8 +78,8 @@ pub(super) fn ahead_in_order(
     let (mut waited, mut since, mut found) = (Waited::default(), now, None);
     let record = &packets[of];
     let (mut at, mut until) = (record.before, u64::MAX);
-    // Where one of the connection is not there any more, none of those before it is. Places are used again, by packets behind this one, or by
-    // ones before it that depart later than those that they were before.
+    // Once one packet of the connection has left, so have all before it. A slot may be reused by a
+    // packet behind this one, or by one before it that departs later than its follower.
     while let Some(other) = packets.get(at) {
         let there = other.link == link && other.departs > now && other.departs < until;
         if !(there && other.is_of_connection_of(record)) {
@@ -92,8 +96,8 @@ pub(super) fn ahead_in_order(
     (waited, found)
 }
 
-/// What is on a link departs at these times. Tells of every packet that waits for another how long that took from now on, and takes
-/// now: what it waits for as `Waited`.
+/// Applies new departure times to the packets on a link. Calls `tell` for each traced packet with
+/// its remaining waiting before and after the change.
 pub fn retime(
     mut queue: Option<&mut QueueClock>,
     packets: &mut Packets,
@@ -129,7 +133,8 @@ pub fn retime(
     }
 }
 
-/// Adds what a packet had still to send, and has now, to that of its connection.
+/// Adds the remaining transmission of a packet, before and after the change, to its connection's
+/// share.
 fn merge(shares: &mut Vec<((u32, u32), u64, u64)>, whose: (u32, u32), old: u64, new: u64) {
     match shares.iter_mut().find(|share| share.0 == whose) {
         Some(share) => (share.1, share.2) = (share.1 + old, share.2 + new),
@@ -144,7 +149,8 @@ mod tests {
     use super::*;
     use crate::packet::ConnectionId;
 
-    /// Packets of an orderly connection on one link, each on from when the one before it departs; who each was sent after, by its place.
+    /// Returns packets of an orderly connection on one link, back to back. `befores` gives each
+    /// packet's slot and predecessor.
     fn sent(befores: &[(u32, u32)], again: u32) -> Packets {
         let (mut packets, mut chains) = (Packets::default(), Chains::default());
         (0..befores.len()).for_each(|place| packets.admit(place as u32, 0));
@@ -177,7 +183,7 @@ mod tests {
 
     #[test]
     fn a_retransmission_waits_for_its_connection_until_a_reused_slot() {
-        // The first was sent after one whose place the second has now.
+        // The first packet was sent after one whose slot the second now has.
         let packets = sent(&[(0, 1), (1, 0), (2, 1)], 2);
         let (waited, before) = ahead_in_order(&packets, 5, [105, 150], 2);
         assert_eq!((waited, before), (Waited { same: 15, own: 0, others: 30 }, None));

@@ -1,9 +1,12 @@
-//! Attribution: every flow's completion time split into parts that add up to it, to the picosecond.
+//! Attribution: splits every flow's completion time into parts that add up to it, to the
+//! picosecond.
 //!
-//! What has led to an event of a flow is a chain of causes from its start, and each of its links takes time: a packet waits for
-//! others, is transmitted, travels; a timer runs. The chain goes with the packet. A packet that a host sends goes on from the event
-//! that made it send, and the chain of the packet that completes the flow is the split. Nothing is walked backwards, and no
-//! part is what is left of the others: that they add up is asserted. The rules are in `docs/components/attribution.md`.
+//! An event of a flow has a chain of causes from the flow's start, and each cause takes time: a
+//! packet waits for others, is transmitted, propagates; a timer runs. The chain travels with the
+//! packet. A packet that a host sends continues the chain of the event that made the host send. The
+//! chain of the packet that completes the flow is the split. Nothing is traced backwards, and no
+//! part is computed as a remainder: an assertion checks that the parts add up. The rules are in
+//! `docs/components/attribution.md`.
 
 mod chains;
 mod entries;
@@ -32,29 +35,30 @@ use packets::{NOWHERE, OTHERS, PROPAGATION, Packets, TRANSMISSION, TracedPacket,
 pub use parts::{PARTS, Part, PartTimes};
 use queue::{Left, QueueClock};
 
-/// The observer that splits completion times.
+/// Observer that splits completion times.
 #[derive(Debug, Clone)]
 pub struct Attribution {
     chains: Chains,
     packets: Packets,
-    /// What waits before the link of each port, where the order is decided at departure and anything ever waited.
+    /// Clocks of scheduled queues, by port; `None` where no packet has ever waited.
     queues: Vec<Option<Box<QueueClock>>>,
     #[cfg(debug_assertions)]
     wires: wires::Wires,
-    /// The kind of place that each port is.
+    /// Kind of place of each port.
     kinds: Vec<u8>,
     flows: Vec<FlowBook>,
-    /// Whether the last byte of a flow has arrived: the rest is of no interest.
+    /// Whether the last byte of a flow has arrived; later events are not traced.
     over: Vec<bool>,
     connections: Vec<ConnectionBook>,
-    /// The event that is being handled.
+    /// The moment of the event that is being handled.
     cause: Moment,
-    /// Its chain for what is sent because of it, once something is, and what the round trip before counts as there.
+    /// The chain of that event for packets sent because of it, once there is one, and the part that
+    /// the previous round trip counts as in it.
     settled: (Part, u32),
     finished: BTreeMap<u64, PartTimes>,
 }
 
-/// The kind of the place before a link, as a place in [`WAITING`].
+/// Returns the kind of place before a link, as an index into [`WAITING`].
 fn kind(graph: &Graph, port: usize) -> u8 {
     let (link, up) = (&graph.links[port / 2], port.is_multiple_of(2));
     let from = if up { link.a } else { link.b };
@@ -68,14 +72,14 @@ fn kind(graph: &Graph, port: usize) -> u8 {
     }
 }
 
-/// What waits before a link, where anything ever did.
+/// Returns the clock of the scheduled queue before a link, if a packet ever waited there.
 #[inline]
 fn queue_of(queues: &mut [Option<Box<QueueClock>>], link: PortId) -> Option<&mut QueueClock> {
     queues.get_mut(link.index())?.as_deref_mut()
 }
 
 impl Attribution {
-    /// Of the flows on this network.
+    /// Creates an attribution for the flows on `graph`.
     pub fn new(graph: &Graph) -> Attribution {
         let ports = 2 * graph.links.len();
         Attribution {
@@ -94,12 +98,12 @@ impl Attribution {
         }
     }
 
-    /// The parts of the completion time of a flow, by its identifier; none unless its last byte has arrived.
+    /// Returns the parts of the completion time of a flow; `None` unless its last byte has arrived.
     pub fn parts_of(&self, flow: u64) -> Option<&PartTimes> {
         self.finished.get(&flow)
     }
 
-    /// An event is handled from now on.
+    /// Makes `moment` the cause of what follows.
     #[inline]
     fn cause(&mut self, moment: Moment) {
         let before = std::mem::replace(&mut self.cause, moment);
@@ -107,7 +111,8 @@ impl Attribution {
         self.chains.release(std::mem::replace(&mut self.settled.1, NONE));
     }
 
-    /// The event is that somebody has waited since some moment.
+    /// Makes the end of a wait since the moment `since` the cause of what follows, and counts the
+    /// wait as `part`.
     fn cause_since(&mut self, now: Time, since: Moment, part: Part) {
         let mut moment = self.chains.keep(&since);
         if moment.is_told() {
@@ -117,7 +122,8 @@ impl Attribution {
         self.cause(moment);
     }
 
-    /// The chain of the event, the round trip before it counted as this: one for all that is sent because of it.
+    /// Returns the chain of the current event, with the previous round trip counted as `part`.
+    /// Everything sent because of the event shares it.
     #[inline]
     fn settled(&mut self, part: Part) -> u32 {
         if self.settled.1 == NONE || self.settled.0 != part {
@@ -130,7 +136,8 @@ impl Attribution {
         self.settled.1
     }
 
-    /// The chain of a packet goes on from the packet before it, which leaves later than this one came: of its two causes the later counts.
+    /// Continues the chain of `packet` from the packet `before` it, which leaves after this one
+    /// came: the later of two causes counts.
     #[inline]
     fn go_on_from(&mut self, now: Time, packet: u32, before: u32) {
         let (new, old) = (self.packets[before].chain, self.packets[packet].chain);
@@ -139,7 +146,7 @@ impl Attribution {
         self.packets.go_on_from(packet, before, now.0);
     }
 
-    /// A packet has to wait before `link` until its first bit leaves.
+    /// Counts the wait of a packet before `link` until its first bit leaves at `begins`.
     #[inline]
     fn wait_for_others(&mut self, now: Time, packet: u32, link: PortId, on: &Port, begins: Time) {
         let (packets, times) = (&self.packets, [now.0, begins.0]);
@@ -159,7 +166,7 @@ impl Attribution {
         self.waits(packet, link, waited);
     }
 
-    /// A packet has waited before `link`, or will have when its first bit leaves.
+    /// Adds waiting before `link` to a packet.
     #[inline]
     fn waits(&mut self, packet: u32, link: PortId, waited: Waited) {
         let Waited { same, own, others } = waited;
@@ -175,13 +182,13 @@ impl Attribution {
         }
     }
 
-    /// A packet waits before a link no more.
+    /// Takes a packet out of the scheduled queue before `link`.
     fn leave(&mut self, now: Time, packet: u32, link: PortId) -> Left {
         let queue = self.queues[link.index()].as_mut().expect("it waited there");
         queue.leave(now.0, &self.packets, packet)
     }
 
-    /// A packet is on its link no more, if it was on one.
+    /// Notes, in builds with assertions, that a packet leaves its link, if it was on one.
     #[inline(always)]
     #[allow(clippy::unused_self, reason = "builds with assertions note it")]
     fn comes(&mut self, packet: u32) {
@@ -191,7 +198,7 @@ impl Attribution {
         let _ = packet;
     }
 
-    /// A packet is no more, and nothing follows from it.
+    /// Forgets a packet that causes nothing more.
     fn forget(&mut self, packet: u32) {
         self.comes(packet);
         let chain = self.packets.forget(packet);
@@ -313,7 +320,7 @@ impl Observer for Attribution {
         self.comes(ticket.0);
         let mut moment = self.packets.arrive(ticket.0, now.0, &mut self.chains);
         if moment.is_told() && packet.flags.has(Flags::SYN | Flags::TO_SENDER) {
-            // The handshake is no round trip that waits for a window.
+            // The handshake is not a round trip that waits for a window.
             self.chains.settle_as_they_are(&mut moment);
         }
         self.cause(moment);
@@ -459,7 +466,7 @@ impl Observer for Attribution {
             Timer::Syn => Part::SynTimeout,
             Timer::Retransmission => Part::Timeout,
             Timer::Probe => Part::Probe,
-            // Nothing was at its tail: the window had no room.
+            // Only the window stopped the sender, so there was no tail to probe.
             Timer::WindowProbe => window,
             Timer::Reordering => Part::Reordering,
             Timer::Pacing => Part::Pacing,

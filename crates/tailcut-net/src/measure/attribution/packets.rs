@@ -1,4 +1,5 @@
-//! The packets under way, each with what has led to where it is. A packet's record stays in its place from when its host sends it.
+//! Packets in the network, each with the causes that led it to where it is. A packet keeps its slot
+//! from when its host sends it.
 
 use std::collections::BTreeMap;
 
@@ -6,13 +7,15 @@ use super::chains::{Chains, Moment, NONE};
 use super::parts::Part;
 use crate::packet::ConnectionId;
 
-/// No packet, and no link.
+/// The number that stands for no packet and no link.
 pub(super) const NOWHERE: u32 = u32::MAX;
 
-/// How many kinds of places there are to wait at: interfaces of hosts, and tiers of links upwards and downwards.
+/// Number of kinds of places to wait at: interfaces of hosts, and tiers of links upwards and
+/// downwards.
 pub(super) const KINDS: usize = 6;
 
-/// What waiting at a place of a kind counts as: behind the flow's other connections, and behind other flows.
+/// The parts that waiting at each kind of place counts as: behind the flow's other connections, and
+/// behind other flows.
 pub(super) const WAITING: [[Part; 2]; KINDS] = [
     [Part::InterfaceOwn, Part::InterfaceOthers],
     [Part::Up2Own, Part::Up2Others],
@@ -22,42 +25,42 @@ pub(super) const WAITING: [[Part; 2]; KINDS] = [
     [Part::Down1Own, Part::Down1Others],
 ];
 
-/// How much a packet has met of something, by its place in these: transmission and propagation as of [`Moment`], the former until its
-/// last bit leaves; and how long it has waited behind other flows, by the kind of place.
+/// Times that a packet has met, by index: transmission and propagation as in [`Moment`],
+/// transmission until its last bit leaves; then waiting behind other flows, by kind of place.
 type Met<T> = [T; 2 + KINDS];
 pub(super) const TRANSMISSION: usize = 0;
 pub(super) const PROPAGATION: usize = 1;
 pub(super) const OTHERS: usize = 2;
 
-/// The connection of a packet that nobody asks after; and what is said of a packet in one bit: it was sent before, or is of an orderly
-/// connection.
+/// The connection of an untraced packet; and flags beside the connection's number: the packet is a
+/// retransmission, or belongs to an orderly connection.
 const NOBODY: u32 = (1 << 30) - 1;
 const AGAIN: u32 = 1 << 31;
 const ORDERLY: u32 = 1 << 30;
 
-/// More than fits.
+/// Stands for a time that does not fit.
 const LONG: u32 = u32::MAX;
 
-/// A packet under way: one cache line. Its chain stays that of what made its host send it, which others may share; what it has met
-/// since is noted here until it arrives.
+/// The record of a packet in the network: one cache line. Its chain stays that of the event that
+/// made its host send it, which other packets may share. Times met since then are stored here until
+/// it arrives.
 #[derive(Debug, Clone, Copy)]
 #[repr(C, align(64))]
 pub(super) struct Record {
-    /// What has led here; none where nobody wants to know.
+    /// The chain of causes; `NONE` if the packet is not traced.
     pub chain: u32,
-    /// Its connection, and what is said of it in one bit.
+    /// Its connection, with the flags `AGAIN` and `ORDERLY`.
     owner: u32,
-    /// Its flow.
     pub flow: u32,
-    /// The link that it is on.
     pub link: u32,
-    /// Where it is of an orderly connection, the packet that its host has sent before it there.
+    /// The packet that its host sent before it, if the connection is orderly.
     pub before: u32,
-    /// How long it takes to transmit it where it is, in picoseconds; `LONG` where that is written elsewhere.
+    /// Transmission time on its current link in picoseconds; `LONG` if stored elsewhere.
     takes: u32,
-    /// In picoseconds, four milliseconds at most: its chain has what is more.
+    /// Times met in picoseconds, four milliseconds at most each; longer ones go into the chain.
     met: Met<u32>,
-    /// When its last bit leaves, or has left the last link; when it was sent, or left a queue, until it is on one.
+    /// When its last bit leaves its link, or left the last one. Before the first link: when it was
+    /// sent, or left a queue.
     pub departs: u64,
 }
 
@@ -73,66 +76,68 @@ impl Record {
         departs: 0,
     };
 
-    /// Whether somebody wants to know what has led here.
+    /// Returns whether the causes of the packet are recorded.
     #[inline]
     pub fn is_traced(&self) -> bool {
         self.chain != NONE
     }
 
-    /// Whether it was sent before: what its connection has sent since does not explain why it leaves late.
+    /// Returns whether the packet is a retransmission. Later packets of its connection then do not
+    /// explain why it leaves late.
     #[inline]
     pub fn is_again(&self) -> bool {
         self.owner & AGAIN != 0
     }
 
-    /// Whether its connection is its flow's only one, and keeps the order of its packets.
+    /// Returns whether its connection is its flow's only one and keeps its packets in order.
     #[inline]
     pub fn is_orderly(&self) -> bool {
         self.owner & ORDERLY != 0
     }
 
-    /// Its flow, and its connection.
+    /// Returns its flow and its connection.
     #[inline]
     pub fn whose(&self) -> (u32, u32) {
         (self.flow, self.connection())
     }
 
-    /// The place of its connection.
+    /// Returns the number of its connection.
     #[inline]
     fn connection(&self) -> u32 {
         self.owner & NOBODY
     }
 
-    /// Whether both are of one connection.
+    /// Returns whether both packets belong to one connection.
     #[inline]
     pub fn is_of_connection_of(&self, other: &Record) -> bool {
         (self.owner ^ other.owner) & NOBODY == 0
     }
 }
 
-/// What is said of a packet after which somebody asks.
+/// The data that begin the record of a traced packet.
 pub(super) struct TracedPacket {
     pub chain: u32,
     pub flow: u32,
     pub connection: ConnectionId,
-    /// It was sent before.
+    /// Whether the packet is a retransmission.
     pub again: bool,
-    /// Where its connection is orderly, the packet that its host has sent before it there.
+    /// The packet that its host sent before it, `None` unless the connection is orderly.
     pub before: Option<u32>,
 }
 
-/// All packets under way, by their tickets.
+/// All packets in the network, by their tickets.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Packets {
     all: Vec<Record>,
-    /// The flow of each connection, whose place is another's only when no packet of it is under way.
+    /// The flow of each connection. A number is reused only when no packet of the connection is in
+    /// the network.
     flows: Vec<u32>,
-    /// How long packets take to transmit on slow links.
+    /// Transmission times that do not fit a record: those on slow links.
     long: BTreeMap<u32, u64>,
 }
 
 impl Packets {
-    /// A connection of a flow is there.
+    /// Notes that a connection belongs to `flow`.
     pub fn open(&mut self, connection: ConnectionId, flow: u32) {
         if self.flows.len() <= connection.index() {
             self.flows.resize(connection.index() + 1, u32::MAX);
@@ -140,13 +145,13 @@ impl Packets {
         self.flows[connection.index()] = flow;
     }
 
-    /// The flow of a connection.
+    /// Returns the flow of a connection.
     #[inline]
     pub fn flow_of(&self, connection: ConnectionId) -> u32 {
         self.flows[connection.index()]
     }
 
-    /// A packet is sent, and nobody asks after it.
+    /// Adds a packet sent at `now`, untraced.
     #[inline]
     pub fn admit(&mut self, packet: u32, now: u64) {
         let new = Record { departs: now, ..Record::NEW };
@@ -156,7 +161,7 @@ impl Packets {
         }
     }
 
-    /// Somebody wants to know what has led to where a packet is.
+    /// Starts to record the causes of a packet.
     #[inline]
     pub fn trace(&mut self, packet: u32, told: &TracedPacket) {
         let &TracedPacket { chain, flow, connection, again, before } = told;
@@ -168,7 +173,7 @@ impl Packets {
         record.before = before.unwrap_or(NOWHERE);
     }
 
-    /// A packet is no more: its chain is given back.
+    /// Ends the record of a packet and returns its chain, which the caller releases or uses.
     #[inline]
     pub fn forget(&mut self, packet: u32) -> u32 {
         let record = &mut self[packet];
@@ -180,8 +185,8 @@ impl Packets {
         chain
     }
 
-    /// A packet of an orderly connection is no more before it arrives: whoever was behind it is behind the one before it. `last` is the last that
-    /// its host has sent there.
+    /// Takes a packet of an orderly connection that never arrives out of the sequence: its
+    /// successor follows its predecessor. `last` is the last packet that its host sent.
     pub fn take_out(&mut self, packet: u32, last: &mut u32) {
         let before = self[packet].before;
         if *last == packet {
@@ -189,7 +194,7 @@ impl Packets {
             return;
         }
         let mut at = *last;
-        // Those behind it are all under way.
+        // The packets behind it are all in the network.
         while let Some(other) = self.all.get_mut(at as usize) {
             if other.before == packet {
                 other.before = before;
@@ -199,7 +204,8 @@ impl Packets {
         }
     }
 
-    /// A packet has arrived: the moment, whose chain has all that it has waited.
+    /// Ends the record of a packet that arrives, and returns the moment, whose chain includes all
+    /// its waiting.
     #[inline]
     pub fn arrive(&mut self, packet: u32, now: u64, chains: &mut Chains) -> Moment {
         let mut chain = self.forget(packet);
@@ -211,14 +217,14 @@ impl Packets {
         Moment { chain, at: now, transmission: u64::from(*transmission), propagation }
     }
 
-    /// A packet has crossed its link, and waits before the next one.
+    /// Notes that a packet has crossed its link and waits before the next one.
     pub fn wait(&mut self, packet: u32, now: u64, chains: &mut Chains) {
         let travels = now - self[packet].departs;
         self.meet(packet, PROPAGATION, travels, chains);
         self[packet].link = NOWHERE;
     }
 
-    /// A packet meets so much more of something.
+    /// Adds `time` to a time that a packet has met, by index.
     #[inline]
     pub fn meet(&mut self, packet: u32, what: usize, time: u64, chains: &mut Chains) {
         let met = &mut self[packet].met[what];
@@ -228,7 +234,7 @@ impl Packets {
         }
     }
 
-    /// Its chain has all of it from now on, and so have those of the packets that go on from this one.
+    /// Moves a time that does not fit into the packet's chain, which later packets may continue.
     #[cold]
     fn meet_long(&mut self, packet: u32, what: usize, time: u64, chains: &mut Chains) {
         let record = &mut self[packet];
@@ -238,7 +244,7 @@ impl Packets {
         }
     }
 
-    /// Of what a packet has met, so much is another time now.
+    /// Replaces `before` by `now` in a time that a packet has met.
     pub fn change(&mut self, packet: u32, what: usize, before: u64, now: u64, chains: &mut Chains) {
         let record = &mut self[packet];
         if before != now && record.is_traced() {
@@ -248,7 +254,8 @@ impl Packets {
         }
     }
 
-    /// A packet is transmitted on a link from then until then. It has crossed the one before at `crossed`.
+    /// Puts a packet on a link from `begins` to `departs`. It crossed the previous link at
+    /// `crossed`.
     #[inline]
     pub fn ride(
         &mut self,
@@ -279,7 +286,7 @@ impl Packets {
         self.meet(packet, PROPAGATION, travels, chains);
     }
 
-    /// It begins and departs at other times than was said.
+    /// Changes when a packet begins and departs.
     pub fn retime(&mut self, packet: u32, begins: u64, departs: u64, chains: &mut Chains) {
         let before = self.takes(packet);
         self[packet].departs = departs;
@@ -297,7 +304,7 @@ impl Packets {
         }
     }
 
-    /// How long it takes to transmit a packet.
+    /// Returns the transmission time of a packet on its current link.
     #[inline]
     pub fn takes(&self, packet: u32) -> u64 {
         match self[packet].takes {
@@ -306,7 +313,8 @@ impl Packets {
         }
     }
 
-    /// What has led to a packet, and what it has met until `now`, is what another has, which is on the link that it goes on now.
+    /// Copies the chain and the met times of `other`, which is on the link that `packet` joins at
+    /// `now`.
     #[inline]
     pub fn go_on_from(&mut self, packet: u32, other: u32, now: u64) {
         let Record { chain, met, .. } = self[other];
@@ -314,13 +322,13 @@ impl Packets {
         (record.chain, record.met, record.departs) = (chain, met, now);
     }
 
-    /// When its first bit leaves.
+    /// Returns when the first bit of a packet leaves.
     #[inline]
     pub fn begins(&self, packet: u32) -> u64 {
         self[packet].departs - self.takes(packet)
     }
 
-    /// A place, if there is one by this number.
+    /// Returns the record with this number, if there is one.
     #[inline]
     pub fn get(&self, packet: u32) -> Option<&Record> {
         self.all.get(packet as usize)
@@ -368,7 +376,7 @@ mod tests {
         assert!(!packets[0].is_traced() && packets[0].whose() != (7, 3));
     }
 
-    /// Five were sent; one after the other is dropped, the last of them first.
+    /// Drops five packets one after the other, the last one first.
     #[test]
     fn a_dropped_packet_leaves_the_chain_of_predecessors() {
         let (mut packets, mut last) = (Packets::default(), 4);
@@ -382,7 +390,7 @@ mod tests {
         assert_eq!((last, packets[3].before, packets[1].before), (3, 1, NOWHERE));
     }
 
-    /// Four milliseconds fit into a record, and four seconds do not.
+    /// Four milliseconds fit into a record; four seconds do not.
     #[test]
     fn counts_times_that_do_not_fit_a_record() {
         let (mut packets, mut chains) = (Packets::default(), Chains::default());

@@ -1,11 +1,12 @@
-//! A queue that decides the order at departure: what the transmitter has done while a packet waited there.
+//! Clock of a scheduled queue: what the transmitter has sent while a packet waited there.
 
 use std::collections::{BTreeMap, VecDeque};
 
 use super::link_wait::Waited;
 use super::packets::Packets;
 
-/// A count of time that goes on: what it was once, and what of it was still to come then.
+/// A position of a running count of time: its value once, and how much of it was still to come
+/// then.
 #[derive(Debug, Clone, Copy, Default)]
 struct Mark {
     was: u64,
@@ -13,61 +14,64 @@ struct Mark {
 }
 
 impl Mark {
-    /// What has been counted since.
+    /// Returns the time counted since the mark.
     fn since(self, now: u64) -> u64 {
-        // A link that has become faster takes back what was counted before.
+        // A link that becomes faster takes back time that was counted before, so the differences
+        // may wrap.
         self.ahead.wrapping_add(now).wrapping_sub(self.was)
     }
 }
 
-/// A packet that waits.
+/// A waiting packet.
 #[derive(Debug, Clone, Copy)]
 struct WaitingPacket {
     packet: u32,
     since: u64,
-    /// What the transmitter had taken by its arrival: in all, of its flow, of its connection.
+    /// Transmissions taken by its arrival: of all flows, of its flow, of its connection.
     all: Mark,
     flow: Mark,
     connection: Mark,
-    /// How long it had been idle.
+    /// Idle time of the transmitter by its arrival.
     idle: u64,
 }
 
-/// Packets of one flow, or of one connection of it, that wait; and what the transmitter has taken of them meanwhile.
+/// Waiting packets of one flow, or of one connection of it, and the transmissions taken of them
+/// meanwhile.
 #[derive(Debug, Clone, Copy, Default)]
 struct Share {
     waiting: u32,
     taken: u64,
 }
 
-/// Of a flow, all of its connections.
+/// Stands for all connections of a flow.
 const ALL: u32 = u32::MAX;
 
-/// A packet that waits no more.
+/// What a packet met while it waited in the queue.
 pub(super) struct Left {
-    /// Since when it waited.
+    /// When it began to wait.
     pub since: u64,
-    /// What it waited for since its arrival.
+    /// Transmissions that it waited for.
     pub waited: Waited,
-    /// How long the transmitter was idle meanwhile.
+    /// Idle time of the transmitter meanwhile.
     pub idle: u64,
 }
 
-/// What waits before one link.
+/// Waiting packets and transmitter times of the scheduled queue before one link.
 #[derive(Debug, Clone)]
 pub(super) struct QueueClock {
     waiting: VecDeque<WaitingPacket>,
     shares: BTreeMap<(u32, u32), Share>,
-    /// When the transmitter falls idle; how long what it has taken takes, and how long it was idle until it took the last.
+    /// When the transmitter falls idle; the sum of the transmission times it has taken; its idle
+    /// time until it took the last packet.
     busy_until: u64,
     taken: u64,
     idle: u64,
-    /// The flow and the connection of the packet that the transmitter took last.
+    /// Flow and connection of the packet that the transmitter took last.
     last: Option<(u32, u32)>,
 }
 
 impl QueueClock {
-    /// Nothing has ever waited; the transmitter is at work until then.
+    /// Creates the clock of an empty queue, whose transmitter is busy until `busy_until`.
     pub fn new(busy_until: u64) -> QueueClock {
         let (waiting, shares) = (VecDeque::new(), BTreeMap::new());
         QueueClock { waiting, shares, busy_until, taken: 0, idle: 0, last: None }
@@ -81,7 +85,7 @@ impl QueueClock {
         }
     }
 
-    /// The transmitter takes a packet.
+    /// Notes that the transmitter takes a packet.
     pub fn take(&mut self, packets: &Packets, taken: u32) {
         self.idle += packets.begins(taken).saturating_sub(self.busy_until);
         self.busy_until = packets[taken].departs;
@@ -96,13 +100,13 @@ impl QueueClock {
         });
     }
 
-    /// What it has taken is transmitted in another time.
+    /// Notes that the transmission of a taken packet changes from `before` to its present time.
     pub fn takes_longer(&mut self, packets: &Packets, taken: u32, before: u64) {
         self.busy_until = packets[taken].departs;
         self.count(packets, taken, packets.takes(taken).wrapping_sub(before));
     }
 
-    /// The link has gone down.
+    /// Notes that the link goes down.
     pub fn stop(&mut self, now: u64) {
         self.busy_until = self.busy_until.min(now);
     }
@@ -111,7 +115,7 @@ impl QueueClock {
         self.idle + now.saturating_sub(self.busy_until)
     }
 
-    /// A packet begins to wait; `last` is what the transmitter took last.
+    /// Adds a packet; `last` is the packet that the transmitter took last.
     pub fn enter(&mut self, now: u64, packets: &Packets, packet: u32, last: Option<u32>) {
         let ahead = self.busy_until.saturating_sub(now);
         let (flow, connection) = packets[packet].whose();
@@ -131,8 +135,8 @@ impl QueueClock {
         self.waiting.push_back(WaitingPacket { packet, since: now, all, flow, connection, idle });
     }
 
-    /// Takes a packet out. One that leaves by another way, as a header without room does, has not waited for all that the transmitter
-    /// is at.
+    /// Removes a packet and returns what it met. A packet that leaves by another link, as a
+    /// returned header does, has not waited for the rest of the current transmission.
     pub fn leave(&mut self, now: u64, packets: &Packets, packet: u32) -> Left {
         let place = self.waiting.iter().position(|waiting| waiting.packet == packet);
         let waiting = place.and_then(|place| self.waiting.remove(place)).expect("it waited there");

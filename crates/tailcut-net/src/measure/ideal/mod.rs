@@ -1,16 +1,20 @@
-//! The best possible completion time of a flow: that of a flow that has the network to itself, by recurrence over its
+//! The ideal completion time of a flow that has the network to itself, by recurrence over its
 //! segments instead of events.
 //!
-//! With D(i, l) the time when segment i has left stage l, store-and-forward gives
-//! D(i, l) = max(D(i, l-1) + propagation, D(i-c, l)) + transmission, where c links of the stage lie abreast: the i-th
-//! segment to leave it cannot do so before the (i-c)-th has. Acknowledgements come back over idle links. The window
-//! decides when segment i may leave. After a while the pattern repeats; from there on it is continued arithmetically.
+//! With D(i, l) the time when segment i has left stage l, store-and-forward gives D(i, l) =
+//! max(D(i, l-1) + propagation, D(i-c, l)) + transmission. Here c is the number of parallel links
+//! in the stage: the i-th segment cannot leave it before the (i-c)-th has. Acknowledgements return
+//! over idle links. The window decides when segment i may leave. After a while the pattern repeats;
+//! from there on it is continued arithmetically.
 //!
-//! It is a lower bound of what the flow takes in whatever company: packets and acknowledgements of others, losses and
-//! marks only delay it. Where packets of the flow itself may pass each other or vanish, because it has several paths, because the
-//! network loses packets that find room, or because queues serve its connections in turn, the bound does not let them wait for each other. Otherwise a flow that is alone
-//! takes exactly this time, if every segment is acknowledged at once. Where a probe of the tail may leave although nothing is lost,
-//! because full segments take more than twice as long as the handshake, the bound has room for it from the start.
+//! The result is a lower bound for the flow among other traffic: other flows' packets and
+//! acknowledgements, losses and marks only delay it. Packets of the flow itself may overtake each
+//! other or be lost in three cases: the flow has several paths, the network loses packets that find
+//! room, or queues serve its connections in turn. In these cases the bound does not let the packets
+//! wait for each other. Otherwise a flow with the network to itself takes exactly this time, if
+//! every segment is acknowledged at once. A tail probe may leave although nothing is lost if full
+//! segments take more than twice as long as the handshake; the bound then has room for it from the
+//! start.
 
 mod window;
 
@@ -20,75 +24,79 @@ use crate::port::SerializationRate;
 use window::Windows;
 pub use window::{Subflows, TransportShape};
 
-/// Links of which every packet crosses one.
+/// A stage of a path: parallel links of which every packet crosses one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct LinkStage {
-    /// Serialisation on the fastest of them.
+    /// Serialization rate of the fastest link.
     pub clocking: SerializationRate,
-    /// The least of their propagation delays, in picoseconds.
+    /// Shortest propagation delay of the links, in picoseconds.
     pub propagation: u64,
-    /// How many they are.
+    /// Number of links.
     pub parallel_links: u32,
 }
 
-/// Where a flow's packets go.
+/// The stages that a flow's packets cross in both directions.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct RoundTripPath {
     /// From the sender to the receiver.
     pub forward: Vec<LinkStage>,
     /// From the receiver to the sender.
     pub backward: Vec<LinkStage>,
-    /// The network may lose a packet where it has room for the next one.
+    /// Whether the network may lose a packet although there is room for it.
     pub lossy: bool,
-    /// Queues may send a packet before earlier ones of the same flow, on one link too.
+    /// Whether queues may send a packet before earlier ones of the same flow, even on one link.
     pub overtaking: bool,
 }
 
-/// Times of the first segments of an endless flow on one way.
+/// Times of the segments of an endless flow that has its path to itself, computed as far as needed.
+/// All times in picoseconds.
 #[derive(Debug, Clone)]
 pub struct IdealFlow {
     shape: TransportShape,
-    way: RoundTripPath,
+    path: RoundTripPath,
     windows: Windows,
-    /// When the first segment may leave the sender.
+    /// Time at which the first segment may leave the sender.
     established: u64,
-    /// From a receiver's ACK to its arrival.
+    /// Time from the sending of an ACK to its arrival.
     ack_trip: u64,
-    /// From a SYN to the arrival of its answer.
+    /// Time from the sending of a SYN to the arrival of its answer.
     syn_round_trip: u64,
-    /// D(i, l) per segment, flattened, behind a row of the handshake's last ACK.
+    /// D(i, l) per segment, flattened, after a row for the handshake's last ACK.
     sent: Vec<u64>,
-    /// Per segment: when the window lets it go, before the NIC's own queue, and when it arrives.
+    /// Per segment: when the window releases it to the NIC's queue, and when it arrives.
     released: Vec<u64>,
     arrived: Vec<u64>,
-    /// The stage that segments leave least often, and how many have passed it and all after it back to back.
+    /// The slowest stage, and how many segments in a row have passed it and all later stages back
+    /// to back.
     bottleneck: usize,
     saturated: usize,
-    /// (period in segments, duration) once the pattern repeats.
+    /// Period in segments and its duration, once the pattern repeats.
     cycle: Option<(usize, u64)>,
 }
 
 impl IdealFlow {
-    /// A flow that has `way` to itself.
-    pub fn new(way: RoundTripPath, shape: TransportShape) -> IdealFlow {
+    /// Creates the times of a flow that has `path` to itself.
+    pub fn new(path: RoundTripPath, shape: TransportShape) -> IdealFlow {
         let trip = |stages: &[LinkStage], bytes: u16| -> u64 {
             stages.iter().map(|s| s.clocking.transmission(bytes) + s.propagation).sum()
         };
-        let syn_round_trip = trip(&way.forward, shape.syn) + trip(&way.backward, shape.syn);
-        let ack_trip = trip(&way.backward, shape.ack);
-        // The smoothed round trip is never below the shortest that there is, and a probe waits for two.
-        let round_trip = trip(&way.forward, shape.full()) + ack_trip;
+        let syn_round_trip = trip(&path.forward, shape.syn) + trip(&path.backward, shape.syn);
+        let ack_trip = trip(&path.backward, shape.ack);
+        // The smoothed round trip is never below the shortest one, and a probe waits for two of
+        // them.
+        let round_trip = trip(&path.forward, shape.full()) + ack_trip;
         let probed = shape.probes && round_trip > 2 * syn_round_trip.min(round_trip);
         let shape = if probed { shape.probing() } else { shape };
-        // The SYN, or the handshake's own ACK, leaves before the first segment, which comes up to it where no other way leads.
+        // The SYN, or the handshake's own ACK, leaves before the first segment, which follows it
+        // where there is only one path.
         let (established, before) = match shape.handshake {
             true => (syn_round_trip, shape.ack),
             false => (0, shape.syn),
         };
-        let mut sent = vec![0; way.forward.len()];
+        let mut sent = vec![0; path.forward.len()];
         let mut at = established;
-        let in_order = if way.lossy || way.overtaking { 1 } else { in_order(&way.forward) };
-        for (stage, departure) in way.forward.iter().zip(&mut sent).take(in_order) {
+        let in_order = if path.lossy || path.overtaking { 1 } else { in_order(&path.forward) };
+        for (stage, departure) in path.forward.iter().zip(&mut sent).take(in_order) {
             *departure = at + stage.clocking.transmission(before);
             at = *departure + stage.propagation;
         }
@@ -100,16 +108,17 @@ impl IdealFlow {
             sent,
             released: vec![],
             arrived: vec![],
-            bottleneck: slowest(&way.forward),
+            bottleneck: slowest(&path.forward),
             saturated: 0,
             cycle: None,
             shape,
-            way,
+            path,
         }
     }
 
-    /// SYN handed to the NIC until the last of `bytes` bytes arrives, and until its ACK is back at the sender, which
-    /// the receiver sends at once.
+    /// Returns the times from the SYN handed to the NIC until the last of `bytes` bytes arrives,
+    /// and until its ACK is back at the sender. The receiver acknowledges at once. `bytes` must be
+    /// at least 1.
     pub fn completion(&mut self, bytes: u64) -> (Time, Time) {
         let last = (bytes - 1) / self.shape.mss;
         let payload = bytes - last * self.shape.mss;
@@ -122,24 +131,26 @@ impl IdealFlow {
         (Time(received + shift), Time(self.acknowledged(index, received) + shift))
     }
 
-    /// When everything has arrived if segment `index` is the last and carries only `payload`.
+    /// Returns when everything has arrived if segment `index` is the last and carries only
+    /// `payload` bytes.
     fn short_arrival(&mut self, index: usize, payload: u64) -> u64 {
         let size = payload as u16 + self.shape.header;
         let mut at = self.release(index, payload).0;
-        let in_order = if self.way.overtaking { 0 } else { in_order(&self.way.forward) };
-        for (l, stage) in self.way.forward.iter().enumerate() {
+        let in_order = if self.path.overtaking { 0 } else { in_order(&self.path.forward) };
+        for (l, stage) in self.path.forward.iter().enumerate() {
             let behind = if l < in_order { self.row(index)[l] } else { 0 };
             at = at.max(behind) + stage.clocking.transmission(size) + stage.propagation;
         }
         index.checked_sub(1).map_or(at, |before| at.max(self.arrived[before]))
     }
 
-    /// When the ACK of the last segment, number `index`, is back.
+    /// Returns when the sender has the ACK of the last segment, number `index`, which arrived at
+    /// `received`.
     fn acknowledged(&self, index: usize, received: u64) -> u64 {
-        let RoundTripPath { forward, backward, lossy, overtaking } = &self.way;
+        let RoundTripPath { forward, backward, lossy, overtaking } = &self.path;
         let one_path = in_order(forward) == forward.len() && in_order(backward) == backward.len();
         let follows = one_path && !lossy && !overtaking && self.shape.acks_each;
-        // The one before may still be on a slow link, if the last segment is short.
+        // The segment before may still be on a slow link, if the last segment is short.
         let before = index.checked_sub(1).filter(|_| follows).map_or(0, |at| self.arrived[at]);
         let (mut at, mut ahead) = (received, before);
         for stage in backward {
@@ -151,13 +162,15 @@ impl IdealFlow {
         at
     }
 
-    /// Extends the recurrence to segment `index`, or finds a segment of the cycle that it repeats.
+    /// Extends the recurrence to segment `index`, or finds the earlier segment of the cycle that it
+    /// repeats. Returns that segment and the time between the two.
     fn locate(&mut self, index: usize) -> (usize, u64) {
         while self.released.len() <= index {
             if let Some((period, duration)) = self.cycle {
                 let beyond = index - (self.released.len() - 1);
                 let cycles = beyond.div_ceil(period);
-                // So long that it never ends, yet what is added to it fits.
+                // Saturates where the flow never ends in practice; half the range leaves room for
+                // what is added.
                 let shift = (cycles as u64).saturating_mul(duration).min(u64::MAX / 2);
                 return (index - cycles * period, shift);
             }
@@ -166,26 +179,27 @@ impl IdealFlow {
         (index, 0)
     }
 
-    /// The departures of the segment before `index`, or of the handshake's ACK.
+    /// Returns the departures of the segment before `index`, or of the handshake's ACK.
     fn row(&self, index: usize) -> &[u64] {
-        let stages = self.way.forward.len();
+        let stages = self.path.forward.len();
         &self.sent[index * stages..(index + 1) * stages]
     }
 
-    /// When the window lets segment `index` of `payload` bytes go, and how many ACKs that takes.
+    /// Returns when the window releases segment `index` of `payload` bytes, and how many ACKs that
+    /// takes.
     fn release(&mut self, index: usize, payload: u64) -> (u64, usize) {
         let end = index as u64 * self.shape.mss + payload;
         let first = self.windows.acks_for(end);
         let alone = (self.heard(first), first);
         let Some(subflows) = self.shape.subflows else { return alone };
-        // The others are asked for when this segment has its turn, and help those after it.
+        // The other subflows open when this segment has its turn, and help the segments after it.
         let Some(&asked) = self.released.get(subflows.after as usize) else { return alone };
         let acks = self.windows.acks_for_all(end);
         let together = (self.heard(acks).max(asked + self.syn_round_trip), acks);
         alone.min(together)
     }
 
-    /// When the sender has heard that many ACKs.
+    /// Returns when the sender has received `acks` ACKs.
     fn heard(&self, acks: usize) -> u64 {
         acks.checked_sub(1).map_or(self.established, |last| self.arrived[last] + self.ack_trip)
     }
@@ -195,7 +209,7 @@ impl IdealFlow {
         let (release, acks) = self.release(index, self.shape.mss);
         self.released.push(release);
         let mut at = release;
-        for (l, stage) in self.way.forward.iter().enumerate() {
+        for (l, stage) in self.path.forward.iter().enumerate() {
             let ahead = (index + 1).checked_sub(stage.parallel_links as usize);
             let free = ahead.map_or(0, |row| self.row(row)[l]);
             let departure = at.max(free) + stage.clocking.transmission(self.shape.full());
@@ -206,24 +220,24 @@ impl IdealFlow {
         self.find_cycle(acks);
     }
 
-    /// Two patterns repeat for ever. A saturated bottleneck: once a whole window
-    /// has passed it back to back, every later segment does, because windows only
-    /// grow; the period is a segment for each of its links. A full receive window: once it limits, and
-    /// one window repeats the previous one, so do all later ones.
+    /// Detects one of two patterns that repeat for ever. In a saturated bottleneck, once a whole
+    /// window has passed back to back, every later segment does, because windows only grow; the
+    /// period is one segment for each of the stage's links. With a full receive window, once it
+    /// limits and one window repeats the previous one, so do all later ones.
     fn find_cycle(&mut self, acks: usize) {
         let last = self.released.len() - 1;
-        let LinkStage { clocking, parallel_links: abreast, .. } = self.way.forward[self.bottleneck];
-        let (spacing, abreast) = (clocking.transmission(self.shape.full()), abreast as usize);
-        let back_to_back = last >= abreast && {
-            let (here, before) = (self.row(last + 1), self.row(last + 1 - abreast));
+        let LinkStage { clocking, parallel_links: parallel, .. } = self.path.forward[self.bottleneck];
+        let (spacing, parallel) = (clocking.transmission(self.shape.full()), parallel as usize);
+        let back_to_back = last >= parallel && {
+            let (here, before) = (self.row(last + 1), self.row(last + 1 - parallel));
             (self.bottleneck..here.len()).all(|l| here[l] == before[l] + spacing)
         };
         self.saturated = if back_to_back { self.saturated + 1 } else { 0 };
-        // A window that bounds nothing has no part in what repeats.
+        // An unbounded window has no part in the pattern.
         let bounded = self.shape.initial_window.min(self.shape.receive_window) < u64::MAX;
         let in_flight = if bounded { last + 1 - acks } else { 0 };
-        if self.saturated >= in_flight + abreast {
-            self.cycle = Some((abreast, spacing));
+        if self.saturated >= in_flight + parallel {
+            self.cycle = Some((parallel, spacing));
             return;
         }
         let joined = self.shape.subflows.is_none_or(|subflows| {
@@ -247,12 +261,12 @@ impl IdealFlow {
     }
 }
 
-/// How many stages from the first on keep the packets of a flow in order.
+/// Returns how many stages, from the first on, keep a flow's packets in order.
 fn in_order(stages: &[LinkStage]) -> usize {
     stages.iter().take_while(|stage| stage.parallel_links == 1).count()
 }
 
-/// The first of the stages that pass the fewest packets in a time.
+/// Returns the first of the stages with the lowest packet rate.
 fn slowest(stages: &[LinkStage]) -> usize {
     let longer = |a: &LinkStage, b: &LinkStage| {
         let (a_takes, b_takes) =

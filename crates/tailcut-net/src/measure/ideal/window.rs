@@ -1,64 +1,67 @@
-//! How much a sender that loses nothing may have sent, from ACK to ACK.
+//! Bytes that a sender without losses may have sent, by the number of ACKs.
 
-/// What the closed form needs to know of the transport.
+/// The properties of a transport that determine the ideal time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TransportShape {
-    /// Payload of a full segment.
+    /// Payload of a full segment in bytes.
     pub mss: u64,
     /// Bytes that a data segment needs on the wire beyond its payload.
     pub header: u16,
-    /// Wire size of an ACK.
+    /// Size of an ACK on the wire in bytes.
     pub ack: u16,
-    /// Wire size of a SYN and of a SYN-ACK.
+    /// Size of a SYN, and of a SYN-ACK, on the wire in bytes.
     pub syn: u16,
-    /// Data wait for the answer to the SYN; otherwise they follow it.
+    /// Whether data wait for the answer to the SYN; otherwise they follow the SYN.
     pub handshake: bool,
     /// Initial congestion window in bytes.
     pub initial_window: u64,
-    /// Bytes of window from which on it grows by a segment per round trip only, at the most; none where it may always
-    /// grow by what is acknowledged.
+    /// Congestion window in bytes from which on it grows by at most one segment per round trip;
+    /// `u64::MAX` if it may always grow by the bytes acknowledged.
     pub ssthresh: u64,
     /// Bytes that one connection may have in flight, whatever its congestion window.
     pub receive_window: u64,
-    /// The same until the first ACK, when the window is the one that the handshake has told.
+    /// The value of `receive_window` until the first ACK: the window announced in the handshake.
     pub first_window: u64,
-    /// A segment leaves beyond the window where no ACK comes for two round trips.
+    /// Whether a segment may leave beyond the window if no ACK arrives for two round trips.
     pub probes: bool,
-    /// Whether each segment has an ACK of its own throughout, so that that of the last one waits behind that of the one before.
+    /// Whether each segment has an ACK of its own throughout, so that the last ACK waits behind the
+    /// one before.
     pub acks_each: bool,
-    /// Connections that help the first one.
+    /// Connections that help the first one, if any.
     pub subflows: Option<Subflows>,
 }
 
-/// Connections that help the first one.
+/// Connections that help the first connection of a flow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Subflows {
-    /// The segment with which their SYNs leave.
+    /// Index of the segment with which their SYNs leave.
     pub after: u64,
-    /// Their initial windows together, in bytes.
+    /// Sum of their initial windows in bytes.
     pub initial_window: u64,
     /// Bytes that all connections together may have in flight.
     pub receive_window: u64,
 }
 
 impl TransportShape {
-    /// The same with a probe, which leaves whatever the window says, one at a time.
+    /// Returns the shape with a tail probe: one segment at a time that leaves whatever the window
+    /// says.
     pub(super) fn probing(self) -> TransportShape {
         let initial_window = self.initial_window.saturating_add(self.mss);
         TransportShape { initial_window, ssthresh: u64::MAX, ..self }
     }
 
-    /// Wire size of a full segment.
+    /// Returns the size of a full segment on the wire in bytes.
     pub fn full(&self) -> u16 {
         self.mss as u16 + self.header
     }
 }
 
-/// The window after each ACK.
+/// The congestion window after each ACK.
 #[derive(Debug, Clone)]
 pub(super) struct Windows {
     shape: TransportShape,
-    /// The first connection's congestion window by the number of ACKs; with others, what all have grown by is in it.
+    /// Congestion window of the first connection by the number of ACKs; with other subflows, their
+    /// growth is included.
     congestion: Vec<u64>,
 }
 
@@ -67,13 +70,13 @@ impl Windows {
         Windows { shape, congestion: vec![shape.initial_window] }
     }
 
-    /// The fewest ACKs after which the first connection may have sent that many bytes.
+    /// Returns the fewest ACKs after which the first connection may have sent `bytes` bytes.
     pub fn acks_for(&mut self, bytes: u64) -> usize {
         let TransportShape { first_window, receive_window, .. } = self.shape;
         self.first(bytes, 0, |acks| if acks == 0 { first_window } else { receive_window })
     }
 
-    /// The fewest ACKs after which all connections together may have.
+    /// Returns the fewest ACKs after which all connections together may have sent `bytes` bytes.
     pub fn acks_for_all(&mut self, bytes: u64) -> usize {
         match self.shape.subflows {
             None => self.acks_for(bytes),
@@ -109,7 +112,7 @@ impl Windows {
         window.saturating_add(growth)
     }
 
-    /// Once the receive window is what limits from that many ACKs on: the segments that fill it.
+    /// Returns the segments that fill the receive window, if that is the limit from `acks` ACKs on.
     pub fn full_at(&self, acks: usize) -> Option<usize> {
         let (more, most) = match self.shape.subflows {
             None => (0, self.shape.receive_window),

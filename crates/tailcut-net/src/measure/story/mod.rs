@@ -1,4 +1,5 @@
-//! Stories: what happened to chosen flows, packet by packet, from the first SYN to the last acknowledgement.
+//! Stories: the events of chosen flows, packet by packet, from the first SYN to the last
+//! acknowledgement.
 
 mod port_backlog;
 mod records;
@@ -15,26 +16,26 @@ use crate::transport::tcp::CongestionState;
 use port_backlog::{Accepted, PortBacklog, Served};
 pub use records::{Act, ActKind, Hop, Journey, JourneyEnd, JourneyOutcome, PacketKind, Story};
 
-/// Where a packet of a story is.
+/// Location of a packet of a story.
 #[derive(Debug, Clone, Copy)]
 enum PacketPlace {
     /// At its own host.
     Host,
-    /// In the queue of a link that decides the order at departure, which had then accepted so many; and how many of them had
-    /// not left.
+    /// Waits in the scheduled queue of a link. `before` counts the packets that the link had
+    /// accepted by then; `ahead`, those among them that had not left: all, and of the same flow.
     Queue { link: PortId, since: Time, before: Served, ahead: (u32, u32) },
-    /// On a link, due at its end then.
+    /// Is on a link, due at its end at `due`.
     Link { link: PortId, due: Time },
 }
 
-/// A packet that is under way, by its number in its story.
+/// A packet in the network, by its number in its story.
 #[derive(Debug, Clone, Copy)]
 struct Walker {
     number: usize,
     place: PacketPlace,
 }
 
-/// What packets of a flow that look the same share.
+/// The properties by which packets of a flow are recognised; several packets may share them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Looks {
     copy: u8,
@@ -47,7 +48,7 @@ struct Looks {
 impl Looks {
     fn of(packet: &PacketView) -> Looks {
         let towards_sender = packet.flags.has(Flags::TO_SENDER);
-        // Of the others it may be counted from where the sender is by now.
+        // Other packets may be counted from the sender's current position.
         let counts = packet.flags.has(Flags::DATA)
             || packet.flags.is_trimmed()
             || packet.flags.is_returned();
@@ -61,16 +62,16 @@ impl Looks {
     }
 }
 
-/// One story in the making.
+/// A story while it is being recorded.
 #[derive(Debug, Clone, Default)]
 struct Draft {
     story: Story,
     under_way: BTreeMap<Looks, Vec<Walker>>,
-    /// As they were after their latest act, by copy and source port.
+    /// Each sender after its latest act, by copy and source port.
     senders: BTreeMap<(u8, u16), SenderView>,
 }
 
-/// A directed link as it is now.
+/// The current state of a directed link.
 #[derive(Debug, Clone)]
 struct Link {
     near: NodeId,
@@ -79,7 +80,7 @@ struct Link {
     propagation: Time,
 }
 
-/// Tells the stories of chosen flows.
+/// Observer that records the stories of chosen flows.
 #[derive(Debug, Clone)]
 pub struct StoryRecorder {
     drafts: BTreeMap<u64, Draft>,
@@ -89,7 +90,7 @@ pub struct StoryRecorder {
 }
 
 impl StoryRecorder {
-    /// Of these flows in this network, each with at most so many packets.
+    /// Creates a recorder for `flows` in `graph`, with at most `most_packets` packets per story.
     pub fn new(graph: &Graph, flows: &[u64], most_packets: usize) -> StoryRecorder {
         let links = (0..graph.links.len()).flat_map(PortId::both_directions).map(|port| {
             let link = &graph.links[port.link()];
@@ -107,7 +108,7 @@ impl StoryRecorder {
         }
     }
 
-    /// The stories, by flow.
+    /// Returns the stories, ordered by flow.
     pub fn into_stories(self) -> Vec<Story> {
         self.drafts.into_values().map(|draft| draft.story).collect()
     }
@@ -148,7 +149,8 @@ impl Draft {
         });
     }
 
-    /// The packet that is meant, and has got to where `here` says; of several the one whose time it is.
+    /// Finds the packet of the story that `packet` shows, among those whose place `here` accepts.
+    /// Of several, prefers the one that is due now.
     fn find(
         &mut self,
         packet: &PacketView,
@@ -215,7 +217,7 @@ impl Draft {
     }
 }
 
-/// What has become of a packet that is lost.
+/// Returns the outcome of a packet that is lost.
 fn how(loss: Loss) -> JourneyOutcome {
     match loss {
         Loss::DeadLink => JourneyOutcome::DeadLink,
@@ -225,7 +227,7 @@ fn how(loss: Loss) -> JourneyOutcome {
 }
 
 impl StoryRecorder {
-    /// Whether a packet has come to the near end of a link, and when it was due there.
+    /// Returns a test of whether a packet has come to `node`, which yields when it was due there.
     fn comes_to(
         links: &[Link],
         node: NodeId,
@@ -238,7 +240,8 @@ impl StoryRecorder {
         }
     }
 
-    /// A packet of a story is accepted by a link; its number in the story.
+    /// Records that a link accepts a packet of a story. Returns the packet's number in the story,
+    /// if it is in one.
     fn depart(
         &mut self,
         now: Time,
@@ -289,7 +292,8 @@ impl StoryRecorder {
         let near = links[link.index()].near;
         let on = |place: &PacketPlace| match *place {
             PacketPlace::Queue { link: at, .. } if at == link => Some(now),
-            // What is corrupted has reached the far end; what was under way is lost whenever it was due.
+            // A corrupted packet has reached the far end; one on a link that goes down is lost
+            // whenever it was due.
             PacketPlace::Link { link: at, due }
                 if at == link
                     && matches!(how, JourneyOutcome::Corrupted | JourneyOutcome::UnderWay) =>

@@ -1,4 +1,5 @@
-//! Who is in front of whom at the ports: kept for all packets, so that it is known when one of a story comes.
+//! Packets ahead at each port. Kept for all flows, so that the number is known when a packet of a
+//! story arrives.
 
 use std::collections::VecDeque;
 
@@ -16,17 +17,17 @@ pub(super) struct Accepted {
     pub number: Option<usize>,
 }
 
-/// A port.
+/// The packets that one port has accepted and not sent yet.
 #[derive(Debug, Clone, Default)]
 pub(super) struct PortBacklog {
     accepted: VecDeque<Accepted>,
     /// Packets accepted since the run began.
     count: u64,
-    /// Those of flows that have a story.
+    /// Packets accepted of each flow that has a story.
     own: Vec<(u64, u64)>,
 }
 
-/// How many packets a port has accepted: all, and those of one flow.
+/// Packets that a port has accepted: all, and those of one flow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Served {
     pub all: u64,
@@ -34,14 +35,15 @@ pub(super) struct Served {
 }
 
 impl PortBacklog {
-    /// What is in front of a packet of `flow` that comes now: packets, and those of its own flow.
+    /// Returns how many packets are ahead of a packet of `flow` that arrives at `now`: all, and
+    /// those of `flow`.
     pub fn ahead(&mut self, now: Time, flow: u64) -> (u32, u32) {
         self.forget(now);
         let own = self.accepted.iter().filter(|packet| packet.flow == flow).count();
         (self.accepted.len() as u32, own as u32)
     }
 
-    /// A packet is accepted; `told` if its flow has a story.
+    /// Adds an accepted packet; `told` if its flow has a story.
     pub fn accept(&mut self, now: Time, packet: Accepted, told: bool) {
         self.forget(now);
         self.accepted.push_back(packet);
@@ -55,14 +57,15 @@ impl PortBacklog {
         }
     }
 
-    /// What the port has accepted so far.
+    /// Returns how many packets the port has accepted so far: all, and those of `flow`.
     pub fn served(&self, flow: u64) -> Served {
         let own = self.own.iter().find(|(known, _)| *known == flow);
         Served { all: self.count, own: own.map_or(0, |(_, count)| *count) }
     }
 
-    /// The link has another rate from now on: what has not left is re-timed as the port does it. Tells of each packet when
-    /// it begins, unless it has begun, and departs.
+    /// Re-times the packets that have not left, as the port does, because the link's rate changes
+    /// from `old` to `new`. Calls `tell` for each packet, with the time at which it begins unless
+    /// it has begun.
     pub fn retime(
         &mut self,
         now: Time,
@@ -78,7 +81,7 @@ impl PortBacklog {
         }
     }
 
-    /// Everything on the link is lost.
+    /// Forgets all packets, which are lost on the link.
     pub fn clear(&mut self) {
         self.accepted.clear();
     }

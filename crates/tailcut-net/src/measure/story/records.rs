@@ -1,31 +1,31 @@
-//! What a story is made of. Times are in picoseconds from the beginning of the run.
+//! The records of a story. Times are in picoseconds from the beginning of the run.
 
 use serde::Serialize;
 
 use crate::packet::Flags;
 use crate::topology::PortId;
 
-/// What happened to one flow.
+/// The events of one flow.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Story {
-    /// The flow's number.
+    /// Identifier of the flow.
     pub flow: u64,
-    /// Its packets in the order in which hosts sent them, both directions, all connections.
+    /// Packets in the order in which hosts sent them: both directions, all connections.
     pub packets: Vec<Journey>,
-    /// What its senders did, in order.
+    /// Acts of the flow's senders, in order.
     pub acts: Vec<Act>,
-    /// Packets that were sent when the story had as many as it may have.
+    /// Packets sent after the story had reached its maximum.
     pub left_out: u64,
 }
 
-/// A packet on its way.
+/// A packet's way through the network.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Journey {
-    /// Which of the flow's connections, from 0.
+    /// Connection of the flow, from 0.
     pub copy: u8,
     /// Source port of that connection at the flow's sender.
     pub port: u16,
-    /// What it is.
+    /// Kind of packet.
     pub kind: PacketKind,
     /// Whether the packet goes from the flow's receiver to its sender.
     pub back: bool,
@@ -33,48 +33,50 @@ pub struct Journey {
     pub seq: u64,
     /// Payload bytes.
     pub bytes: u16,
-    /// TCP acknowledgement number; of packets towards the sender.
+    /// TCP acknowledgement number of packets towards the sender; 0 for others.
     pub ack: u64,
-    /// It carries what was sent before.
+    /// Whether the packet repeats earlier data or an earlier SYN.
     pub again: bool,
-    /// A queue has marked it (ECN).
+    /// Whether a queue has marked the packet (ECN).
     pub marked: bool,
     /// When its host handed it to the interface.
     pub sent_ps: u64,
-    /// The links that took it.
+    /// The links that accepted it, in order.
     pub hops: Vec<Hop>,
-    /// How its way ended; none while it is under way.
+    /// Where and how its way ended; `None` while it is in the network.
     pub end: Option<JourneyEnd>,
 }
 
-/// What a packet is.
+/// Kinds of packets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum PacketKind {
-    /// Opens a connection.
+    /// SYN: opens a connection.
     Syn,
-    /// Answers that.
+    /// SYN-ACK: answers a SYN.
     SynAck,
-    /// Carries payload, or did before a queue trimmed it.
+    /// Data, including packets whose payload a queue trimmed.
     Data,
-    /// One byte that asks to be heard (pFabric).
+    /// Probe of one byte, sent to get an acknowledgement (pFabric).
     Probe,
-    /// Acknowledges.
+    /// Acknowledgement.
     Ack,
-    /// Asks for more (NDP).
+    /// Pull: asks the sender for more packets (NDP).
     Pull,
-    /// Says that a segment came without its payload (NDP).
+    /// Notice that a segment came without its payload (NDP).
     Cut,
-    /// The header of a packet on its way back to its sender (NDP); the story tells it as the end of that packet.
+    /// Header of a packet that returns to its sender (NDP). The story records it as the end of that
+    /// packet.
     Returned,
-    /// Ends a connection.
+    /// FIN: ends a connection.
     Fin,
-    /// Resets it.
+    /// RST: resets a connection.
     Rst,
 }
 
 impl PacketKind {
-    /// By its flags; which of them a transport uses otherwise is not known here.
+    /// Returns the kind of a packet by its flags. `asks`: the transport is not TCP, so that trimmed
+    /// and returned packets are possible.
     pub(super) fn of(flags: Flags, asks: bool) -> PacketKind {
         let towards_sender = flags.has(Flags::TO_SENDER);
         match () {
@@ -92,47 +94,48 @@ impl PacketKind {
     }
 }
 
-/// A link that took a packet.
+/// A link that accepted a packet.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Hop {
     /// The directed link.
     pub link: PortId,
-    /// When the packet came to it.
+    /// When the packet reached the port of the link.
     pub at_ps: u64,
     /// When its first bit left.
     pub begins_ps: u64,
     /// When its last bit left.
     pub departs_ps: u64,
-    /// Packets that the link sent while it waited, the one that it found in service included.
+    /// Packets that the link sent while the packet waited, including the one in transmission on its
+    /// arrival.
     pub ahead: u32,
-    /// Those of its own flow among them.
+    /// Packets of the same flow among `ahead`.
     pub own: u32,
 }
 
-/// How a packet's way ended.
+/// The end of a packet's way.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct JourneyEnd {
-    /// When.
+    /// When the way ended.
     pub at_ps: u64,
-    /// How.
+    /// Outcome.
     pub how: JourneyOutcome,
-    /// On which link, unless it was received.
+    /// The link where it ended; `None` if the packet was received.
     pub link: Option<PortId>,
 }
 
-/// How a packet's way ends.
+/// The outcomes of a packet's way.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum JourneyOutcome {
-    /// At its host.
+    /// Reached its host.
     Received,
-    /// It found a queue full, or made way for a better one.
+    /// Found a queue full, or was displaced by a better packet.
     Dropped,
-    /// Found a queue full even for its header, which went back to its sender (NDP).
+    /// Found a queue full even for its header, which returned to its sender (NDP).
     Returned,
-    /// The link was down.
+    /// Offered to a link that was down.
     DeadLink,
-    /// The link went down while it was on it.
+    /// Lost because the link that carried it went down.
     UnderWay,
     /// Corrupted on the link.
     Corrupted,
@@ -141,37 +144,37 @@ pub enum JourneyOutcome {
 /// What a sender did on an event, before it sent anything.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Act {
-    /// When.
+    /// When the event happened.
     pub at_ps: u64,
-    /// Which of the flow's connections.
+    /// Connection of the flow, from 0.
     pub copy: u8,
     /// Source port of that connection at the flow's sender.
     pub port: u16,
-    /// What.
+    /// Kind of act.
     pub what: ActKind,
     /// Congestion window in bytes, afterwards.
     pub window: u64,
-    /// Slow-start threshold in bytes, afterwards; none where the transport has none.
+    /// Slow-start threshold in bytes, afterwards; `None` if the transport has none.
     pub threshold: Option<u64>,
-    /// How long the timer had run that expired, where that is known.
+    /// Duration of the timer that expired, if known.
     pub timer_ps: Option<u64>,
 }
 
-/// What senders do.
+/// Kinds of acts of senders.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ActKind {
-    /// Its retransmission timer has expired.
+    /// The retransmission timer expired.
     TimedOut,
-    /// Duplicate or selective acknowledgements told of a loss: fast retransmit.
+    /// Duplicate or selective acknowledgements indicated a loss: fast retransmit.
     Recovers,
-    /// Everything that a recovery or a timeout was about has arrived.
+    /// Everything that was outstanding when a recovery or a timeout began has been acknowledged.
     Recovered,
-    /// It has taken a recovery or a timeout back.
+    /// The sender undid a recovery or a timeout.
     Undid,
-    /// An ECN echo made it reduce its window.
+    /// An ECN echo reduced the window.
     #[serde(rename = "heeded")]
     EcnReduced,
-    /// Its window is another one.
+    /// The window changed.
     Window,
 }
