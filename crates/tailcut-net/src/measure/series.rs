@@ -65,8 +65,7 @@ impl SeriesSpec {
             ));
         }
         if self.interval > LONGEST {
-            let message =
-                format!("interval = \"{}\": must be at most {LONGEST}", self.interval);
+            let message = format!("interval = \"{}\": must be at most {LONGEST}", self.interval);
             return Err(SpecError::new("series-interval", "interval", message));
         }
         if self.max_samples == 0 {

@@ -1,4 +1,4 @@
-//! Drop-tail: first in, first out, a fixed limit.
+//! Drop-tail: first in, first out, with a fixed limit.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -11,11 +11,11 @@ use crate::component::SpecError;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct DropTail {
-    /// What may wait behind the packet being transmitted, which is not counted
-    /// (RepFlow: 100 packets; TinyFlow: 25; pFabric: 36 KB). ACKs count too.
+    /// Most that may wait behind the packet in transmission, which is not counted (RepFlow: 100
+    /// packets; TinyFlow: 25; pFabric: 36 KB). ACKs count too.
     pub limit: Limit,
-    /// The order of an arrival at a full queue and the end of a transmission at the same instant; at the hosts'
-    /// interfaces, too.
+    /// Order of an arrival at a full queue and the end of a transmission at the same instant.
+    /// Applies to the hosts' interfaces too.
     pub ties: Ties,
 }
 

@@ -1,9 +1,10 @@
-//! Deficit round robin (Shreedhar and Varghese, SIGCOMM 1995): every flow waits in a line of its own, and the lines send
-//! in turn. A line's turn is worth a quantum of bytes, and what a packet was too large for is kept for the next turn, so
-//! that flows with packets of any size share the link alike.
+//! Deficit round robin (Shreedhar and Varghese, SIGCOMM 1995): each flow has a queue of its own,
+//! and the queues send in turn. Each turn grants a quantum of bytes; what a packet was too large
+//! for is kept for the next turn. So flows with packets of any size share the link equally.
 //!
-//! A full queue drops the last packet of the longest line (the paper's buffer stealing, after McKenney). A flow is a
-//! five-tuple; the paper hashes flows into a fixed number of lines, here each has its own.
+//! A full port drops the last packet of the longest queue (the paper's buffer stealing, after
+//! McKenney). A flow is a five-tuple; the paper hashes flows into a fixed number of queues, here
+//! each has its own.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -20,14 +21,16 @@ use crate::packet::Packet;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Drr {
-    /// What may wait in all lines together behind the packet being transmitted, which is not counted.
+    /// Most that may wait in all queues of a port together, behind the packet in transmission,
+    /// which is not counted.
     pub limit: Limit,
-    /// The order of an arrival at a full queue and the end of a transmission at the same instant; at the hosts'
-    /// interfaces, too.
+    /// Order of an arrival at a full queue and the end of a transmission at the same instant.
+    /// Applies to the hosts' interfaces too.
     pub ties: Ties,
-    /// What a line may send in its turn. The paper wants at least a full packet, so that every turn sends one.
+    /// Bytes that a flow may send in its turn. The paper wants at least a full packet, so that
+    /// every turn sends one.
     pub quantum: Bytes,
-    /// Schedule the hosts' interfaces too, within `host.nic_queue`.
+    /// Whether the hosts' interfaces are scheduled too, within `host.nic_queue`.
     pub hosts: bool,
 }
 
@@ -38,7 +41,7 @@ impl Default for Drr {
     }
 }
 
-/// Smaller quanta would make many rounds for one packet.
+/// The least quantum: smaller ones would take many rounds for one packet.
 const LEAST_QUANTUM: u64 = 64;
 
 impl QueueKind for Drr {
@@ -47,10 +50,8 @@ impl QueueKind for Drr {
 
     fn check(&self) -> Result<(), SpecError> {
         if self.quantum.0 < LEAST_QUANTUM {
-            let message = format!(
-                "quantum = \"{}\": a turn is worth at least {LEAST_QUANTUM}B",
-                self.quantum
-            );
+            let message =
+                format!("quantum = \"{}\": must be at least {LEAST_QUANTUM}B", self.quantum);
             return Err(SpecError::new("drr-quantum", "quantum", message)
                 .hint("write a full packet, such as \"1538B\""));
         }
@@ -58,7 +59,7 @@ impl QueueKind for Drr {
     }
 
     fn shared_buffer_conflict(&self) -> Option<(&'static str, &'static str)> {
-        Some(("shared-buffer-drr", "deficit round robin drops what waits already for others"))
+        Some(("shared-buffer-drr", "deficit round robin drops waiting packets for others"))
     }
 
     fn limit(&self) -> Limit {
@@ -78,28 +79,28 @@ impl QueueKind for Drr {
     }
 }
 
-/// What waits of one flow.
+/// The waiting packets of one flow.
 #[derive(Debug, Clone, Default)]
 struct FlowQueue {
     packets: VecDeque<Packet>,
     bytes: u64,
-    /// What it may still send.
+    /// Bytes that the flow may still send in this turn.
     deficit: u64,
 }
 
-/// Returns the rest of a line from whose end packets are taken.
+/// The packets that remain of a flow's queue while packets are taken from its end.
 struct Remaining<'a> {
     packets: std::collections::vec_deque::Iter<'a, Packet>,
     bytes: u64,
 }
 
 impl<'a> Remaining<'a> {
-    /// All of it.
-    fn of(line: &'a FlowQueue) -> Remaining<'a> {
-        Remaining { packets: line.packets.iter(), bytes: line.bytes }
+    /// Begins with all packets of `queue`.
+    fn of(queue: &'a FlowQueue) -> Remaining<'a> {
+        Remaining { packets: queue.packets.iter(), bytes: queue.bytes }
     }
 
-    /// Takes the last packet and returns its bytes.
+    /// Removes the last packet and returns its bytes.
     fn pop(&mut self) -> u64 {
         let size = self.packets.next_back().map_or(0, |packet| u64::from(packet.wire_bytes));
         self.bytes -= size;
@@ -107,16 +108,16 @@ impl<'a> Remaining<'a> {
     }
 }
 
-/// What waits at one port.
+/// All waiting packets of one port.
 #[derive(Debug, Clone)]
 pub(crate) struct DrrQueue {
     limit: Limit,
     quantum: u64,
-    /// Of each flow that has packets waiting, by its five-tuple.
-    lines: BTreeMap<u64, FlowQueue>,
+    /// Queues of the flows that have packets waiting, by five-tuple.
+    queues: BTreeMap<u64, FlowQueue>,
     /// The same flows in the order of their turns.
     turns: VecDeque<u64>,
-    /// The first of them has got its quantum for this turn.
+    /// Whether the first flow has received its quantum for this turn.
     granted: bool,
     packets: u32,
     bytes: u64,
@@ -129,7 +130,7 @@ impl DrrQueue {
         DrrQueue {
             limit,
             quantum,
-            lines: BTreeMap::new(),
+            queues: BTreeMap::new(),
             turns: VecDeque::new(),
             granted: false,
             packets: 0,
@@ -139,15 +140,16 @@ impl DrrQueue {
         }
     }
 
-    /// Returns the lines that lose their last packets to an arriving one, in order, one entry per packet; none where its own
-    /// line would be the longest before there is room. Nobody loses a packet to one that is dropped.
+    /// Returns the flows that lose their last packets to `arriving`, in order, one entry per
+    /// packet. `None` if the arriving packet's own flow would have the longest queue before there
+    /// is room: then it is dropped, and no other packet is.
     fn victims(&self, arriving: &Packet) -> Option<Vec<u64>> {
         let (mut packets, mut bytes) = (self.packets as usize, self.bytes);
         let mut victims = vec![];
         let mut left: BTreeMap<u64, Remaining<'_>> = BTreeMap::new();
         while !fits(self.limit, packets, bytes, arriving.wire_bytes) {
-            let flow = self.longest_line(arriving, &left)?;
-            let whole = || Remaining::of(self.lines.get(&flow).expect("it is the longest line"));
+            let flow = self.longest_queue(arriving, &left)?;
+            let whole = || Remaining::of(self.queues.get(&flow).expect("it is the longest queue"));
             let size = left.entry(flow).or_insert_with(whole).pop();
             (packets, bytes) = (packets - 1, bytes - size);
             victims.push(flow);
@@ -155,14 +157,14 @@ impl DrrQueue {
         Some(victims)
     }
 
-    /// Returns the flow with the most bytes, an arriving packet counted; of several another than the arriving one, and of
-    /// those the one whose turn is last. None where it is the arriving packet's. `left` has what remains of lines that
-    /// have lost packets.
-    fn longest_line(&self, arriving: &Packet, left: &BTreeMap<u64, Remaining<'_>>) -> Option<u64> {
+    /// Returns the flow with the most bytes waiting, the arriving packet counted; `None` if that is
+    /// the arriving packet's flow. Among equals it prefers other flows, and of those the one whose
+    /// turn is last. `left` has what remains of the queues that have lost packets.
+    fn longest_queue(&self, arriving: &Packet, left: &BTreeMap<u64, Remaining<'_>>) -> Option<u64> {
         let own = arriving.key.0;
         let waits = |flow: u64| match left.get(&flow) {
             Some(remaining) => remaining.bytes,
-            None => self.lines.get(&flow).map_or(0, |line| line.bytes),
+            None => self.queues.get(&flow).map_or(0, |queue| queue.bytes),
         };
         let mut longest = (waits(own) + u64::from(arriving.wire_bytes), None);
         for &flow in self.turns.iter().filter(|&&flow| flow != own) {
@@ -173,23 +175,23 @@ impl DrrQueue {
         longest.1
     }
 
-    /// Takes the last packet of a line.
+    /// Removes and returns the last packet of a flow.
     fn steal(&mut self, flow: u64) -> Packet {
-        let line = self.lines.get_mut(&flow).expect("it is the longest line");
-        let packet = line.packets.pop_back().expect("a line is not empty");
+        let queue = self.queues.get_mut(&flow).expect("it is the longest queue");
+        let packet = queue.packets.pop_back().expect("a queue is not empty");
         self.took(flow, &packet);
         packet
     }
 
-    /// A packet has left its line.
+    /// Accounts for a packet that has left the queue of its flow.
     fn took(&mut self, flow: u64, packet: &Packet) {
         self.packets -= 1;
         self.bytes -= u64::from(packet.wire_bytes);
-        let line = self.lines.get_mut(&flow).expect("the packet was in it");
-        line.bytes -= u64::from(packet.wire_bytes);
-        if line.packets.is_empty() {
+        let queue = self.queues.get_mut(&flow).expect("the packet was in it");
+        queue.bytes -= u64::from(packet.wire_bytes);
+        if queue.packets.is_empty() {
             // An idle flow keeps no deficit (section 3 of the paper).
-            self.lines.remove(&flow);
+            self.queues.remove(&flow);
             let at = self.turns.iter().position(|&other| other == flow).expect("it has a turn");
             self.turns.remove(at);
             self.granted &= at != 0;
@@ -209,12 +211,12 @@ impl PacketScheduler for DrrQueue {
             self.drops += victims.len() as u64;
             displaced.extend(victims.into_iter().map(|flow| self.steal(flow)));
         }
-        let line = self.lines.entry(packet.key.0).or_default();
-        if line.packets.is_empty() {
+        let queue = self.queues.entry(packet.key.0).or_default();
+        if queue.packets.is_empty() {
             self.turns.push_back(packet.key.0);
         }
-        line.packets.push_back(packet);
-        line.bytes += u64::from(packet.wire_bytes);
+        queue.packets.push_back(packet);
+        queue.bytes += u64::from(packet.wire_bytes);
         self.bytes += u64::from(packet.wire_bytes);
         self.packets += 1;
         self.longest = self.longest.max(self.packets);
@@ -224,15 +226,15 @@ impl PacketScheduler for DrrQueue {
     fn pop(&mut self, _: Time) -> Option<Packet> {
         loop {
             let flow = *self.turns.front()?;
-            let line = self.lines.get_mut(&flow).expect("whoever has a turn waits");
+            let queue = self.queues.get_mut(&flow).expect("whoever has a turn waits");
             if !self.granted {
-                line.deficit += self.quantum;
+                queue.deficit += self.quantum;
                 self.granted = true;
             }
-            let size = line.packets.front().map_or(0, |packet| u64::from(packet.wire_bytes));
-            if size <= line.deficit {
-                line.deficit -= size;
-                let packet = line.packets.pop_front()?;
+            let size = queue.packets.front().map_or(0, |packet| u64::from(packet.wire_bytes));
+            if size <= queue.deficit {
+                queue.deficit -= size;
+                let packet = queue.packets.pop_front()?;
                 self.took(flow, &packet);
                 return Some(packet);
             }
@@ -247,11 +249,11 @@ impl PacketScheduler for DrrQueue {
     }
 
     fn first(&self) -> Option<&Packet> {
-        self.lines.get(self.turns.front()?)?.packets.front()
+        self.queues.get(self.turns.front()?)?.packets.front()
     }
 
     fn visit(&self, see: &mut dyn FnMut(&Packet)) {
-        self.lines.values().flat_map(|line| &line.packets).for_each(see);
+        self.queues.values().flat_map(|queue| &queue.packets).for_each(see);
     }
 
     fn drops(&self) -> u64 {
@@ -274,18 +276,18 @@ mod tests {
     use crate::queue::kind::script::{offer, packet};
     use proptest::prelude::*;
 
-    fn lines(limit: &str) -> DrrQueue {
+    fn queues(limit: &str) -> DrrQueue {
         DrrQueue::new(limit.parse().expect("it is a limit"), 1_538)
     }
 
-    /// Who sends, in order, with the number of the packet.
-    fn order(lines: &mut DrrQueue) -> Vec<(u32, u32)> {
-        std::iter::from_fn(|| lines.pop(Time::ZERO)).map(|p| (p.connection.0, p.seq)).collect()
+    /// Returns which flows send, in order, with the number of each packet.
+    fn order(queues: &mut DrrQueue) -> Vec<(u32, u32)> {
+        std::iter::from_fn(|| queues.pop(Time::ZERO)).map(|p| (p.connection.0, p.seq)).collect()
     }
 
     #[test]
     fn flows_send_in_turn_each_in_its_order() {
-        let mut queue = lines("unlimited");
+        let mut queue = queues("unlimited");
         for seq in 0..3 {
             offer(&mut queue, packet(1, seq, 1_538));
         }
@@ -294,8 +296,8 @@ mod tests {
     }
 
     #[test]
-    fn small_packets_share_a_turn() {
-        let mut queue = lines("unlimited");
+    fn small_packets_of_a_flow_share_one_turn() {
+        let mut queue = queues("unlimited");
         for seq in 0..3 {
             offer(&mut queue, packet(1, seq, 700));
             offer(&mut queue, packet(2, seq, 1_538));
@@ -314,8 +316,8 @@ mod tests {
     }
 
     #[test]
-    fn a_full_queue_takes_the_last_packet_of_the_longest_line() {
-        let mut queue = lines("3packets");
+    fn a_full_port_drops_the_last_packet_of_the_longest_queue() {
+        let mut queue = queues("3packets");
         offer(&mut queue, packet(1, 0, 100));
         offer(&mut queue, packet(1, 1, 100));
         offer(&mut queue, packet(2, 0, 100));
@@ -324,8 +326,8 @@ mod tests {
     }
 
     #[test]
-    fn an_arrival_that_makes_its_line_the_longest_is_dropped_itself() {
-        let mut queue = lines("3packets");
+    fn drops_an_arrival_that_makes_its_own_queue_the_longest() {
+        let mut queue = queues("3packets");
         offer(&mut queue, packet(1, 0, 100));
         offer(&mut queue, packet(1, 1, 100));
         offer(&mut queue, packet(2, 0, 100));
@@ -334,16 +336,16 @@ mod tests {
     }
 
     #[test]
-    fn a_line_that_was_stolen_empty_loses_its_turn() {
-        let mut queue = lines("1000B");
+    fn a_queue_emptied_by_drops_loses_its_turn() {
+        let mut queue = queues("1000B");
         offer(&mut queue, packet(1, 0, 1_000));
         assert_eq!(offer(&mut queue, packet(2, 0, 100)), [packet(1, 0, 1_000)]);
         assert_eq!(order(&mut queue), [(2, 0)]);
     }
 
     #[test]
-    fn nobody_loses_a_packet_to_one_that_is_dropped_all_the_same() {
-        let mut queue = lines("4700B");
+    fn drops_no_waiting_packet_for_an_arrival_that_is_dropped() {
+        let mut queue = queues("4700B");
         offer(&mut queue, packet(1, 0, 1_538));
         for seq in 0..37 {
             offer(&mut queue, packet(2, seq, 84));
@@ -353,8 +355,8 @@ mod tests {
     }
 
     #[test]
-    fn a_large_packet_takes_the_room_of_several_small_ones() {
-        let mut queue = lines("1000B");
+    fn a_large_packet_displaces_several_small_ones() {
+        let mut queue = queues("1000B");
         for seq in 0..4 {
             offer(&mut queue, packet(1, seq, 150));
             offer(&mut queue, packet(2, seq, 100));
@@ -364,16 +366,17 @@ mod tests {
     }
 
     #[test]
-    fn a_quantum_that_is_no_packet_is_refused() {
+    fn refuses_a_quantum_below_64_bytes() {
         let spec = Drr { quantum: Bytes(63), ..Drr::default() };
         assert_eq!(spec.check().map_err(|error| error.code), Err("drr-quantum"));
         assert_eq!(Drr::default().check(), Ok(()));
     }
 
     proptest! {
-        /// Lemma 2 of the paper: while two flows wait, neither gets ahead by more than a quantum and two packets.
+        /// Lemma 2 of the paper: while two flows wait, neither gets ahead by more than a quantum
+        /// and two packets.
         #[test]
-        fn flows_that_wait_share_alike(sizes in prop::collection::vec(64..1_538u16, 2..6), quantum in 64..3_000u64) {
+        fn backlogged_flows_share_equally(sizes in prop::collection::vec(64..1_538u16, 2..6), quantum in 64..3_000u64) {
             let mut queue = DrrQueue::new(Limit::Unlimited, quantum);
             for seq in 0..200 {
                 for (flow, &size) in sizes.iter().enumerate() {
@@ -381,7 +384,7 @@ mod tests {
                 }
             }
             let mut sent = vec![0u64; sizes.len()];
-            while queue.lines.len() == sizes.len() {
+            while queue.queues.len() == sizes.len() {
                 let packet = queue.pop(Time::ZERO).expect("all wait");
                 sent[packet.connection.index()] += u64::from(packet.wire_bytes);
                 let apart = sent.iter().max().unwrap() - sent.iter().min().unwrap();

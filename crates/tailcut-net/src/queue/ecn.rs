@@ -1,7 +1,7 @@
-//! Step marking on the instantaneous queue, as DCTCP wants it (RFC 8257 section 3.1):
-//! an ECN-capable packet that finds more than K waiting is marked, and so never
-//! dropped before the queue is full. Packets that are not ECN-capable (SYNs, pure
-//! ACKs) are queued like any other, not dropped at K as some switches do.
+//! Step marking on the instantaneous queue, as DCTCP requires it (RFC 8257 section 3.1). An
+//! ECN-capable packet that finds more than K waiting is marked, and never dropped before the queue
+//! is full. Packets that are not ECN-capable (SYNs, pure ACKs) are queued like any other, not
+//! dropped at K as some switches do.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -18,16 +18,18 @@ use crate::topology::Graph;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Ecn {
-    /// What may wait behind the packet being transmitted, which is not counted.
+    /// Most that may wait behind the packet in transmission, which is not counted.
     pub limit: Limit,
-    /// The order of an arrival at a full queue and the end of a transmission at the same instant; at the hosts'
-    /// interfaces, too.
+    /// Order of an arrival at a full queue and the end of a transmission at the same instant.
+    /// Applies to the hosts' interfaces too.
     pub ties: Ties,
-    /// K: packets that find more than this waiting are marked (RepFlow: 5 % of a 100-packet buffer). One for all ports, or one for
-    /// each tier of links or rate: `{ "1Gbps" = "20packets", "10Gbps" = "65packets" }` (DCTCP, section 3.5).
+    /// K: packets that find more than this waiting are marked (RepFlow: 5 % of a 100-packet
+    /// buffer). Either one for all ports, or one for each tier or rate of links: `{ "1Gbps" =
+    /// "20packets", "10Gbps" = "65packets" }` (DCTCP, section 3.5).
     pub threshold: Thresholds,
-    /// The hosts' interfaces mark too, within `host.nic_queue`, as where every device gets the same queue (ns-3). Otherwise
-    /// only switches do, and what a window holds beyond the path waits in the sender's own interface.
+    /// Whether the hosts' interfaces mark too, within `host.nic_queue`, as where every device gets
+    /// the same queue (ns-3). Otherwise only switches mark, and what a window holds beyond the path
+    /// waits in the sender's own interface.
     pub hosts: bool,
 }
 
@@ -92,7 +94,8 @@ impl QueueKind for Ecn {
 }
 
 impl Ecn {
-    /// Refuses a threshold that no queue passes. `key` is what it is written with in a table.
+    /// Refuses a threshold that no queue can exceed. `key` is the path of its entry in a table,
+    /// empty for a threshold of all ports.
     fn check_threshold(
         &self,
         key: &str,
@@ -130,7 +133,7 @@ impl Ecn {
     }
 }
 
-/// Only a packet that finds more than the threshold is marked.
+/// Returns whether no admitted packet can find more than the threshold waiting.
 fn never_passed(threshold: Amount, fullest: &Fullest) -> bool {
     match threshold {
         Amount::Packets(k) => u64::from(k) >= fullest.packets,
@@ -138,7 +141,7 @@ fn never_passed(threshold: Amount, fullest: &Fullest) -> bool {
     }
 }
 
-/// Marking at one port.
+/// The marking threshold of one port.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Threshold(pub Amount);
 
@@ -196,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn a_threshold_that_the_queue_cannot_pass_is_refused() {
+    fn refuses_a_threshold_that_the_queue_cannot_exceed() {
         let refused = Some("ecn-threshold");
         assert_eq!(refusal("100packets", "98packets"), None);
         assert_eq!(refusal("100packets", "99packets"), refused);

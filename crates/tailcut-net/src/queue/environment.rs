@@ -1,27 +1,27 @@
-//! How full a queue can get: what decides whether a threshold on it can ever act.
+//! The fullest state of a queue, which decides whether a threshold on it can ever act.
 //!
-//! All amounts are compared in full packets, those that queues are made of: a queue that only acknowledgements could
-//! bring to its threshold is no better than one without.
+//! All amounts are compared in full packets: a threshold that only acknowledgements could reach is
+//! as good as none.
 
 use crate::amount::{Amount, Limit};
 use crate::switch::SwitchSpec;
 
-/// What surrounds a queue.
+/// Limits and thresholds around a queue.
 #[derive(Debug, Clone)]
 pub struct QueueEnvironment {
-    /// What the link of the port holds instead of the kind's own limit.
+    /// Limit of the port's link, which replaces the kind's own limit.
     pub link_limit: Option<Limit>,
-    /// Beyond what the port marks, where its link or a table says so.
+    /// Marking threshold of the port's link or table, if any.
     pub threshold: Option<Amount>,
     /// Bytes of a full packet on the wire.
     pub full_packet: u64,
-    /// What the hosts' interfaces hold.
+    /// Limit of the hosts' interfaces.
     pub nic_queue: Limit,
     /// The switches, whose ports may share memory.
     pub switch: SwitchSpec,
 }
 
-/// The most that a full packet which is admitted can find waiting.
+/// The most that an admitted full packet can find waiting.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Fullest {
     pub packets: u64,
@@ -29,12 +29,13 @@ pub(super) struct Fullest {
 }
 
 impl QueueEnvironment {
-    /// What the port holds, whose kind has the limit `own`.
+    /// Returns the limit of the port; `own` is the limit of its queue kind.
     pub(super) fn limit(&self, own: Limit) -> Limit {
         self.link_limit.unwrap_or(own)
     }
 
-    /// In a queue of its own that holds `limit`.
+    /// Returns the most that an admitted full packet finds waiting in a queue of its own with this
+    /// `limit`.
     pub(super) fn port(&self, limit: Limit) -> Fullest {
         match limit {
             Limit::Unlimited => Fullest { packets: u64::MAX, bytes: u64::MAX },
@@ -46,7 +47,7 @@ impl QueueEnvironment {
         }
     }
 
-    /// In the shared memory of a switch, at the only port that is busy.
+    /// Returns the same for the shared memory of a switch, if only one port is busy.
     pub(super) fn shared(&self) -> Fullest {
         match self.switch.shared_buffer {
             Limit::AtMost(Amount::Bytes(_)) => {
@@ -56,13 +57,13 @@ impl QueueEnvironment {
         }
     }
 
-    /// The plan fields that decide it.
+    /// Returns the plan fields that decide it, with their values.
     pub(super) fn shared_in_words(&self) -> String {
         let SwitchSpec { shared_buffer, alpha, .. } = &self.switch;
         format!("switch.shared_buffer = \"{shared_buffer}\", switch.alpha = {alpha}")
     }
 
-    /// Where so many bytes may wait, the arriving packet among them.
+    /// Returns the most that can wait if `bytes` may, the arriving packet included.
     fn within(&self, bytes: u64) -> Fullest {
         let bytes = bytes.saturating_sub(self.full_packet);
         Fullest { packets: bytes / self.full_packet.max(1), bytes }

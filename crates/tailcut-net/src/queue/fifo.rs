@@ -1,5 +1,5 @@
-//! First in, first out where departures are not known on arrival, because flow control may stop a port: the same limit and the same
-//! marks as where they are.
+//! First in, first out where departures are not known on arrival, because flow control may stop a
+//! port. Limits and marks are the same as where they are known.
 
 use std::collections::VecDeque;
 
@@ -9,11 +9,11 @@ use super::{Admit, Arrival, Discipline, Headers, PacketScheduler, Verdict, fits}
 use crate::amount::Limit;
 use crate::packet::{Flags, Packet};
 
-/// What waits at one port.
+/// The waiting packets of one port.
 #[derive(Debug, Clone)]
 pub(crate) struct Fifo {
     limit: Limit,
-    /// What marks by what waits, and by nothing else.
+    /// Admission, which depends on the backlog alone.
     discipline: Discipline,
     packets: VecDeque<Packet>,
     bytes: u64,

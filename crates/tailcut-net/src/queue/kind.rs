@@ -1,4 +1,4 @@
-//! What a kind of queue is: its parameters, and what it keeps at each port.
+//! The traits of a kind of queue: its parameters, and its state at each port.
 
 use tailcut_engine::{Rate, Time};
 
@@ -8,149 +8,156 @@ use crate::component::SpecError;
 use crate::packet::Packet;
 use crate::topology::Graph;
 
-/// A port that gets a queue.
+/// The port that a queue is created for.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct PortContext {
-    /// Its number.
+    /// Number of the port.
     pub number: u32,
-    /// It is the interface of a host.
+    /// Whether the port is the interface of a host.
     pub host: bool,
-    /// What may wait there.
+    /// Limit of the port's queue.
     pub limit: Limit,
-    /// Beyond what it marks, where a threshold says so.
+    /// Marking threshold of the port, if it has one.
     pub threshold: Option<Amount>,
     /// Bytes of a full data packet on the wire.
     pub full_packet: u64,
-    /// Seed of the run.
     pub seed: u64,
 }
 
 /// The parameters of a kind of queue.
 pub(crate) trait QueueKind {
-    /// What decides at each port which packets are admitted, besides the limit.
+    /// State per port that decides on admission besides the limit.
     type Admission: Admit;
-    /// What keeps the packets that wait at a port, where their order is decided at departure.
+    /// State per port that holds waiting packets and orders them at departure.
     type Schedule: PacketScheduler;
 
-    /// Refuses parameters with which a queue could hold nothing, or would do nothing.
+    /// Refuses parameters with which a queue could hold nothing, or would have no effect.
     fn check(&self) -> Result<(), SpecError>;
-    /// Refuses those that do not suit what surrounds the queue.
+    /// Refuses parameters that do not suit the limits and thresholds around the queue.
     fn check_environment(&self, _: &QueueEnvironment) -> Result<(), SpecError> {
         Ok(())
     }
-    /// Refuses a transport whose packets it can do nothing with.
+    /// Refuses a transport without the features that the queue needs.
     fn check_packets(&self, _: TransportFeatures) -> Result<(), SpecError> {
         Ok(())
     }
-    /// What it does with packets that wait already, if anything, after the code of the error that says so where the ports
-    /// of a switch share a buffer: that decides on arrival what may wait.
+    /// Why this kind cannot use a shared buffer, as error code and reason: it drops or trims
+    /// packets that wait already. `None` if it can.
     fn shared_buffer_conflict(&self) -> Option<(&'static str, &'static str)> {
         None
     }
-    /// Refuses those that do not suit a network.
+    /// Refuses parameters that do not suit a network.
     fn check_topology(&self, _: &Graph) -> Result<(), SpecError> {
         Ok(())
     }
-    /// The threshold at the ports of a link of a tier and a rate, for kinds that mark by one.
+    /// Returns the threshold at the ports of a link of this tier and rate; `None` for kinds that do
+    /// not mark by a threshold.
     fn threshold(&self, _tier: &str, _rate: Rate) -> Option<Amount> {
         None
     }
-    /// What may wait at a switch port.
+    /// Returns the limit of a switch port.
     fn limit(&self) -> Limit;
-    /// The order of an arrival at a full queue and the end of a transmission at the same instant.
+    /// Returns the order of an arrival at a full queue and the end of a transmission at the same
+    /// instant.
     fn ties(&self) -> Ties;
-    /// What may wait at a port in all, where `at.limit` is that of a queue.
+    /// Returns the limit of a port as a whole, where `at.limit` is the limit of one of its queues.
     fn limit_in_all(&self, at: &PortContext) -> Limit {
         at.limit
     }
-    /// Whether it ever marks a packet.
+    /// Returns whether the queue ever marks a packet.
     fn marks_packets(&self) -> bool {
         false
     }
-    /// Whether chance may drop a packet for which there is room.
+    /// Returns whether the queue may drop a packet at random although there is room for it.
     fn drops_early(&self) -> bool {
         false
     }
-    /// Which packets hosts are to mark of flows that have lost paths to a failure ([`Flags::LOST_PATHS`](crate::packet::Flags)), if it goes by that.
+    /// Which packets of flows that lost paths to a failure hosts mark with
+    /// [`Flags::LOST_PATHS`](crate::packet::Flags). `None` if the queue ignores the mark.
     fn lost_paths(&self) -> Option<LostPaths> {
         None
     }
-    /// The state of a port that may refuse or mark what there is room for; none for drop-tail.
+    /// Creates the admission state of a port; `None` if the limit alone decides there.
     fn admission(&self, at: &PortContext) -> Option<Self::Admission>;
-    /// The state of a port whose order is decided at departure; none where it is first in, first out.
+    /// Creates the scheduler of a port; `None` if the port is first in, first out.
     fn schedule(&self, at: &PortContext) -> Option<Self::Schedule>;
 }
 
-/// Which packets of a flow that has lost paths say so.
+/// The packets that hosts mark, of a flow that has lost paths.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum LostPaths {
-    /// Those on the way to its receiver.
+    /// Packets towards the receiver.
     Data,
-    /// Acknowledgements as well.
+    /// All packets, acknowledgements included.
     All,
 }
 
-/// What the transport writes into its packets, and reads from them.
+/// Features of a transport that queues may need.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct TransportFeatures {
-    /// A priority.
+    /// Whether its packets carry a priority.
     pub priorities: bool,
-    /// Its receivers make sense of a header without its payload.
+    /// Whether its receivers understand a header without its payload.
     pub hears_headers: bool,
 }
 
 /// Decides on packets that there is room for, at a port whose order is fixed on arrival.
 ///
-/// No method has a default: what holds a state passes every call on, and one that it forgot would be answered here.
+/// No method has a default, so that wrapping states cannot forget to forward a call.
 pub(crate) trait Admit {
-    /// Whether it goes by the packet and by what waits alone, so that it also works where departures are not known on arrival.
+    /// Whether decisions depend on the packet and the backlog alone, so that the state also works
+    /// where departures are not known on arrival.
     const BY_WAITING: bool;
 
-    /// Fewest waiting packets at which it may do anything but accept; none when it must see every packet.
+    /// Returns the fewest waiting packets at which the state may do anything but accept; `None` if
+    /// it must see every packet.
     fn active_from_backlog(&self) -> Option<u32>;
-    /// True when it must know the bytes that wait.
+    /// Returns whether arrivals need `waiting_bytes`.
     fn counts_bytes(&self) -> bool;
-    /// True when it must know what marked packets wait, for an arrival that is marked itself or not.
+    /// Returns whether an arrival needs the counts of marked packets that wait. `marked`: the
+    /// arrival itself is marked.
     fn counts_marked(&self, marked: bool) -> bool;
     /// Decides on one packet.
     fn admit(&mut self, arrival: &Arrival) -> Verdict;
-    /// A packet came for which there is no room: it is dropped, whatever is said of it.
+    /// Notes a packet that is dropped because there is no room for it.
     fn on_overflow(&mut self, arrival: &Arrival);
-    /// The link has gone down or changed its rate at `now`. `marked_leave` is when the last bit of the marked packets that
-    /// the port still has to send leaves now; none if there are none.
+    /// Notes that the link has gone down or changed its rate at `now`. `marked_leave` is when the
+    /// last bit of the marked packets still in the port now leaves; `None` if there are none. Times
+    /// in picoseconds.
     fn link_changed(&mut self, now: u64, marked_leave: Option<u64>);
 }
 
-/// Packets without data that found no room.
+/// Counts of packets without data that found no room.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Headers {
-    /// Headers of trimmed packets that went back to their senders.
+    /// Headers of trimmed packets returned to their senders.
     pub returned: u64,
-    /// Headers, answers, pulls and SYNs that were dropped.
+    /// Headers, answers, pulls and SYNs dropped.
     pub dropped: u64,
 }
 
-/// Keeps the packets that wait at a port, and says which is sent next.
+/// Holds the waiting packets of a port and decides which is sent next.
 pub(crate) trait PacketScheduler {
-    /// Whether there are such queues at all.
+    /// Whether such queues exist; false for [`Never`].
     const KEEPS: bool;
-    /// Lets a packet wait, as it is or changed; false if it does not. Packets that are dropped for it go to `displaced`, and
-    /// headers that go back to their senders, its own among them ([`Packet::returned`]). For a packet that is dropped
-    /// itself no other one is.
+    /// Queues a packet, possibly changed; returns false if it does not wait. Appends to `displaced`
+    /// the packets that are dropped for it, and the headers that return to their senders, possibly
+    /// its own ([`Packet::returned`]). No packet is dropped for one that is dropped itself.
     fn offer(&mut self, now: Time, packet: Packet, displaced: &mut Vec<Packet>) -> bool;
-    /// Takes the packet to be sent next.
+    /// Removes and returns the packet to be sent next.
     fn pop(&mut self, now: Time) -> Option<Packet>;
-    /// Packets waiting.
+    /// Returns the number of waiting packets.
     fn len(&self) -> u32;
-    /// One that is sent soon, if any waits: its memory is asked for early.
+    /// Returns a packet that is sent soon, if any waits, so that its memory can be prefetched.
     fn first(&self) -> Option<&Packet>;
-    /// Shows every packet that waits.
+    /// Calls `see` for every waiting packet.
     fn visit(&self, see: &mut dyn FnMut(&Packet));
-    /// Packets dropped so far.
+    /// Returns the packets dropped so far.
     fn drops(&self) -> u64;
-    /// Fates of packets without data that had no room, where they are apart from those with data.
+    /// Returns the fates of packets without data that had no room; `None` if they are not counted
+    /// apart.
     fn headers(&self) -> Option<Headers>;
-    /// Most packets ever waiting.
+    /// Returns the most packets that ever waited.
     fn longest(&self) -> u32;
 }
 
@@ -177,7 +184,8 @@ impl<A: Admit> Admit for Box<A> {
     }
 }
 
-/// What is large lies elsewhere: the queues of all ports are in one table, and each is to fill one line of the cache.
+/// Large state lies behind a box: the queues of all ports are in one table, and each entry fits one
+/// cache line.
 impl<S: PacketScheduler> PacketScheduler for Box<S> {
     const KEEPS: bool = S::KEEPS;
 
@@ -207,7 +215,7 @@ impl<S: PacketScheduler> PacketScheduler for Box<S> {
     }
 }
 
-/// Of kinds that have no such state.
+/// The state of kinds that have none.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Never {}
 
@@ -263,56 +271,57 @@ impl PacketScheduler for Never {
     }
 }
 
-/// What a queue sees of an arriving packet that it has room for.
+/// The arrival of a packet that there is room for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Arrival {
-    /// When it arrives, and when its last bit leaves if it is accepted, in picoseconds.
+    /// When the packet arrives, and when its last bit leaves if it is accepted, in picoseconds.
     pub now: u64,
     pub leaves: u64,
-    /// The transmitter is at work.
+    /// Whether the transmitter is busy.
     pub busy: bool,
-    /// Its size.
+    /// Size of the packet on the wire in bytes.
     pub wire_bytes: u16,
-    /// It belongs to a flow that has lost paths.
+    /// Whether the packet is marked as belonging to a flow that has lost paths.
     pub marked: bool,
-    /// How many of the packets waiting do, and their bytes; counted where the discipline asks for it.
+    /// Waiting packets with that mark and their bytes; counted only if [`Admit::counts_marked`]
+    /// asks for it.
     pub marked_waiting: u32,
     pub marked_bytes: u64,
-    /// Transmission time of a full packet.
+    /// Transmission time of a full packet in picoseconds.
     pub full_packet: u64,
-    /// Packets waiting behind the one in service.
+    /// Packets waiting behind the one in transmission.
     pub waiting: u32,
-    /// Their bytes.
+    /// Bytes waiting behind the packet in transmission.
     pub waiting_bytes: u64,
-    /// The packet may be marked instead of dropped (RFC 3168).
+    /// Whether the packet may be marked instead of dropped (RFC 3168).
     pub ecn_capable: bool,
     /// Full packets that could have been sent since the transmitter fell idle.
     pub idle_packets: u64,
 }
 
-/// What a queue does with a packet that it has room for.
+/// The decision on a packet that there is room for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Verdict {
     Accept,
-    /// Accept it with the congestion-experienced mark.
+    /// Accept the packet with the congestion-experienced mark.
     Mark,
     Drop,
 }
 
-/// Packets, and what a queue drops of them: what tests write.
+/// Packets, and which of them a queue drops: helpers for tests.
 #[cfg(test)]
 pub(crate) mod script {
     use super::*;
     use crate::packet::{ConnectionId, Flags, FlowKey, NO_OPTIONS};
     use crate::topology::HostId;
 
-    /// A packet with data of a flow.
+    /// Returns a data packet of a flow.
     pub fn packet(flow: u32, seq: u32, wire_bytes: u16) -> Packet {
         let (key, connection) = (FlowKey::new(HostId(flow), HostId(99), 1, 1), ConnectionId(flow));
         Packet { key, connection, seq, options: NO_OPTIONS, wire_bytes, flags: Flags::DATA }
     }
 
-    /// Offers a packet; what is dropped or goes back, if anything.
+    /// Offers a packet and returns the packets that are dropped or returned.
     pub fn offer(queue: &mut impl PacketScheduler, packet: Packet) -> Vec<Packet> {
         let mut dropped = vec![];
         let waits = queue.offer(Time::ZERO, packet, &mut dropped);

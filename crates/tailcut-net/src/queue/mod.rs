@@ -1,8 +1,9 @@
 //! Queues of ports: which packet is admitted, marked or dropped, and which is sent next.
 //!
-//! A new kind is one file here, with its parameters as a [`QueueKind`], and one line in the list below. Where the order is
-//! fixed on arrival, a kind only says what is admitted ([`Admit`]), and a hop stays one event; where it is decided at
-//! departure, it keeps what waits itself ([`PacketScheduler`]), for a second event per packet.
+//! A new kind is one file here, with its parameters as a [`QueueKind`], and one line in the list
+//! below. Where the order is fixed on arrival, a kind only decides on admission ([`Admit`]), and a
+//! hop remains one event. Where the order is decided at departure, a kind holds the waiting packets
+//! itself ([`PacketScheduler`]), which costs a second event per packet.
 
 pub mod drop_tail;
 pub mod drr;
@@ -46,15 +47,15 @@ macro_rules! queues {
             $($(#[$about])* $name($parameters),)*
         }
 
-        /// What admits packets to a port.
+        /// Admission at one port.
         #[derive(Debug, Clone)]
         pub(crate) enum Discipline {
-            /// Its limit alone.
+            /// The limit alone decides.
             Plain,
             $($name(<$parameters as QueueKind>::Admission),)*
         }
 
-        /// What keeps the packets that wait at a port whose order is decided at departure.
+        /// Scheduler of a port whose order is decided at departure.
         #[derive(Debug, Clone)]
         pub(crate) enum Scheduler {
             /// In the order of arrival, where departures are not known on arrival.
@@ -66,89 +67,94 @@ macro_rules! queues {
             /// Checks the parameters.
             ///
             /// # Errors
-            /// When a queue with them could hold nothing.
+            /// Refuses parameters with which a queue could hold nothing, or would have no effect.
             pub fn check(&self) -> Result<(), SpecError> {
                 match self { $(QueueSpec::$name(spec) => QueueKind::check(spec),)* }
             }
 
-            /// Checks what the kind has to say of what surrounds the queue.
+            /// Checks the thresholds of the kind against the limits around the queue.
             fn check_thresholds(&self, around: &QueueEnvironment) -> Result<(), SpecError> {
                 match self { $(QueueSpec::$name(spec) => QueueKind::check_environment(spec, around),)* }
             }
 
-            /// Checks it against what the transport stamps.
+            /// Checks the queue against the features of the transport.
             pub(crate) fn check_packets(&self, stamps: TransportFeatures) -> Result<(), SpecError> {
                 match self { $(QueueSpec::$name(spec) => QueueKind::check_packets(spec, stamps),)* }
             }
 
-            /// Checks it against buffers that the ports of a switch share.
+            /// Checks the queue against buffers that the ports of a switch share.
             ///
             /// # Errors
-            /// When what waits is not decided on arrival.
+            /// Refuses kinds that drop or trim packets that wait already.
             pub fn check_shared(&self) -> Result<(), SpecError> {
                 let changes = match self {
                     $(QueueSpec::$name(spec) => QueueKind::shared_buffer_conflict(spec),)*
                 };
                 let Some((code, does)) = changes else { return Ok(()) };
-                let message = format!("{does}: each port has a buffer of its own");
+                let message = format!("{does}, so its ports cannot share a buffer");
                 Err(SpecError::new(code, "shared_buffer", message)
                     .hint("leave shared_buffer \"unlimited\""))
             }
 
-            /// Whether it ever marks a packet.
+            /// Returns whether the queue ever marks a packet.
             pub fn marks_packets(&self) -> bool {
                 match self { $(QueueSpec::$name(spec) => QueueKind::marks_packets(spec),)* }
             }
 
-            /// Whether chance may drop a packet for which there is room.
+            /// Returns whether the queue may drop a packet at random although there is room for it.
             pub fn drops_early(&self) -> bool {
                 match self { $(QueueSpec::$name(spec) => QueueKind::drops_early(spec),)* }
             }
 
-            /// Whether it works where its ports stop at times: first in, first out, and by what waits.
+            /// Returns whether the queue works with flow control, which stops its ports at times.
             fn may_stop(&self) -> bool {
                 match self { $(QueueSpec::$name(spec) => may_stop(spec),)* }
             }
 
-            /// Which packets hosts are to mark of flows that have lost paths, if it goes by that.
+            /// Returns which packets of flows that have lost paths hosts mark; `None` if the queue
+            /// ignores the mark.
             pub(crate) fn lost_paths(&self) -> Option<LostPaths> {
                 match self { $(QueueSpec::$name(spec) => QueueKind::lost_paths(spec),)* }
             }
 
-            /// Whether a port keeps its packets until their turn, because their order is decided at departure.
+            /// Returns whether ports hold their packets until departure, because the order is
+            /// decided then.
             pub fn schedules_departures(&self) -> bool {
                 match self { $(QueueSpec::$name(spec) => schedules_departures(spec),)* }
             }
 
-            /// Checks it against a network.
+            /// Checks the queue against a network.
             ///
             /// # Errors
-            /// When a port of a link would have no threshold, or a threshold is that of no link.
+            /// Refuses thresholds that leave out the ports of a link, or name a tier or rate that
+            /// no link has.
             pub fn check_topology(&self, graph: &Graph) -> Result<(), SpecError> {
                 match self { $(QueueSpec::$name(spec) => QueueKind::check_topology(spec, graph),)* }
             }
 
-            /// The threshold beyond which the ports of a link mark, if they mark by one.
+            /// Returns the threshold beyond which the ports of a link mark; `None` for kinds that
+            /// do not mark by a threshold.
             pub fn threshold(&self, tier: &str, rate: Rate) -> Option<Amount> {
                 match self { $(QueueSpec::$name(spec) => QueueKind::threshold(spec, tier, rate),)* }
             }
 
-            /// What may wait at a switch port.
+            /// Returns the limit of a switch port.
             pub fn limit(&self) -> Limit {
                 match self { $(QueueSpec::$name(spec) => QueueKind::limit(spec),)* }
             }
 
-            /// The order of an arrival at a full queue and the end of a transmission at the same instant.
+            /// Returns the order of an arrival at a full queue and the end of a transmission at the
+            /// same instant.
             pub fn ties(&self) -> Ties {
                 match self { $(QueueSpec::$name(spec) => QueueKind::ties(spec),)* }
             }
 
-            /// What may wait at a port in all.
+            /// Returns the limit of a port as a whole, over all its queues.
             pub(crate) fn limit_in_all(&self, at: &PortContext) -> Limit {
                 match self { $(QueueSpec::$name(spec) => QueueKind::limit_in_all(spec, at),)* }
             }
 
-            /// What admits packets to a port.
+            /// Creates the admission state of a port.
             pub(crate) fn discipline(&self, at: &PortContext) -> Discipline {
                 match self {
                     $(QueueSpec::$name(spec) => {
@@ -157,7 +163,7 @@ macro_rules! queues {
                 }
             }
 
-            /// What keeps the packets of a port, where their order is decided at departure.
+            /// Creates the scheduler of a port; `None` if the port is first in, first out.
             pub(crate) fn scheduler(&self, at: &PortContext) -> Option<Scheduler> {
                 match self {
                     $(QueueSpec::$name(spec) => spec.schedule(at).map(Scheduler::$name),)*
@@ -268,17 +274,22 @@ macro_rules! queues {
 queues! {
     /// First in, first out; a packet that finds the queue full is dropped.
     DropTail(drop_tail::DropTail),
-    /// Drop-tail that marks ECN-capable packets beyond a threshold on the instantaneous queue (DCTCP).
+    /// Drop-tail that marks ECN-capable packets beyond a threshold on the instantaneous queue
+    /// (DCTCP).
     Ecn(ecn::Ecn),
     /// Random early detection on the average queue (Floyd and Jacobson).
     Red(red::Red),
-    /// Drops the packet of the flow with the most left to send, and sends that of the flow with the least first (pFabric).
+    /// Drops the packet of the flow with the most left to send, and sends that of the flow with the
+    /// least first (pFabric).
     Pfabric(pfabric::PfabricQueue),
-    /// RED for the packets of flows that have lost paths to a failure, drop-tail for all others (RPS).
+    /// RED for the packets of flows that have lost paths to a failure, drop-tail for all others
+    /// (RPS).
     SelectiveRed(selective_red::SelectiveRed),
-    /// Every flow waits in a line of its own, and the lines send in turn, so many bytes each (deficit round robin).
+    /// Each flow has a queue of its own, and the queues send a quantum of bytes in turn (deficit
+    /// round robin).
     Drr(drr::Drr),
-    /// A packet without room loses its payload and goes on as a header, before those with data (NDP's trimming).
+    /// A packet without room loses its payload; its header is sent ahead of packets with data
+    /// (NDP's trimming).
     Trimming(trimming::Trimming),
 }
 
@@ -289,37 +300,37 @@ impl Default for QueueSpec {
 }
 
 impl QueueSpec {
-    /// What keeps the packets of a port in the order of arrival, where departures are not known on arrival.
+    /// Creates the scheduler of a port that sends in the order of arrival, where departures are not
+    /// known on arrival.
     pub(crate) fn fifo(&self, at: &PortContext) -> Scheduler {
         Scheduler::Fifo(Box::new(fifo::Fifo::new(at.limit, self.discipline(at))))
     }
 
-    /// Checks it against what stops its ports.
+    /// Checks the queue against flow control, which stops its ports.
     ///
     /// # Errors
-    /// When it is not first in, first out, or goes by departures.
+    /// Refuses kinds that are not first in, first out, or whose admission depends on departures.
     pub fn check_flow_control(&self, control: &dyn FlowControl) -> Result<(), SpecError> {
         if self.may_stop() {
             return Ok(());
         }
         let FlowControlNames { key, queue, .. } = control.said();
-        let message =
-            "pause frames hold ports back that are first in, first out, and admit by what waits";
+        let message = "flow control needs queues that are first in, first out and admit packets by the backlog alone";
         Err(SpecError::new(queue, key, message).hint(format!(
             "write queue = {{ kind = \"drop-tail\" }} or {{ kind = \"ecn\" }}, or leave {key} out"
         )))
     }
 
-    /// Checks the parameters against what surrounds the queue.
+    /// Checks the parameters against the limits and thresholds around the queue.
     ///
     /// # Errors
-    /// When not even one full packet fits, or a queue is full before its thresholds act.
+    /// Refuses limits below one full packet, and thresholds that a full queue cannot exceed.
     pub fn check_environment(&self, around: &QueueEnvironment) -> Result<(), SpecError> {
         let (limit, packet) = (around.limit(self.limit()), around.full_packet);
         check_limit("queue-frame", "limit", limit)?;
         if matches!(limit, Limit::AtMost(Amount::Bytes(bytes)) if bytes < packet) {
             let message = format!(
-                "limit = \"{limit}\" holds not even one full packet of {packet} B (mss, headers and framing)"
+                "limit = \"{limit}\": must hold at least one full packet of {packet} B (mss, headers and framing)"
             );
             return Err(SpecError::new("queue-frame", "limit", message)
                 .hint("write at least a few packets, such as \"36KB\" or \"25packets\""));
@@ -328,17 +339,18 @@ impl QueueSpec {
     }
 }
 
-/// Whether the ports of a kind of queue keep their packets.
+/// Returns whether the ports of a kind of queue hold their packets until departure.
 fn schedules_departures<Q: QueueKind>(_: &Q) -> bool {
     Q::Schedule::KEEPS
 }
 
-/// Whether a kind of queue works where ports stop at times.
+/// Returns whether a kind of queue works with flow control: first in, first out, with admission by
+/// backlog alone.
 fn may_stop<Q: QueueKind>(_: &Q) -> bool {
     !Q::Schedule::KEEPS && Q::Admission::BY_WAITING
 }
 
-/// Whether a packet of so many bytes may wait behind others.
+/// Returns whether a packet of `more` bytes may wait behind `packets` packets of `bytes` bytes.
 pub(crate) fn fits(limit: Limit, packets: usize, bytes: u64, more: u16) -> bool {
     match limit {
         Limit::Unlimited => true,
@@ -347,11 +359,11 @@ pub(crate) fn fits(limit: Limit, packets: usize, bytes: u64, more: u16) -> bool 
     }
 }
 
-/// Checks that a queue holds something.
+/// Refuses a limit of 0. `code` and `field` go into the error.
 pub(crate) fn check_limit(code: &'static str, field: &str, limit: Limit) -> Result<(), SpecError> {
     match limit {
         Limit::AtMost(amount @ (Amount::Packets(0) | Amount::Bytes(0))) => {
-            let message = format!("{field} = \"{amount}\": a queue holds at least one packet");
+            let message = format!("{field} = \"{amount}\": must hold at least one packet");
             Err(SpecError::new(code, field, message)
                 .hint("write for example \"100packets\", or \"unlimited\""))
         }

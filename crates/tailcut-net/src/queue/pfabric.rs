@@ -1,12 +1,12 @@
-//! pFabric's queue (Alizadeh et al., SIGCOMM 2013, section 4.1): packets carry a
-//! priority, the bytes that their flow still has to deliver. A full queue drops
-//! the packet with the most remaining, the latest among equals. The transmitter
-//! takes the flow of the packet with the least remaining and sends the packet of that flow that has waited
-//! longest, so that old packets of a flow do not starve behind newer ones.
-//! Packets without data (SYNs, acknowledgements) carry no priority and come first.
+//! pFabric's queue (Alizadeh et al., SIGCOMM 2013, section 4.1). Packets carry a priority: the
+//! bytes that their flow still has to deliver. A full queue drops the packet with the most
+//! remaining, the latest among equals. The transmitter takes the flow of the packet with the least
+//! remaining and sends the packet of that flow that has waited longest, so that old packets of a
+//! flow do not starve behind newer ones. Packets without data (SYNs, acknowledgements) carry no
+//! priority and come first.
 //!
-//! The order is decided when the transmitter falls idle, so that ports with this
-//! queue need a second event per packet; no other queue pays for it.
+//! The order is decided when the transmitter falls idle, so that ports with this queue need a
+//! second event per packet.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -24,13 +24,13 @@ use crate::packet::Packet;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct PfabricQueue {
-    /// What may wait behind the packet being transmitted, which is not counted (pFabric: 36 KB, about two
-    /// bandwidth-delay products).
+    /// Most that may wait behind the packet in transmission, which is not counted (pFabric: 36 KB,
+    /// about two bandwidth-delay products).
     pub limit: Limit,
-    /// The order of an arrival at a full queue and the end of a transmission at the same instant; at the hosts'
-    /// interfaces, too.
+    /// Order of an arrival at a full queue and the end of a transmission at the same instant.
+    /// Applies to the hosts' interfaces too.
     pub ties: Ties,
-    /// Schedule the hosts' interfaces by priority too, within `host.nic_queue`.
+    /// Whether the hosts' interfaces are scheduled by priority too, within `host.nic_queue`.
     pub hosts: bool,
 }
 
@@ -63,7 +63,7 @@ impl QueueKind for PfabricQueue {
     }
 
     fn shared_buffer_conflict(&self) -> Option<(&'static str, &'static str)> {
-        Some(("shared-buffer-pfabric", "pFabric's queues drop by priority what waits already"))
+        Some(("shared-buffer-pfabric", "a pfabric queue drops waiting packets by priority"))
     }
 
     fn limit(&self) -> Limit {
@@ -89,8 +89,8 @@ struct QueuedPacket {
     packet: Packet,
 }
 
-/// The packets that wait at one port, in order of arrival. Queues are short (the
-/// paper's point), so that looking at all of them is the fastest way.
+/// The waiting packets of one port in order of arrival. Queues are short (the paper's point), so
+/// that a scan of all packets is fastest.
 #[derive(Debug, Clone)]
 pub(crate) struct PriorityQueue {
     limit: Limit,
@@ -105,7 +105,8 @@ impl PriorityQueue {
         PriorityQueue { limit, waiting: vec![], bytes: 0, drops: 0, longest: 0 }
     }
 
-    /// Makes room for a packet of this priority and size, if there are worse ones enough.
+    /// Displaces worse packets until a packet of this priority and size fits. Returns false,
+    /// without displacing any, if that would not be enough.
     fn make_room(&mut self, priority: u32, wire_bytes: u16, displaced: &mut Vec<Packet>) -> bool {
         while !fits(self.limit, self.waiting.len(), self.bytes, wire_bytes) {
             let worse = |w: &&QueuedPacket| w.priority > priority;
@@ -116,7 +117,7 @@ impl PriorityQueue {
             if !fits(self.limit, self.waiting.len() - packets, self.bytes - bytes, wire_bytes) {
                 return false;
             }
-            // Of several with the same key the last: the latest among equals.
+            // `max_by_key` returns the last maximum: the latest among equals.
             let worst = (0..self.waiting.len()).max_by_key(|&at| self.waiting[at].priority);
             let worst = worst.expect("a queue without room is not empty");
             displaced.push(self.remove(worst));
@@ -135,7 +136,7 @@ impl PacketScheduler for PriorityQueue {
     const KEEPS: bool = true;
 
     fn offer(&mut self, _: Time, packet: Packet, displaced: &mut Vec<Packet>) -> bool {
-        // Packets without data carry no number and come first.
+        // Packets without data carry no priority and come first.
         let priority = packet.number().unwrap_or(0);
         if !self.make_room(priority, packet.wire_bytes, displaced) {
             return false;
@@ -190,7 +191,7 @@ mod tests {
         PriorityQueue::new(Limit::AtMost(Amount::Packets(limit)))
     }
 
-    /// Offers a packet of this priority; the packets dropped, if any.
+    /// Offers a packet of this priority and returns the packets that are dropped.
     fn offer(queue: &mut PriorityQueue, priority: u32, packet: Packet) -> Vec<Packet> {
         let packet = Packet { options: inline_number(priority), ..packet };
         let dropped = script::offer(queue, packet);
@@ -228,14 +229,14 @@ mod tests {
     }
 
     #[test]
-    fn an_arrival_as_bad_as_the_worst_is_the_latest_and_dropped() {
+    fn drops_an_arrival_that_is_as_bad_as_the_worst() {
         let mut queue = limited(1);
         offer(&mut queue, 900, packet(1, 0, 100));
         assert_eq!(offer(&mut queue, 900, packet(2, 0, 100)), [packet(2, 0, 100)]);
     }
 
     #[test]
-    fn nothing_is_dropped_for_a_packet_that_would_not_fit_even_then() {
+    fn drops_no_waiting_packet_if_the_arrival_would_still_not_fit() {
         let mut queue = PriorityQueue::new(Limit::AtMost(Amount::Bytes(1_000)));
         offer(&mut queue, 900, packet(1, 0, 100));
         offer(&mut queue, 100, packet(2, 0, 900));
@@ -246,7 +247,7 @@ mod tests {
     proptest! {
         /// Against a queue that sorts all it holds on every step, as the paper words it.
         #[test]
-        fn it_equals_the_papers_words_on_random_scripts(
+        fn equals_a_queue_that_sorts_all_packets_on_every_step(
             limit in prop_oneof![(1..8u32).prop_map(Amount::Packets), (300..2_000u64).prop_map(Amount::Bytes)],
             steps in prop::collection::vec((any::<bool>(), 0..4u32, 0..6u32, 60..300u16), 1..80),
         ) {

@@ -1,4 +1,4 @@
-//! Random early detection of all packets ([`early`](super::red_core)).
+//! Random early detection of all packets ([`red_core`](super::red_core)).
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -14,20 +14,21 @@ use crate::component::SpecError;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Red {
-    /// What may wait behind the packet being transmitted, which is not counted.
+    /// Most that may wait behind the packet in transmission, which is not counted.
     pub limit: Limit,
-    /// The order of an arrival at a full queue and the end of a transmission at the same instant; at the hosts'
-    /// interfaces, too.
+    /// Order of an arrival at a full queue and the end of a transmission at the same instant.
+    /// Applies to the hosts' interfaces too.
     pub ties: Ties,
     /// Average queue, in packets, below which nothing is dropped (RPS: 10).
     pub min: f64,
-    /// Average queue, in packets, from which everything is dropped (RPS: 20).
+    /// Average queue, in packets, from which on everything is dropped (RPS: 20).
     pub max: f64,
     /// Drop probability as the average reaches `max` (RPS: 0.1).
     pub max_probability: f64,
-    /// Weight of the newest sample in the average. The spraying paper does not give it; 0.002 is Floyd and Jacobson's.
+    /// Weight of the newest sample in the average. The spraying paper does not give it; 0.002 is
+    /// Floyd and Jacobson's.
     pub weight: f64,
-    /// Mark ECN-capable packets instead of dropping them (RFC 3168).
+    /// Whether ECN-capable packets are marked instead of dropped (RFC 3168).
     pub mark: bool,
 }
 

@@ -1,5 +1,6 @@
-//! Random early detection (Floyd and Jacobson 1993; RFC 7567 names it): packets
-//! are dropped, or marked, with a probability that grows with the average queue. A kind of queue says which packets these are.
+//! Random early detection (Floyd and Jacobson 1993; RFC 7567 names it): packets are dropped, or
+//! marked, with a probability that grows with the average queue. Each kind of queue decides which
+//! packets these are.
 
 use tailcut_engine::RandomStream;
 
@@ -8,23 +9,23 @@ use super::{Admit, Arrival, Verdict, check_limit};
 use crate::amount::{Amount, Limit};
 use crate::component::SpecError;
 
-/// Its parameters, the average in packets.
+/// Parameters of random early detection. Averages count packets.
 #[derive(Debug, Clone)]
 pub(super) struct Early {
-    /// What may wait in all.
+    /// Most that may wait.
     pub limit: Limit,
-    /// The average below which nothing is dropped, and from which everything is.
+    /// The average below which nothing is dropped, and the one from which on everything is.
     pub min: f64,
     pub max: f64,
-    /// The probability of a drop as the average reaches `max`.
+    /// Drop probability as the average reaches `max`.
     pub max_probability: f64,
     /// Weight of the newest sample in the average.
     pub weight: f64,
-    /// ECN-capable packets are marked instead (RFC 3168).
+    /// Whether ECN-capable packets are marked instead of dropped (RFC 3168).
     pub mark: bool,
 }
 
-/// Those of RPS, which does not give the weight: Floyd and Jacobson's.
+/// The defaults of RPS. RPS gives no weight; this one is Floyd and Jacobson's.
 impl Default for Early {
     fn default() -> Self {
         Early {
@@ -39,30 +40,31 @@ impl Default for Early {
 }
 
 impl Early {
-    /// Checks the parameters.
+    /// Refuses a limit of 0, thresholds out of order, and fractions outside (0, 1].
     pub fn check(&self) -> Result<(), SpecError> {
         check_limit("red-limit", "limit", self.limit)?;
         if !(self.min >= 0.0 && self.max > self.min) {
             let message = format!(
-                "min = {} and max = {}: min is at least 0 and below max",
+                "min = {} and max = {}: min must be at least 0 and less than max",
                 self.min, self.max
             );
             return Err(SpecError::new("red-thresholds", "min", message));
         }
         for (field, value) in [("max_probability", self.max_probability), ("weight", self.weight)] {
             if !(value > 0.0 && value <= 1.0) {
-                let message = format!("{field} = {value}: a number above 0 and at most 1");
+                let message = format!("{field} = {value}: must be greater than 0 and at most 1");
                 return Err(SpecError::new("red-fraction", field, message));
             }
         }
         Ok(())
     }
 
-    /// Nothing is dropped before the average exceeds `min`, which it cannot where no packet finds as many waiting.
+    /// Refuses a `min` that the average cannot exceed, because no packet finds as many waiting:
+    /// then nothing is ever dropped early.
     pub fn check_environment(&self, around: &QueueEnvironment) -> Result<(), SpecError> {
         let refuse = |written: String, hint: &str| {
             let message = format!(
-                "min = {}, {written}: a queue that is full before its average passes min never drops early",
+                "min = {}, {written}: a queue that is full before its average exceeds min never drops early",
                 self.min
             );
             Err(SpecError::new("red-thresholds", "min", message).hint(hint))
@@ -80,12 +82,13 @@ impl Early {
     }
 }
 
-/// The state of one port.
+/// Random early detection at one port.
 #[derive(Debug, Clone)]
 pub(crate) struct EarlyState {
     spec: Early,
     average: f64,
-    /// Packets admitted since the last early drop, or since the average rose above the lower threshold.
+    /// Packets admitted since the last early drop, or since the average rose above the lower
+    /// threshold.
     since_drop: Option<u32>,
     stream: RandomStream,
 }
@@ -95,7 +98,8 @@ impl EarlyState {
         EarlyState { spec: spec.clone(), average: 0.0, since_drop: None, stream }
     }
 
-    /// An idle queue ages as if small packets had kept arriving (section 4 of the paper).
+    /// Updates the average on an arrival. An idle queue ages as if small packets had kept arriving
+    /// (section 4 of the paper).
     fn update_average(&mut self, arrival: &Arrival) {
         if arrival.idle_packets > 0 {
             self.average *= libm::pow(1.0 - self.spec.weight, arrival.idle_packets as f64);
@@ -113,7 +117,7 @@ impl EarlyState {
         self.average
     }
 
-    /// The probability of dropping this packet, which spaces drops evenly.
+    /// Returns the probability of dropping this packet, which spaces drops evenly.
     fn probability(&mut self) -> f64 {
         let Early { min, max, max_probability, .. } = self.spec;
         if self.average < min {
@@ -163,12 +167,13 @@ impl Admit for EarlyState {
         }
     }
 
-    /// The average is over all arrivals (Floyd and Jacobson, section 4): it rises most where the queue overflows.
+    /// Counts the arrival in the average, which covers all arrivals (Floyd and Jacobson, section 4)
+    /// and rises most where the queue overflows.
     fn on_overflow(&mut self, arrival: &Arrival) {
         self.admit(arrival);
     }
 
-    /// Idle time is counted by the port.
+    /// Does nothing: the port counts idle time.
     fn link_changed(&mut self, _: u64, _: Option<u64>) {}
 }
 
@@ -181,7 +186,7 @@ mod tests {
         Arrival { waiting, ..Arrival::default() }
     }
 
-    /// A port whose average has settled on a constant queue.
+    /// Returns a port whose average has settled on a constant queue.
     fn settled(queue: u32) -> EarlyState {
         let spec = Early { weight: 1.0, ..Early::default() };
         let mut red = EarlyState::new(&spec, RandomStream::new(1, 0, "red"));
@@ -205,9 +210,10 @@ mod tests {
         assert_eq!(drop_rate(20), 1.0);
     }
 
-    /// Uniform spacing over 1..1/p packets has a mean gap of (1/p + 1) / 2 (Floyd and Jacobson, section 7).
+    /// Uniform spacing over 1..1/p packets has a mean gap of (1/p + 1) / 2 (Floyd and Jacobson,
+    /// section 7).
     #[test]
-    fn in_between_the_drop_rate_is_that_of_evenly_spaced_drops() {
+    fn drops_are_evenly_spaced_between_the_thresholds() {
         let base: f64 = 0.1 * 5.0 / 10.0;
         let expected = 2.0 / (1.0 / base + 1.0);
         let rate = drop_rate(15);
@@ -230,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lower_threshold_that_the_average_cannot_pass_is_refused() {
+    fn refuses_a_lower_threshold_that_the_average_cannot_exceed() {
         let refused = Some("red-thresholds");
         assert_eq!(refusal(10.0, "5packets", "unlimited"), refused);
         assert_eq!(refusal(10.0, "11packets", "unlimited"), refused);
@@ -242,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn the_average_rises_with_packets_that_find_the_queue_full() {
+    fn packets_that_find_the_queue_full_raise_the_average() {
         let mut red = EarlyState::new(&Early::default(), RandomStream::new(1, 0, "red"));
         for _ in 0..500 {
             red.on_overflow(&arrival(100));

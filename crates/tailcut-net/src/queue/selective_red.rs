@@ -1,9 +1,10 @@
-//! Selective RED (Dixit, Prakash, Hu, Kompella, INFOCOM 2013, section IV-C): random early detection for the packets
-//! of flows that have lost paths to a failure, drop-tail for all others.
+//! Selective RED (Dixit, Prakash, Hu, Kompella, INFOCOM 2013, section IV-C): random early detection
+//! for the packets of flows that have lost paths to a failure, drop-tail for all others.
 //!
-//! A fault manager learns of a failure when routing does, and has the hosts mark the packets of every flow between
-//! hosts that are left with fewer paths. RED's average counts marked packets alone, and so does its idle time: with
-//! every packet marked the discipline is RED, with none it is drop-tail.
+//! A fault manager learns of a failure when routing does. It makes the hosts mark the packets of
+//! every flow between hosts that are left with fewer paths. RED's average counts marked packets
+//! alone, and so does its idle time: with every packet marked the discipline is RED, with none it
+//! is drop-tail.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -19,33 +20,37 @@ use crate::component::SpecError;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct SelectiveRed {
-    /// What may wait behind the packet being transmitted, which is not counted; with two queues, in each of them.
+    /// Most that may wait behind the packet in transmission, which is not counted; with two queues,
+    /// in each of them.
     pub limit: Limit,
-    /// The order of an arrival at a full queue and the end of a transmission at the same instant; at the hosts'
-    /// interfaces, too.
+    /// Order of an arrival at a full queue and the end of a transmission at the same instant.
+    /// Applies to the hosts' interfaces too.
     pub ties: Ties,
     /// Whether marked packets share the buffer of the others.
     pub form: BufferForm,
     /// Average number of marked packets waiting below which none is dropped (RPS: 10).
     pub min: f64,
-    /// Average from which every marked packet is dropped (RPS: 20).
+    /// Average from which on every marked packet is dropped (RPS: 20).
     pub max: f64,
     /// Drop probability as the average reaches `max` (RPS: 0.1).
     pub max_probability: f64,
-    /// Weight of the newest sample in the average. The spraying paper does not give it; 0.002 is Floyd and Jacobson's.
+    /// Weight of the newest sample in the average. The spraying paper does not give it; 0.002 is
+    /// Floyd and Jacobson's.
     pub weight: f64,
-    /// Whether the acknowledgements of flows that have lost paths are marked as well: the paper marks "all packets".
+    /// Whether the acknowledgements of flows that have lost paths are marked as well: the paper
+    /// marks "all packets".
     pub mark_acks: bool,
 }
 
-/// Where marked packets wait.
+/// The buffers in which marked packets wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum BufferForm {
     /// All packets share one buffer.
     #[default]
     OneQueue,
-    /// Marked packets have a buffer of their own, of the same size. Both are served in the order of arrival.
+    /// Marked packets have a buffer of their own, of the same size. Both are served in the order of
+    /// arrival.
     TwoQueues,
 }
 
@@ -118,9 +123,9 @@ impl QueueKind for SelectiveRed {
 #[derive(Debug, Clone)]
 pub(crate) struct SelectiveState {
     early: EarlyState,
-    /// The limit of each of two queues.
+    /// Limit of each of two queues; `None` with one queue.
     each: Option<Limit>,
-    /// When the last marked packet leaves, or left.
+    /// When the last marked packet leaves, or left, in picoseconds.
     last_leaves: u64,
 }
 
@@ -189,7 +194,7 @@ impl Admit for SelectiveState {
 }
 
 impl SelectiveState {
-    /// What RED says of a marked packet.
+    /// Returns RED's verdict on a marked packet.
     fn early(&mut self, arrival: &Arrival) -> Verdict {
         let idle = arrival.now.saturating_sub(self.last_leaves) / arrival.full_packet.max(1);
         self.early.admit(&Arrival {

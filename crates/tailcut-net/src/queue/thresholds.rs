@@ -8,12 +8,12 @@ use crate::amount::Amount;
 use crate::component::{OneOrEach, SpecError, did_you_mean};
 use crate::topology::Graph;
 
-/// K at every port, or by the name of the tier or the rate of the port's link: `{ host = "20packets", spine = "65packets" }`,
-/// `{ "1Gbps" = "20packets", "10Gbps" = "65packets" }`.
+/// The threshold K of all ports, or of the ports of each tier or rate of links: `{ host =
+/// "20packets", spine = "65packets" }`, `{ "1Gbps" = "20packets", "10Gbps" = "65packets" }`.
 pub type Thresholds = OneOrEach<Amount, BTreeMap<String, Amount>>;
 
 impl Thresholds {
-    /// The threshold at the ports of a link.
+    /// Returns the threshold at the ports of a link; `None` if the table has none for it.
     pub(super) fn at(&self, tier: &str, rate: Rate) -> Option<Amount> {
         match self {
             OneOrEach::One(amount) => Some(*amount),
@@ -24,7 +24,8 @@ impl Thresholds {
         }
     }
 
-    /// Every threshold, after what it is written with: nothing where it is that of all ports.
+    /// Returns every threshold with the path of its table entry (`.spine`), which is empty for a
+    /// threshold of all ports.
     pub(super) fn each(&self) -> Vec<(String, Amount)> {
         match self {
             OneOrEach::One(amount) => vec![(String::new(), *amount)],
@@ -34,7 +35,7 @@ impl Thresholds {
         }
     }
 
-    /// Refuses tables that say nothing, or two things of one rate.
+    /// Refuses tables that are empty, mix tiers and rates, or name a rate twice.
     pub(super) fn check(&self) -> Result<(), SpecError> {
         let OneOrEach::Each(table) = self else { return Ok(()) };
         let refuse = |message: String| {
@@ -43,22 +44,23 @@ impl Thresholds {
             ))
         };
         if table.is_empty() {
-            return refuse("threshold = {}: it names no tier and no rate".to_owned());
+            return refuse("threshold = {}: must name at least one tier or rate".to_owned());
         }
         let mut known = BTreeMap::new();
         for key in table.keys() {
             let Some(rate) = rate_of(key) else { continue };
             if let Some(other) = known.insert(rate.0, key) {
-                return refuse(format!("threshold: {other:?} and {key:?} are one rate"));
+                return refuse(format!("threshold: {other:?} and {key:?} are the same rate"));
             }
         }
         if !known.is_empty() && known.len() < table.len() {
-            return refuse("threshold: either tiers or rates".to_owned());
+            return refuse("threshold: tiers and rates cannot be mixed".to_owned());
         }
         Ok(())
     }
 
-    /// Refuses a table that names a tier or a rate of no link, or leaves a link out that says nothing itself.
+    /// Refuses a table that names a tier or a rate of no link, or leaves out a link without a
+    /// threshold of its own.
     pub(super) fn check_topology(&self, graph: &Graph) -> Result<(), SpecError> {
         let OneOrEach::Each(table) = self else { return Ok(()) };
         for key in table.keys() {
@@ -85,7 +87,7 @@ impl Thresholds {
             let tier = &graph.tiers[usize::from(link.tier)];
             if self.at(tier, link.rate).is_none() {
                 let message =
-                    format!("threshold says nothing of links of tier {tier:?} at {}", link.rate);
+                    format!("threshold has no entry for links of tier {tier:?} at {}", link.rate);
                 return Err(SpecError::new("ecn-threshold", "threshold", message)
                     .hint("name every tier, or every rate, that links have"));
             }
@@ -94,7 +96,7 @@ impl Thresholds {
     }
 }
 
-/// The rate that a key of a table is.
+/// Returns the rate that a table key stands for; `None` if it names a tier.
 fn rate_of(key: &str) -> Option<Rate> {
     key.parse().ok()
 }
@@ -120,14 +122,14 @@ mod tests {
     }
 
     #[test]
-    fn one_amount_is_that_of_all_links() {
+    fn one_threshold_holds_at_all_links() {
         let one = thresholds(json!("5packets"));
         assert_eq!(one.at("host", Rate(1)), Some(Amount::Packets(5)));
         assert_eq!((one.check(), one.check_topology(&graph())), (Ok(()), Ok(())));
     }
 
     #[test]
-    fn tables_go_by_tier_or_by_rate() {
+    fn a_table_gives_thresholds_by_tier_or_by_rate() {
         let gbps = |n: u64| Rate(n * 1_000_000_000);
         for table in [
             json!({ "host": "20packets", "spine": "65packets" }),
@@ -141,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn a_table_that_leaves_links_out_or_names_none_is_refused() {
+    fn refuses_a_table_that_leaves_links_out_or_names_no_link() {
         let on = |table: Value| thresholds(table).check_topology(&graph()).expect_err("refused");
         assert_eq!(on(json!({ "host": "20packets" })).field, "threshold");
         let misspelt = on(json!({ "host": "20packets", "spin": "65packets" }));
@@ -153,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn links_that_say_it_themselves_need_no_entry() {
+    fn links_with_their_own_threshold_need_no_entry() {
         let mut graph = graph();
         for link in graph.links.iter_mut().filter(|link| link.tier == 1) {
             link.threshold = Some(Amount::Packets(65));
@@ -162,12 +164,15 @@ mod tests {
     }
 
     #[test]
-    fn empty_tables_mixtures_and_one_rate_twice_are_refused() {
+    fn refuses_empty_tables_mixtures_and_repeated_rates() {
         let refused = |table: Value| thresholds(table).check().expect_err("refused").message;
-        assert!(refused(json!({})).contains("no tier"));
-        assert!(refused(json!({ "host": "1packets", "1Gbps": "2packets" })).contains("either"));
+        assert!(refused(json!({})).contains("at least one tier"));
         assert!(
-            refused(json!({ "1Gbps": "1packets", "1000Mbps": "2packets" })).contains("one rate")
+            refused(json!({ "host": "1packets", "1Gbps": "2packets" })).contains("cannot be mixed")
+        );
+        assert!(
+            refused(json!({ "1Gbps": "1packets", "1000Mbps": "2packets" }))
+                .contains("the same rate")
         );
     }
 }

@@ -1,8 +1,10 @@
-//! The order at one instant: a packet reaches a full queue at the very picosecond at which a transmission ends.
+//! The order at one instant: a packet reaches a full queue at the very picosecond at which a
+//! transmission ends.
 //!
-//! Behind links of one rate a busy port leaves in step with the input that began its busy period, so that every packet of
-//! that input arrives at such an instant. Where the departure always goes first, that input never loses and newcomers do;
-//! where the arrival does, the reverse. Clocks of real devices drift: the coin favours nobody.
+//! Behind links of one rate, a busy port sends in step with the input that began its busy period,
+//! so that every packet of that input arrives at such an instant. If departures always go first,
+//! that input never loses and newcomers do; if arrivals go first, the reverse. Clocks of real
+//! devices drift: the coin favours neither.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -12,27 +14,29 @@ use tailcut_engine::RandomStream;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Ties {
-    /// The waiting packet begins to be transmitted and makes room: the arriving one waits in its place.
+    /// The waiting packet begins transmission and makes room: the arriving packet waits in its
+    /// place.
     Departure,
     /// The arriving packet finds the queue still full.
     Arrival,
-    /// Either, by the toss of a coin of the port's own.
+    /// Either, by a coin that each port tosses for itself.
     #[default]
     Coin,
 }
 
-/// The same at one port.
+/// The order at one port.
 #[derive(Debug, Clone)]
 pub(crate) enum Order {
     Departure,
     Arrival,
     Coin(RandomStream),
-    /// As ns-3's scheduler: whichever event was scheduled first. The arrival at hand was in this picosecond.
+    /// As in ns-3's scheduler: whichever event was scheduled first. The current arrival was
+    /// scheduled in this picosecond.
     Scheduled(u64),
 }
 
 impl Order {
-    /// The order at port `number` of a run.
+    /// Creates the order of port `number` in a run with this `seed`.
     pub fn at(ties: Ties, seed: u64, number: u32) -> Order {
         match ties {
             Ties::Departure => Order::Departure,
@@ -41,7 +45,8 @@ impl Order {
         }
     }
 
-    /// Whether an arrival goes before the end of a transmission that began at `began`; tosses the coin.
+    /// Returns whether an arrival goes before the end of a transmission that began at `began`, in
+    /// picoseconds. Tosses the coin with [`Ties::Coin`].
     pub fn arrival_goes_first(&mut self, began: u64) -> bool {
         match self {
             Order::Departure => false,

@@ -1,10 +1,12 @@
-//! Trimmed packets (Handley et al., SIGCOMM 2017, section 3.1, after "cut payload" of Cheng et al., NSDI 2014): a packet that
-//! finds the queue full loses its payload instead of being dropped, so that its header tells the receiver what is missing.
+//! Trimmed packets (Handley et al., SIGCOMM 2017, section 3.1, after "cut payload" of Cheng et al.,
+//! NSDI 2014): a packet that finds the queue full loses its payload instead of being dropped, so
+//! that its header reports to the receiver what is missing.
 //!
-//! Packets with data wait in one queue, of few packets, headers and whatever else has no data in another, and they are served by
-//! weighted round robin: so many headers for a packet. A full queue trims the arriving packet or the last one that waits,
-//! by the toss of a coin, which keeps flows from falling into step. A header of a packet that finds even their queue full
-//! goes back to its sender; whatever else has no data is dropped there, and so is everything at a host's own interface.
+//! Packets with data wait in one short queue; headers and other packets without data wait in
+//! another. Weighted round robin serves them, with `ratio` headers per packet. A full queue trims
+//! either the arriving packet or the last one that waits, by the toss of a coin, which keeps flows
+//! from falling into step. If the header queue is full too, the header of a data packet returns to
+//! its sender; any other packet without data is dropped. A host's own interface drops both.
 
 use std::collections::VecDeque;
 
@@ -24,19 +26,21 @@ use crate::packet::{Flags, Packet};
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Trimming {
-    /// Packets with data that may wait behind the one being transmitted, which is not counted (NDP: 8).
+    /// Most packets with data that may wait behind the one in transmission, which is not counted
+    /// (NDP: 8).
     pub limit: Limit,
-    /// The order of an arrival at a full queue and the end of a transmission at the same instant; at the hosts'
-    /// interfaces, too.
+    /// Order of an arrival at a full queue and the end of a transmission at the same instant.
+    /// Applies to the hosts' interfaces too.
     pub ties: Ties,
-    /// Headers that may wait, and other packets without data. As much memory as `limit` full packets where nothing is said, as
-    /// in NDP: 146 headers beside 8 packets of 1,538 B.
+    /// Most headers and other packets without data that may wait. By default as much memory as
+    /// `limit` full packets, as in NDP: 146 headers beside 8 packets of 1,538 B.
     pub header_limit: Option<Limit>,
-    /// What is left of a trimmed packet on the wire: NDP's 64 bytes, preamble and gap.
+    /// Bytes of a trimmed packet on the wire: NDP's 64 bytes, preamble and gap.
     pub header: Bytes,
-    /// While both wait, so many headers are sent for each packet with data.
+    /// Headers sent for each packet with data while both wait.
     pub ratio: u32,
-    /// The hosts' interfaces send what has no data first in the same way, within `host.nic_queue`.
+    /// Whether the hosts' interfaces favour packets without data in the same way, within
+    /// `host.nic_queue`.
     pub hosts: bool,
 }
 
@@ -53,9 +57,10 @@ impl Default for Trimming {
     }
 }
 
-/// What a header on the wire may be: at least the headers of a datagram, and less than what is worth trimming.
+/// Allowed header sizes on the wire in bytes: at least the headers of a datagram, and less than
+/// what is worth trimming.
 const HEADERS: std::ops::RangeInclusive<u64> = 40..=512;
-/// More headers for a packet are a slip: packets would starve.
+/// The largest `ratio`: with more, packets would starve.
 const MOST: u32 = 1_000;
 
 impl QueueKind for Trimming {
@@ -65,27 +70,27 @@ impl QueueKind for Trimming {
     fn check(&self) -> Result<(), SpecError> {
         if !HEADERS.contains(&self.header.0) {
             let message = format!(
-                "header = \"{}\": what is left of a packet has {} to {} bytes",
+                "header = \"{}\": must be from {} to {} bytes",
                 self.header,
                 HEADERS.start(),
                 HEADERS.end()
             );
             return Err(SpecError::new("trimming-header", "header", message)
-                .hint("a smallest Ethernet frame, preamble and gap are \"84B\""));
+                .hint("the smallest Ethernet frame with preamble and gap has \"84B\""));
         }
         if self.ratio == 0 || self.ratio > MOST {
-            let message = format!(
-                "ratio = {}: between 1 and {MOST} headers are sent for each packet",
-                self.ratio
-            );
+            let message =
+                format!("ratio = {}: must be from 1 to {MOST} headers for each packet", self.ratio);
             return Err(SpecError::new("trimming-ratio", "ratio", message).hint("NDP sends 10"));
         }
         check_limit("trimming-limit", "limit", self.limit)?;
         let Some(limit) = self.header_limit else { return Ok(()) };
         check_limit("trimming-limit", "header_limit", limit)?;
         if matches!(limit, Limit::AtMost(Amount::Bytes(bytes)) if bytes < self.header.0) {
-            let message =
-                format!("header_limit = \"{limit}\" holds not even one header of {}", self.header);
+            let message = format!(
+                "header_limit = \"{limit}\": must hold at least one header of {}",
+                self.header
+            );
             return Err(SpecError::new("trimming-limit", "header_limit", message)
                 .hint("write for example \"12KB\""));
         }
@@ -96,13 +101,13 @@ impl QueueKind for Trimming {
         if stamps.hears_headers {
             return Ok(());
         }
-        let message = "a trimming queue sends on the headers of packets that it has no room for, which only ndp understands";
+        let message = "a trimming queue forwards the headers of packets without room, which only the ndp transport understands";
         Err(SpecError::new("trimming-needs-ndp", "kind", message)
             .hint("write transport = { kind = \"ndp\" } as well, or another queue"))
     }
 
     fn shared_buffer_conflict(&self) -> Option<(&'static str, &'static str)> {
-        Some(("shared-buffer-trimming", "a trimming queue cuts what waits already"))
+        Some(("shared-buffer-trimming", "a trimming queue trims waiting packets"))
     }
 
     fn limit(&self) -> Limit {
@@ -123,7 +128,8 @@ impl QueueKind for Trimming {
 }
 
 impl Trimming {
-    /// Room for packets without data at a port: within the interface of a host as much as with data.
+    /// Returns the limit of packets without data at a port. In the interface of a host it is the
+    /// limit of packets with data.
     fn headers_at(&self, at: &PortContext) -> Limit {
         match (self.header_limit, at.limit) {
             (_, limit) if at.host => limit,
@@ -136,17 +142,17 @@ impl Trimming {
     }
 }
 
-/// Packets that wait for each other, in the order of their arrival.
+/// Packets that wait in the order of their arrival.
 #[derive(Debug, Clone)]
-struct Line {
+struct LimitedFifo {
     limit: Limit,
     packets: VecDeque<Packet>,
     bytes: u64,
 }
 
-impl Line {
-    fn new(limit: Limit) -> Line {
-        Line { limit, packets: VecDeque::new(), bytes: 0 }
+impl LimitedFifo {
+    fn new(limit: Limit) -> LimitedFifo {
+        LimitedFifo { limit, packets: VecDeque::new(), bytes: 0 }
     }
 
     fn fits(&self, more: u16) -> bool {
@@ -171,17 +177,17 @@ impl Line {
     }
 }
 
-/// What waits at one port.
+/// The waiting packets of one port.
 #[derive(Debug, Clone)]
 pub(crate) struct TrimmingQueue {
-    data: Line,
-    headers: Line,
+    data: LimitedFifo,
+    headers: LimitedFifo,
     header: u16,
     ratio: u32,
-    /// Headers sent since a packet with data last was, while one waited.
+    /// Headers sent since the last packet with data, while one waited.
     turn: u32,
     stream: RandomStream,
-    /// Headers of packets with data that have no room go back to their senders.
+    /// Whether headers of data packets that have no room return to their senders.
     returns: bool,
     without_room: Headers,
     drops: u64,
@@ -192,8 +198,8 @@ impl TrimmingQueue {
     fn new(spec: &Trimming, at: &PortContext) -> TrimmingQueue {
         let stream = RandomStream::new(at.seed, u64::from(at.number), "trim");
         TrimmingQueue {
-            data: Line::new(at.limit),
-            headers: Line::new(spec.headers_at(at)),
+            data: LimitedFifo::new(at.limit),
+            headers: LimitedFifo::new(spec.headers_at(at)),
             header: spec.header.0 as u16,
             ratio: spec.ratio,
             turn: 0,
@@ -205,7 +211,7 @@ impl TrimmingQueue {
         }
     }
 
-    /// Lets something without data wait, if there is room for it.
+    /// Queues a packet without data if there is room for it; returns whether there was.
     fn push_header(&mut self, packet: Packet) -> bool {
         let fits = self.headers.fits(packet.wire_bytes);
         if fits {
@@ -214,7 +220,8 @@ impl TrimmingQueue {
         fits
     }
 
-    /// Sends a header without room back, if it is one of a packet that was trimmed here or before.
+    /// Returns a header without room to its sender if its packet was trimmed, here or before.
+    /// Returns whether it was.
     fn turn_back(&mut self, header: Packet, displaced: &mut Vec<Packet>) -> bool {
         let goes_back = self.returns && header.is_trimmed();
         if goes_back {
@@ -229,7 +236,8 @@ impl TrimmingQueue {
         self.drops += 1;
     }
 
-    /// One of the packets with data makes way for another of so many bytes: the last that waits, or the arriving one.
+    /// Chooses which data packet makes way, by the toss of a coin: the arriving one or the last
+    /// that waits. Returns that packet, and queues the other.
     fn chosen(&mut self, arriving: Packet) -> Packet {
         if self.stream.below(2) == 0 {
             return arriving;
@@ -241,7 +249,7 @@ impl TrimmingQueue {
                 last
             }
             false => {
-                // It is larger than the last one was.
+                // The arriving packet is larger than the last one was.
                 self.data.push(last);
                 arriving
             }
@@ -334,7 +342,7 @@ mod tests {
         packet(seq, 78, Flags::ACK | Flags::TO_SENDER)
     }
 
-    /// A port of a switch.
+    /// Returns a port of a switch.
     fn at(limit: &str) -> PortContext {
         let limit = limit.parse().expect("it is a limit");
         PortContext { number: 2, host: false, limit, threshold: None, full_packet: 1_538, seed: 1 }
@@ -349,7 +357,7 @@ mod tests {
     }
 
     #[test]
-    fn a_full_queue_sends_the_header_of_what_it_has_no_room_for() {
+    fn a_full_queue_sends_the_header_of_a_packet_without_room() {
         let mut queue = queue("2packets", Trimming::default());
         assert!((0..3).all(|seq| offer(&mut queue, data(seq)).is_empty()));
         let sent = sent(&mut queue);
@@ -361,7 +369,7 @@ mod tests {
     }
 
     #[test]
-    fn the_arriving_packet_is_trimmed_as_often_as_the_last_that_waits() {
+    fn trims_the_arriving_packet_as_often_as_the_last_waiting_one() {
         let mut queue = queue(
             "1packets",
             Trimming { header_limit: Some(Limit::Unlimited), ..Trimming::default() },
@@ -387,7 +395,7 @@ mod tests {
     }
 
     #[test]
-    fn a_switch_without_room_for_a_header_sends_it_back_and_drops_what_never_had_data() {
+    fn without_room_a_switch_returns_headers_and_drops_packets_without_data() {
         let header_limit = Some(Limit::AtMost(Amount::Packets(1)));
         let mut queue = queue("1packets", Trimming { header_limit, ..Trimming::default() });
         offer(&mut queue, data(0));
@@ -407,7 +415,7 @@ mod tests {
     }
 
     #[test]
-    fn the_interface_of_a_host_drops_what_it_has_no_room_for() {
+    fn the_interface_of_a_host_drops_packets_without_room() {
         let mut queue =
             TrimmingQueue::new(&Trimming::default(), &PortContext { host: true, ..at("1packets") });
         offer(&mut queue, data(0));
@@ -418,7 +426,7 @@ mod tests {
     }
 
     #[test]
-    fn headers_have_as_much_memory_as_full_packets_unless_it_is_said() {
+    fn the_default_header_limit_is_the_memory_of_full_packets() {
         let headers = |spec: Trimming, at: &PortContext| {
             let mut queue = TrimmingQueue::new(&spec, at);
             (0..).take_while(|seq| offer(&mut queue, control(*seq)).is_empty()).count()
@@ -445,7 +453,8 @@ mod tests {
     }
 
     proptest! {
-        /// Every packet is sent, as it was or as a header, or dropped, once; the lines keep their order and limits.
+        /// Every packet is sent, whole or as a header, or dropped, exactly once; the queues keep
+        /// their order and limits.
         #[test]
         fn nothing_is_lost_or_doubled(
             limit in prop_oneof![(1..6u32).prop_map(Amount::Packets), (1_600..6_000u64).prop_map(Amount::Bytes)],

@@ -226,7 +226,8 @@ impl IdealFlow {
     /// limits and one window repeats the previous one, so do all later ones.
     fn find_cycle(&mut self, acks: usize) {
         let last = self.released.len() - 1;
-        let LinkStage { clocking, parallel_links: parallel, .. } = self.path.forward[self.bottleneck];
+        let LinkStage { clocking, parallel_links: parallel, .. } =
+            self.path.forward[self.bottleneck];
         let (spacing, parallel) = (clocking.transmission(self.shape.full()), parallel as usize);
         let back_to_back = last >= parallel && {
             let (here, before) = (self.row(last + 1), self.row(last + 1 - parallel));
