@@ -73,7 +73,10 @@ class ExperimentError(ValueError):
 _ReadTable: TypeAlias = Callable[[bytes, Sequence[str]], Sequence[tuple[str, str, list[Any] | None]]]
 
 def load(
-    path: str | PathLike[str], overrides: Sequence[tuple[str, str]] = ..., read_table: _ReadTable | None = None
+    path: str | PathLike[str],
+    overrides: Sequence[tuple[str, str]] = ...,
+    read_table: _ReadTable | None = None,
+    small: bool = False,
 ) -> str: ...
 def loads(
     name: str,
@@ -81,6 +84,7 @@ def loads(
     directory: str | PathLike[str],
     overrides: Sequence[tuple[str, str]] = ...,
     read_table: _ReadTable | None = None,
+    small: bool = False,
 ) -> str: ...
 def run(
     plan_run_json: str,

@@ -48,7 +48,10 @@ class Experiment:
     @property
     def directory(self) -> Path:
         """Where its results go unless another place is named: ``results/`` and the file's path or the name."""
-        return Path("results", self.name) if self.path is None else default_directory(self.path)
+        if self.path is None:
+            return Path("results", self.name)
+        home = default_directory(self.path)
+        return home.with_name(f"{home.name}-small") if self.plan.get("small") else home
 
     def __repr__(self) -> str:
         return f"<Experiment {self.name!r}: {len(self.plan['runs'])} runs>"
@@ -58,6 +61,8 @@ def load(
     path: str | Path,
     set: Mapping[str, Any] | None = None,  # noqa: A002 - as on the command line
     seeds: int | None = None,
+    *,
+    small: bool = False,
 ) -> Experiment:
     """Read an experiment file.
 
@@ -66,6 +71,7 @@ def load(
         set: values to use instead of those in the file, by dotted key: numbers, booleans, lists and dictionaries
             (``{"traffic.load": 0.3}``), or text as after ``--set`` (``{"topology.rate": "10Gbps"}``).
         seeds: use the seeds 1 to this number.
+        small: apply the file's table ``[small]`` first, which makes it a run of seconds.
 
     Raises:
         ExperimentError: the file or an override says something that cannot be run; says where and what to do.
@@ -76,9 +82,9 @@ def load(
         try:
             text = Path(path).read_bytes().decode()
         except (OSError, UnicodeDecodeError):
-            return Experiment(Path(path), json.loads(_core.load(str(path), overrides, read_table)))  # says why
+            return Experiment(Path(path), json.loads(_core.load(str(path), overrides, read_table, small)))  # says why
         name = os.fsencode(path).decode(errors="replace")  # a folder's name need be no UTF-8
-        return Experiment(Path(path), _planned(text, name, Path(path).parent, overrides))
+        return Experiment(Path(path), _planned(text, name, Path(path).parent, overrides, small=small))
 
 
 def loads(
@@ -88,6 +94,7 @@ def loads(
     directory: str | Path = ".",
     set: Mapping[str, Any] | None = None,  # noqa: A002 - as on the command line
     seeds: int | None = None,
+    small: bool = False,
 ) -> Experiment:
     """Read an experiment that is not in a file.
 
@@ -98,6 +105,7 @@ def loads(
         directory: where the files are that it names.
         set: as for ``load``.
         seeds: as for ``load``.
+        small: as for ``load``.
 
     Raises:
         ExperimentError: it says something that cannot be run; says where and what to do.
@@ -108,24 +116,26 @@ def loads(
         raise ValueError(f"{name!r} cannot be the name of a directory")
     text = experiment if isinstance(experiment, str) else as_toml(experiment)
     with checking_experiments():
-        found = _planned(text, name or "experiment", Path(directory), _overrides(set, seeds))
+        found = _planned(text, name or "experiment", Path(directory), _overrides(set, seeds), small=small)
     found["source_file"] = name or "-".join(re.findall(r"\w+", found["title"].lower())) or "experiment"
     return Experiment(None, found)
 
 
-def _planned(text: str, name: str, directory: Path, overrides: list[tuple[str, str]]) -> Plan:
+def _planned(text: str, name: str, directory: Path, overrides: list[tuple[str, str]], *, small: bool) -> Plan:
     """The plan of an experiment, with its traces as they are read, and with what was replaced in the file."""
     prepared = prepare(text, name, directory, overrides)
     if prepared is None:
-        found: Plan = json.loads(_core.loads(name, text, str(directory), overrides, read_table))
+        found: Plan = json.loads(_core.loads(name, text, str(directory), overrides, read_table, small))
     else:
         try:
-            made = _core.loads(name, prepared.text, str(directory), prepared.overrides, read_table)
+            made = _core.loads(name, prepared.text, str(directory), prepared.overrides, read_table, small)
         except _core.ExperimentError as error:
             raise prepared.retold(error) from None
         if prepared.errors:
             raise together([entry for error in prepared.errors for entry in error.errors])
         found = prepared.restored(json.loads(made))
+    if small:
+        found = {**found, "small": True}
     return {**found, "overrides": dict(overrides)} if overrides else found
 
 

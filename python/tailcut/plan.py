@@ -84,18 +84,20 @@ class Plan(TypedDict):
     lab: dict[str, Any]
     report: dict[str, Any]
     parts: NotRequired[list[dict[str, Any]]]  # of several directories taken together: what each is of
+    small: NotRequired[bool]  # whether the file's table [small] was applied
     overrides: NotRequired[dict[str, str]]  # what replaces the file's values: dotted key, and TOML or bare text
     runs: list[PlannedRun]
 
 
 def name(plan: Plan) -> str:
-    """The experiment's short name: its file without directory and suffix."""
-    return Path(plan["source_file"]).stem
+    """The experiment's short name: its file without directory and suffix, and ``-small`` where it is that variant."""
+    stem = Path(plan["source_file"]).stem
+    return f"{stem}-small" if plan.get("small") else stem
 
 
 def options(plan: Mapping[str, Any]) -> list[str]:
-    """Return the overrides as the command line takes them: ``--set traffic.load=0.3``, ``--seeds 3``."""
-    return [
+    """Return the changes as the command line takes them: ``--small``, ``--set traffic.load=0.3``, ``--seeds 3``."""
+    return ["--small"] * bool(plan.get("small")) + [
         f"--seeds {value}" if key == "seeds" and value.isdigit() else f"--set {shlex.quote(f'{key}={value}')}"
         for key, value in (plan.get("overrides") or {}).items()
     ]

@@ -13,7 +13,7 @@ MOST = 4
 
 def code(text: str) -> str:
     """Returns a source without its tests, comments and texts."""
-    text = text.split("#[cfg(test)]\nmod tests {")[0]
+    text = text.split("#[cfg(test)]\nmod tests {", maxsplit=1)[0]
     return re.sub(r'//[^\n]*|"(?:[^"\\]|\\.)*"', "", text, flags=re.DOTALL)
 
 

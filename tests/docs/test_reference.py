@@ -184,11 +184,7 @@ def test_the_reference_of_the_papers_names_every_experiment_and_figures_that_the
             start, end = (int(re.findall(r"\d+", name)[0]) for name in names)
             names = [f"fig{number}" for number in range(start, end + 1)]
         listed |= {f"{paper}/{name}" for name in names}
-    there = {
-        f"{path.parent.name}/{path.stem}"
-        for path in experiments.shipped("papers", "*/*.toml")
-        if not path.stem.endswith("-small")
-    }
+    there = {f"{path.parent.name}/{path.stem}" for path in experiments.shipped("papers", "*/*.toml")}
     assert listed == there
     study = Study.of(result)
     titles = {figure.title for _, figure in figures.draw(study, figures.Data.of(study), Theme(study.schemes))}

@@ -65,14 +65,14 @@ def names() -> list[str]:
     return [name for name in found if name not in MODEL_ONLY and name not in TOYS]
 
 
-SMALL = sorted(name.removesuffix("-small") for name in names() if name.endswith("-small"))
+SMALL = sorted(name for name in names() if "small" in tomllib.loads((PAPERS / f"{name}.toml").read_text("utf-8")))
 
 
 @pytest.fixture(scope="module")
 def made(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[str, tailcut.Result]:
     """A figure's name, and all runs of its small variant, which are made once for all tests of them."""
     name: str = request.param
-    experiment = tailcut.load(PAPERS / (f"{name}.toml" if name in TOYS else f"{name}-small.toml"))
+    experiment = tailcut.load(PAPERS / f"{name}.toml", small=name not in TOYS)
     return name, tailcut.run(experiment, out=tmp_path_factory.mktemp("papers") / "results", jobs=1)
 
 
@@ -82,12 +82,12 @@ def small_variants_of(*figures: str) -> pytest.MarkDecorator:
 
 
 def test_every_figure_has_a_small_variant() -> None:
-    assert sorted({name.removesuffix("-small") for name in names()}) == SMALL
+    assert sorted(names()) == SMALL
 
 
 @pytest.mark.parametrize("name", SMALL)
 def test_a_small_variant_asks_the_same_question(name: str) -> None:
-    full, small = (tailcut.load(PAPERS / f"{name}{suffix}.toml").plan for suffix in ("", "-small"))
+    full, small = (tailcut.load(PAPERS / f"{name}.toml", small=small).plan for small in (False, True))
     assert small["question"] == full["question"]
     assert small["title"].removesuffix(" (small)") == full["title"]
     assert small["schemes"] == full["schemes"]
@@ -99,9 +99,9 @@ def test_a_small_variant_asks_the_same_question(name: str) -> None:
     assert sum(hops) < 40e6, "all of them take a few seconds"
 
 
-def failures(name: str) -> set[str]:
+def failures(name: str, *, small: bool) -> set[str]:
     """What fails, and how soon routing knows, in the broken runs of an experiment."""
-    faults = [run["config"]["faults"] for run in tailcut.load(PAPERS / f"{name}.toml").plan["runs"]]
+    faults = [run["config"]["faults"] for run in tailcut.load(PAPERS / f"{name}.toml", small=small).plan["runs"]]
     return {json.dumps(one) for one in faults if one["active"] and one["incidents"]}
 
 
@@ -109,14 +109,14 @@ def failures(name: str) -> set[str]:
 def test_a_link_that_is_down_all_along_is_down_before_anything_is_sent(made: tuple[str, tailcut.Result]) -> None:
     """A SYN that is lost to it would be sent again after 3 s, when most of the run is over."""
     name, result = made
-    assert failures(name) == failures(f"{name}-small") != set()
+    assert failures(name, small=False) == failures(name, small=True) != set()
     assert result.runs["lost_on_links"].to_list() == [0] * len(result.plan["runs"])
 
 
 def test_the_hosts_of_mmptcp_repeat_a_syn_after_three_seconds() -> None:
     """`ConnTimeout` of the authors' model (ns-3's default), whatever its constructors say."""
-    for suffix in ("", "-small"):
-        runs = tailcut.load(PAPERS / "mmptcp" / f"fig1{suffix}.toml").plan["runs"]
+    for small in (False, True):
+        runs = tailcut.load(PAPERS / "mmptcp" / "fig1.toml", small=small).plan["runs"]
         transports = [run["config"]["scheme"]["transport"] for run in runs]
         assert {transport.get("tcp", transport)["initial_rto"] for transport in transports} == {"3s"}
 
@@ -125,8 +125,8 @@ def test_the_hosts_of_mmptcp_repeat_a_syn_after_three_seconds() -> None:
 def test_the_hosts_of_tinyflow_are_not_tuned(figure: str) -> None:
     """Section IV-A: "TCP NewReno is used without any tuning", of NS-3.10, which sends one segment at first."""
     untuned = {"recovery": "newreno", "min_rto": "200ms", "initial_rto": "3s", "initial_window": "1packets"}
-    for suffix in ("", "-small"):
-        runs = tailcut.load(PAPERS / "tinyflow" / f"{figure}{suffix}.toml").plan["runs"]
+    for small in (False, True):
+        runs = tailcut.load(PAPERS / "tinyflow" / f"{figure}.toml", small=small).plan["runs"]
         hosts = [run["config"]["scheme"]["transport"] for run in runs]
         assert [one for one in hosts if {key: one[key] for key in untuned} != untuned] == []
 
@@ -134,8 +134,8 @@ def test_the_hosts_of_tinyflow_are_not_tuned(figure: str) -> None:
 @pytest.mark.parametrize("figure", ["table1", "fig13", "fig14"])
 def test_the_hosts_that_repflow_emulates_run_newreno(figure: str) -> None:
     """RepFlow, section VI: "on top of TCP-New Reno in Mininet 2.0.0 on a Ubuntu 12.10", where CUBIC is the default."""
-    for suffix in ("", "-small"):
-        runs = tailcut.load(PAPERS / "repflow" / f"{figure}{suffix}.toml").plan["runs"]
+    for small in (False, True):
+        runs = tailcut.load(PAPERS / "repflow" / f"{figure}.toml", small=small).plan["runs"]
         assert {run["config"]["scheme"]["transport"]["congestion"]["kind"] for run in runs} == {"newreno"}
 
 

@@ -136,3 +136,16 @@ impl JsonSchema for Sweep {
         })
     }
 }
+
+/// Values of the small variant.
+#[derive(Default, Serialize)]
+pub struct Small {}
+
+impl JsonSchema for Small {
+    fn schema_name() -> Cow<'static, str> {
+        "Small".into()
+    }
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "type": "object" })
+    }
+}

@@ -18,7 +18,7 @@ use tailcut_net::traffic::TrafficSpec;
 use tailcut_net::transport::TransportSpec;
 
 use crate::config::{SectionOutcome, TableOptions};
-use crate::file::{MeasureSpec, ReportSpec, Seeds, Sweep};
+use crate::file::{MeasureSpec, ReportSpec, Seeds, Small, Sweep};
 use crate::lab::LabSpec;
 use crate::model::ModelSpec;
 use crate::schema::{Partial, default_kind};
@@ -59,6 +59,10 @@ macro_rules! sections {
             /// Options of the report.
             #[schemars(default)]
             report: ReportSpec,
+            /// Changes under `--small`, for a run in seconds: dotted key of any value, and the value. A list takes the place
+            /// of a swept key's values.
+            #[schemars(default)]
+            small: Small,
         }
 
         /// The changes of a scheme to the sections of the file.

@@ -6,7 +6,7 @@ use std::ops::ControlFlow;
 use std::path::Path;
 
 use sha2::{Digest, Sha256};
-use tailcut_experiment::{Column, Values, load, no_table_reader, run};
+use tailcut_experiment::{Changes, Column, Values, load, no_table_reader, run};
 
 #[test]
 fn every_build_gives_the_same_tables() {
@@ -18,8 +18,9 @@ fn every_build_gives_the_same_tables() {
         ("seeds", "1"),
     ];
     let overrides = overrides.map(|(key, value)| (key.to_owned(), value.to_owned()));
-    let plan = load(&root.join("experiments/quickstart.toml"), &overrides, &no_table_reader)
-        .unwrap_or_else(|failure| panic!("{failure}"));
+    let plan =
+        load(&root.join("experiments/quickstart.toml"), Changes::set(&overrides), &no_table_reader)
+            .unwrap_or_else(|failure| panic!("{failure}"));
     let mut digest = Sha256::new();
     for planned in &plan.runs {
         let planned = serde_json::to_string(planned).expect("a plan is plain data");

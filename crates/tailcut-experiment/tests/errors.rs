@@ -214,8 +214,12 @@ fn an_override_without_a_key_is_refused() {
 #[test]
 fn reports_a_missing_file() {
     let missing = std::path::Path::new("no/such/file.toml");
-    let failure = tailcut_experiment::load(missing, &[], &tailcut_experiment::no_table_reader)
-        .expect_err("there is no such file");
+    let failure = tailcut_experiment::load(
+        missing,
+        tailcut_experiment::Changes::default(),
+        &tailcut_experiment::no_table_reader,
+    )
+    .expect_err("there is no such file");
     assert_eq!(failure.diagnostics[0].code, "TC-E001");
     assert!(failure.to_string().contains("no/such/file.toml"), "{failure}");
 }

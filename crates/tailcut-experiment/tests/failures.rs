@@ -5,15 +5,19 @@ use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::path::Path;
 
-use tailcut_experiment::{RunPlan, load, load_text, no_table_reader, to_scenario};
+use tailcut_experiment::{Changes, RunPlan, load, load_text, no_table_reader, to_scenario};
 use tailcut_net::measure::records::Outcome;
 
 fn plan(file: &str, overrides: &[(&str, &str)]) -> Vec<RunPlan> {
+    changed(file, false, overrides)
+}
+
+fn changed(file: &str, small: bool, overrides: &[(&str, &str)]) -> Vec<RunPlan> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../experiments/papers").join(file);
     let overrides: Vec<_> =
         overrides.iter().map(|(key, value)| (key.to_string(), value.to_string())).collect();
-    let plan =
-        load(&path, &overrides, &no_table_reader).unwrap_or_else(|failure| panic!("{failure}"));
+    let plan = load(&path, Changes { small, set: &overrides }, &no_table_reader)
+        .unwrap_or_else(|failure| panic!("{failure}"));
     plan.runs
 }
 
@@ -53,7 +57,7 @@ fn rates(outcome: &Outcome) -> [f64; 2] {
 #[test]
 fn a_failure_that_takes_paths_from_one_sprayed_flow_costs_the_other_half_its_rate() {
     let outcomes: Vec<_> =
-        plan("rps/fig5-small.toml", &[("seeds", "24")]).iter().map(outcome).collect();
+        changed("rps/fig5.toml", true, &[("seeds", "24")]).iter().map(outcome).collect();
     let mean = |flow, from_ms, to_ms| {
         outcomes.iter().map(|o| mbps(o, flow, from_ms, to_ms)).sum::<f64>() / outcomes.len() as f64
     };
@@ -171,7 +175,7 @@ bytes = "2MB"
 [horizon]
 arrivals = "1ms"
 "#;
-    let plan = load_text("pings.toml", text, Path::new("."), &[], &no_table_reader)
+    let plan = load_text("pings.toml", text, Path::new("."), Changes::default(), &no_table_reader)
         .unwrap_or_else(|failure| panic!("{failure}"));
     let counters = outcome(&plan.runs[0]).counters;
     let number = |name| counters.further(name).expect("TinyFlow counts");

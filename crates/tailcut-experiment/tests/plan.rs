@@ -1,10 +1,11 @@
 //! The meaning of an experiment: schemes, sweeps, overrides, identifiers.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 
 use crate::common::{GOOD, plan, plan_with, replaced, with};
 use serde_json::{Value as Json, json};
-use tailcut_experiment::{Plan, RunPlan};
+use tailcut_experiment::{Changes, Failure, Plan, RunPlan, load_text, no_table_reader};
 
 /// Returns the configuration of a scheme's first run, as JSON.
 fn config(plan: &Plan, scheme: &str) -> Json {
@@ -378,6 +379,57 @@ fn a_number_of_seventeen_digits_survives_the_plans_json() {
         tailcut_experiment::to_scenario(&back, &tailcut_experiment::no_table_reader)
             .expect("it is the same run");
     }
+}
+
+const SMALL: &str = "[small]\nseeds = 1\n\"horizon.arrivals\" = \"2ms\"\n\"traffic.load\" = [0.3]\ntopology = { k = 8 }\n";
+
+fn planned(text: &str, small: bool, set: &[(&str, &str)]) -> Result<Plan, Failure> {
+    let set: Vec<_> = set.iter().map(|(key, value)| (key.to_string(), value.to_string())).collect();
+    let changes = Changes { small, set: &set };
+    load_text("test.toml", text, Path::new(""), changes, &no_table_reader)
+}
+
+#[test]
+fn the_small_variant_is_the_file_with_the_tables_keys_set() {
+    let small = planned(&format!("{GOOD}{SMALL}"), true, &[]).expect("it is right");
+    let set = [
+        ("seeds", "1"),
+        ("horizon.arrivals", "2ms"),
+        ("traffic.load", "[0.3]"),
+        ("topology.k", "8"),
+    ];
+    let by_hand = planned(GOOD, false, &set).expect("it is right");
+    assert_eq!(ids(&small), ids(&by_hand));
+    assert_eq!(small.title, "a test (small)");
+}
+
+#[test]
+fn overrides_go_over_the_small_variant() {
+    let small = planned(&format!("{GOOD}{SMALL}"), true, &[("topology.k", "4")]).expect("right");
+    assert_eq!(config(&small, "TCP")["topology"]["k"], 4);
+}
+
+#[test]
+fn without_being_asked_for_the_small_variant_changes_nothing() {
+    let full = planned(&format!("{GOOD}{SMALL}"), false, &[]).expect("it is right");
+    assert_eq!(ids(&full), ids(&plan(GOOD)));
+    assert_eq!(full.title, "a test");
+}
+
+#[test]
+fn a_file_without_a_small_variant_has_none_to_run() {
+    let failure = planned(GOOD, true, &[]).expect_err("there is no [small]");
+    assert!(failure.to_string().contains("the file has no table [small]"), "{failure}");
+}
+
+#[test]
+fn a_wrong_key_of_the_small_variant_is_found_before_it_is_asked_for() {
+    let misspelt = format!("{GOOD}[small]\n\"topology.kk\" = 4\n");
+    let failure = planned(&misspelt, false, &[]).expect_err("there is no such key");
+    assert!(failure.to_string().contains("`topology` has no key `kk`"), "{failure}");
+    let no_table = GOOD.replace("seeds = 2", "seeds = 2\nsmall = 3");
+    let failure = planned(&no_table, false, &[]).expect_err("it is no table");
+    assert!(failure.to_string().contains("`small` is the integer 3"), "{failure}");
 }
 
 /// Returns the notes on the first run of an experiment under overrides.

@@ -12,7 +12,9 @@ use pyo3::create_exception;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
-use tailcut_experiment::{CaptureRequest, Column, Failure, Plan, RunResult, TableReader, Values};
+use tailcut_experiment::{
+    CaptureRequest, Changes, Column, Failure, Plan, RunResult, TableReader, Values,
+};
 use tailcut_net::measure::records::{RunCounters, Series};
 
 use crate::arrays::{array, texts};
@@ -64,19 +66,22 @@ fn experiment_error(py: Python<'_>, failure: &Failure) -> PyErr {
 /// Returns the plan of an experiment file, as JSON.
 ///
 /// `overrides` are (key, value) pairs as in `--set traffic.load=0.3`; values are written as in
-/// TOML. `read_table(content, wanted)` reads the bytes of a Parquet file. It returns a list of
+/// TOML. `small` applies the table `[small]` of the file before them.
+/// `read_table(content, wanted)` reads the bytes of a Parquet file. It returns a list of
 /// (name, kind, cells), one for each column; kind is `unsigned`, `signed`, `real`, `text`, `other`
 /// (cells as text), or `unread` without cells for a name that is not in `wanted`. It raises
 /// ValueError if the bytes are not a Parquet file. Raises `ExperimentError`.
 #[pyfunction]
-#[pyo3(signature = (path, overrides=Vec::new(), read_table=None))]
+#[pyo3(signature = (path, overrides=Vec::new(), read_table=None, small=false))]
 fn load(
     py: Python<'_>,
     path: PathBuf,
     overrides: Vec<(String, String)>,
     read_table: Option<Py<PyAny>>,
+    small: bool,
 ) -> PyResult<String> {
-    planned(py, read_table, |tables| tailcut_experiment::load(&path, &overrides, tables))
+    let changes = Changes { small, set: &overrides };
+    planned(py, read_table, |tables| tailcut_experiment::load(&path, changes, tables))
 }
 
 /// Returns the plan of an experiment given as text, as JSON. Other parameters are those of `load`.
@@ -84,7 +89,7 @@ fn load(
 /// `name` stands for the file in messages and in the plan. Files that the text names are relative
 /// to `directory`.
 #[pyfunction]
-#[pyo3(signature = (name, text, directory, overrides=Vec::new(), read_table=None))]
+#[pyo3(signature = (name, text, directory, overrides=Vec::new(), read_table=None, small=false))]
 fn loads(
     py: Python<'_>,
     name: &str,
@@ -92,9 +97,11 @@ fn loads(
     directory: PathBuf,
     overrides: Vec<(String, String)>,
     read_table: Option<Py<PyAny>>,
+    small: bool,
 ) -> PyResult<String> {
+    let changes = Changes { small, set: &overrides };
     planned(py, read_table, |tables| {
-        tailcut_experiment::load_text(name, text, &directory, &overrides, tables)
+        tailcut_experiment::load_text(name, text, &directory, changes, tables)
     })
 }
 

@@ -71,7 +71,7 @@ mod tests {
     use super::*;
     use serde_json::Value;
     use std::path::Path;
-    use tailcut_experiment::{Values, load_text, no_table_reader, run, run_watched};
+    use tailcut_experiment::{Changes, Values, load_text, no_table_reader, run, run_watched};
 
     const TEXT: &str = r#"
         title = "two hosts ask a third"
@@ -91,8 +91,8 @@ mod tests {
 
     #[test]
     fn frames_come_once_per_step_and_report_every_flow_once() {
-        let plan =
-            load_text("x.toml", TEXT, Path::new(""), &[], &no_table_reader).expect("it is valid");
+        let plan = load_text("x.toml", TEXT, Path::new(""), Changes::default(), &no_table_reader)
+            .expect("it is valid");
         let text = serde_json::to_string(&plan.runs[0]).expect("plans are JSON");
         let mut frames: Vec<Value> = vec![];
         let show = |frame: &str| frames.push(serde_json::from_str(frame).expect("it is JSON"));

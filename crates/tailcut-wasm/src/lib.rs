@@ -113,8 +113,13 @@ struct File {
 pub extern "C" fn plan() -> i32 {
     let planned = || {
         let File { name, text } = serde_json::from_str(&text()?).map_err(plain)?;
-        let plan =
-            tailcut_experiment::load_text(&name, &text, Path::new(""), &[], &no_table_reader);
+        let plan = tailcut_experiment::load_text(
+            &name,
+            &text,
+            Path::new(""),
+            tailcut_experiment::Changes::default(),
+            &no_table_reader,
+        );
         let plan = plan
             .map_err(|failure| failure.diagnostics.iter().map(|d| json!(d)).collect::<Vec<_>>())?;
         serde_json::to_vec(&plan).map_err(plain)

@@ -179,11 +179,6 @@ class Claim:
         """The paper's short name."""
         return self.id.partition("/")[0]
 
-    @property
-    def small(self) -> str | None:
-        """The name of the small variant of its experiment, whether there is one or not."""
-        return None if self.experiment is None else f"{self.experiment}-small"
-
 
 @dataclass(frozen=True, slots=True)
 class Paper:

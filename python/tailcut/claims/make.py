@@ -1,5 +1,6 @@
 """Makes the runs that claims need and are not there, and fills the scorecard from all that are."""
 
+import tomllib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
@@ -67,7 +68,7 @@ def batches(
     """
     known = {paper.name: paper.readings for paper in papers}
     asked = [
-        (claim.small if small and claim.small in texts() else claim.experiment, reading, claim)
+        (claim.experiment, reading, claim)
         for claim in claims
         if claim.experiment is not None and backend in claim.backends
         for reading in claim.readings
@@ -78,7 +79,7 @@ def batches(
     for (experiment, reading), group in groupby(asked, key=lambda one: (one[0], one[1])):
         of_group = tuple(claim for _, _, claim in group)
         setting = known[of_group[0].paper][reading]
-        plan = _plan(str(experiment), setting, seeds)
+        plan = _plan(str(experiment), setting, seeds, small=small and has_small(str(experiment)))
         if small:
             of_group = tuple(_fitted(claim, plan) for claim in of_group)
         runs = tuple(evaluate.runs_needed(of_group, plan))
@@ -91,12 +92,18 @@ def texts() -> dict[str, str]:
     return dict(_core.shipped()[0])
 
 
-def _plan(experiment: str, reading: Reading, seeds: int | None) -> Plan:
+def has_small(experiment: str) -> bool:
+    """Whether an experiment has a small variant."""
+    return "small" in tomllib.loads(texts().get(experiment, ""))
+
+
+def _plan(experiment: str, reading: Reading, seeds: int | None, *, small: bool) -> Plan:
     known = texts()
     if experiment not in known:
         raise ClaimsError("TC-K003", shipped.unknown(experiment, known), "mend its claims.toml")
     home = Path("experiments") / Path(experiment).parent
-    plan = tailcut.loads(known[experiment], name=NAME, directory=home, set=dict(reading.overrides), seeds=seeds).plan
+    settings = dict(reading.overrides)
+    plan = tailcut.loads(known[experiment], name=NAME, directory=home, set=settings, seeds=seeds, small=small).plan
     named: Any = {**plan, "overrides": {"experiment": experiment, **plan.get("overrides", {})}}
     return cast("Plan", named)
 
@@ -158,7 +165,7 @@ def carry_out(batch: Batch, directory: Path, progress: Progress | None = None, *
 def rows(batch: Batch, result: Result | None) -> Iterator[Row]:
     """The rows of a batch's claims from the runs that are there."""
     answers = _answers(batch, result)
-    small = batch.experiment.endswith("-small")
+    small = batch.plan.get("small", False)
     for claim in batch.claims:
         yield evaluate.row(claim, batch.plan, answers, batch.reading.name, batch.backend, small=small)
 

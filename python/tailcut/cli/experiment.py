@@ -14,7 +14,7 @@ import typer
 import tailcut
 from tailcut import backends
 from tailcut.cli.results import quoted, show
-from tailcut.cli.shell import File, Jobs, Override, Seeds, WithUnfaithful, err, key_and_value, out
+from tailcut.cli.shell import File, Jobs, Override, Seeds, Small, WithUnfaithful, err, key_and_value, out
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -40,6 +40,7 @@ def check(
     file: File,
     set_: Override = None,
     seeds: Seeds = None,
+    small: Small = False,
     jobs: Jobs = None,
     as_json: Annotated[bool, typer.Option("--json", metavar="", help="Print the whole plan as JSON.")] = False,
     on: Annotated[
@@ -52,7 +53,7 @@ def check(
     from tailcut.results import machine
     from tailcut.terminal.plan import plan_view
 
-    plan = tailcut.load(file, _overrides(set_), seeds).plan
+    plan = tailcut.load(file, _overrides(set_), seeds, small=small).plan
     fabric = fabrics.of(plan, lab_fabric, on)
     if on == "lab":
         from tailcut.terminal import lab as view
@@ -94,6 +95,7 @@ def run(
     ] = None,
     set_: Override = None,
     seeds: Seeds = None,
+    small: Small = False,
     capture: Annotated[
         list[str] | None,
         typer.Option(
@@ -136,7 +138,7 @@ def run(
         raise typer.BadParameter(
             "a capture is bounded and none is asked for; say what to capture with --capture host:0"
         )
-    experiment = tailcut.load(file, _overrides(set_), seeds)
+    experiment = tailcut.load(file, _overrides(set_), seeds, small=small)
     directory = out_ or experiment.directory
     try:
         with executor_of(cluster) as executor, nullcontext(None) if quiet else display(err) as progress:

@@ -4,6 +4,7 @@ mod configs;
 mod files;
 mod header;
 mod runs;
+mod small;
 
 use std::path::Path;
 
@@ -19,16 +20,28 @@ use crate::sections::{REQUIRED_SECTIONS, RUN_SECTIONS};
 
 pub use files::{Files, PlannedFiles, TableReader, no_table_reader};
 
-/// Loads an experiment file, with `key=value` overrides, into its plan. `read_table` reads the
-/// tables that it names.
+/// Changes to a file as it is loaded; `set` goes over `small`.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Changes<'a> {
+    /// Whether the file's table `[small]` is applied.
+    pub small: bool,
+    /// Overrides from the command line, as key and value in TOML.
+    pub set: &'a [(String, String)],
+}
+
+impl<'a> Changes<'a> {
+    /// Only overrides from the command line.
+    pub fn set(set: &'a [(String, String)]) -> Changes<'a> {
+        Changes { small: false, set }
+    }
+}
+
+/// Loads an experiment file, with changes, into its plan. `read_table` reads the tables that it
+/// names.
 ///
 /// # Errors
 /// All errors found, each with its place.
-pub fn load(
-    path: &Path,
-    overrides: &[(String, String)],
-    read_table: &TableReader,
-) -> Result<Plan, Failure> {
+pub fn load(path: &Path, changes: Changes<'_>, read_table: &TableReader) -> Result<Plan, Failure> {
     let name = path.display().to_string();
     let text = std::fs::read(path).map_err(unreadable).and_then(|bytes| {
         String::from_utf8(bytes).map_err(|error| {
@@ -39,7 +52,7 @@ pub fn load(
     match text {
         Ok(text) => {
             let directory = path.parent().unwrap_or(Path::new(""));
-            load_text(&name, &text, directory, overrides, read_table)
+            load_text(&name, &text, directory, changes, read_table)
         }
         Err((reason, hint)) => {
             let mut sources = Sources::default();
@@ -71,7 +84,7 @@ pub fn load_text(
     name: &str,
     text: &str,
     directory: &Path,
-    overrides: &[(String, String)],
+    changes: Changes<'_>,
     read_table: &TableReader,
 ) -> Result<Plan, Failure> {
     let mut sources = Sources::default();
@@ -81,7 +94,8 @@ pub fn load_text(
         Ok(root) => root,
         Err(problem) => return Err(Failure::new(&sources, vec![*problem])),
     };
-    for (key, value) in overrides {
+    problems.extend(small::take(&mut root, changes.small));
+    for (key, value) in changes.set {
         match Override::parse(&mut sources, key, value) {
             Ok(change) => problems.extend(apply(&mut root, change)),
             Err(problem) => problems.push(*problem),

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use tailcut_experiment::{Failure, Plan, load_text, no_table_reader};
+use tailcut_experiment::{Changes, Failure, Plan, load_text, no_table_reader};
 
 /// A small experiment with every kind of section.
 pub const GOOD: &str = r#"title = "a test"
@@ -60,5 +60,5 @@ pub fn load(text: &str, overrides: &[(&str, &str)]) -> Result<Plan, Failure> {
     let overrides: Vec<_> =
         overrides.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect();
     let directory = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/files"));
-    load_text("test.toml", text, directory, &overrides, &no_table_reader)
+    load_text("test.toml", text, directory, Changes::set(&overrides), &no_table_reader)
 }

@@ -4,7 +4,7 @@
 use std::ops::ControlFlow;
 use std::path::Path;
 
-use tailcut_experiment::{RunError, load_text, no_table_reader, run};
+use tailcut_experiment::{Changes, RunError, load_text, no_table_reader, run};
 
 /// The most packet-hops of a run that must end here; longer runs are announced as long by the plan.
 pub const MOST_PACKET_HOPS: u64 = 30_000;
@@ -30,7 +30,13 @@ pub enum Ending {
 /// # Errors
 /// A defect of Tailcut.
 pub fn carry_out(text: &str, events_of_long_runs: u64) -> Result<Ending, String> {
-    let plan = match load_text("fuzz.toml", text, Path::new("tests/files"), &[], &no_table_reader) {
+    let plan = match load_text(
+        "fuzz.toml",
+        text,
+        Path::new("tests/files"),
+        Changes::default(),
+        &no_table_reader,
+    ) {
         Ok(plan) => plan,
         Err(failure) => {
             let is_complete = |d: &tailcut_experiment::Diagnostic| {

@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 use std::path::Path;
 
 use serde_json::Value as Json;
-use tailcut_experiment::{Plan, RunPlan, load_text, no_table_reader, to_scenario};
+use tailcut_experiment::{Changes, Plan, RunPlan, load_text, no_table_reader, to_scenario};
 use tailcut_net::measure::records::{FlowRecord, Outcome};
 use tailcut_net::measure::story::{ActKind, JourneyOutcome, PacketKind, Story, StoryRecorder};
 use tailcut_net::measure::{Observer, PacketView};
@@ -18,13 +18,15 @@ pub fn loaded(experiment: &Json) -> Result<Plan, BTreeSet<String>> {
     let toml = toml::Value::try_from(experiment).expect("it has no null");
     let text = toml::to_string(&toml).expect("tables become text");
     let directory = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/files"));
-    load_text("smoke.toml", &text, directory, &[], &no_table_reader).map_err(|failure| {
-        for diagnostic in &failure.diagnostics {
-            assert!(diagnostic.hint.is_some(), "a refusal says what to do:\n{failure}");
-        }
-        let code = |code: &str| code.strip_prefix("TC-E100/").unwrap_or(code).to_owned();
-        failure.diagnostics.iter().map(|diagnostic| code(&diagnostic.code)).collect()
-    })
+    load_text("smoke.toml", &text, directory, Changes::default(), &no_table_reader).map_err(
+        |failure| {
+            for diagnostic in &failure.diagnostics {
+                assert!(diagnostic.hint.is_some(), "a refusal says what to do:\n{failure}");
+            }
+            let code = |code: &str| code.strip_prefix("TC-E100/").unwrap_or(code).to_owned();
+            failure.diagnostics.iter().map(|diagnostic| code(&diagnostic.code)).collect()
+        },
+    )
 }
 
 /// Marks on packets that hosts received.
