@@ -20,7 +20,7 @@ def accept() -> ModuleType:
     return bench("lab_accept")
 
 
-TIMERS = ("one in a hundred is 0.12 ms late", "one in a hundred is 0.80 ms late")
+TIMERS = ("one timer in a hundred is 0.12 ms late", "one timer in a hundred is 0.80 ms late")
 
 
 def made(accept: ModuleType, name: str, run: dict[str, Any], unfaithful: list[str], late_ns: int) -> Any:

@@ -68,11 +68,11 @@ def test_guests_talk_across_the_fabric_and_end_with_it(
 
 def test_a_guest_that_fails_fails_the_run(experiment: Path) -> None:
     run = json.dumps(planned(experiment))
-    with pytest.raises(process.LabError, match="there is no host 4 for a guest"):
+    with pytest.raises(process.LabError, match="a guest is to run on host 4, which does not exist"):
         process.run(run, lambda _now, _over: None, LIMIT_SECONDS, guests=[{"host": 4, "command": ["true"]}])
     with pytest.raises(process.LabError, match="/nowhere: No such file"):
         process.run(run, lambda _now, _over: None, LIMIT_SECONDS, guests=[{"host": 0, "command": ["/nowhere"]}])
-    with pytest.raises(process.LabError, match="the guest false has ended with exit status: 1"):
+    with pytest.raises(process.LabError, match="the guest false has failed: exit status: 1"):
         process.run(run, lambda _now, _over: None, LIMIT_SECONDS, guests=[{"host": 0, "command": ["false"]}])
 
 
@@ -83,7 +83,7 @@ def test_a_line_says_what_is_to_run_and_a_line_how_it_was(experiment: Path) -> N
     assert set(json.loads(done.stdout)) == {"unfaithful", "facts"}
     asked["guests"] = [{"host": 9, "command": ["true"]}]
     done = subprocess.run(command, input=json.dumps(asked), capture_output=True, check=False, encoding="utf-8")
-    assert (done.returncode, json.loads(done.stdout)) == (1, {"failed": "there is no host 9 for a guest"})
+    assert (done.returncode, json.loads(done.stdout)) == (1, {"failed": "a guest is to run on host 9, which does not exist"})
 
 
 def test_the_long_flows_of_three_paths_share_one() -> None:

@@ -57,7 +57,7 @@ def test_exactly_the_flows_of_the_plan_are_carried_and_every_byte_arrives(experi
     assert len(offloads) == 6
     assert not any(on for name, on in offloads.items() if name != "rx-checksumming")
     assert "iproute2" in about["lab"]["versions"]["iproute2"]
-    assert about["lab"]["unknown"]["fast_recoveries"] == "the kernel does not tell of recoveries"
+    assert about["lab"]["unknown"]["fast_recoveries"] == "not available from the kernel: recoveries"
     assert about["lab"]["hosts"]["route"]["metrics"][0]["congestion"] == "reno"
     tiers = {(row["tier"], row["direction"]): row for row in result_tiers(tmp_path)}
     assert tiers["host", "up"]["packets"] == about["lab"]["frames"] - tiers["host", "up"]["drops"]
@@ -250,4 +250,4 @@ def test_beside_busy_processors_a_run_is_not_faithful(experiment: Path) -> None:
             hog.kill()
             hog.wait()
     reasons = "; ".join(done["unfaithful"])
-    assert "something waited for a processor for" in reasons
+    assert "processes waited for a CPU" in reasons

@@ -64,7 +64,7 @@ def multipath(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def subflows(kernel: None) -> None:
     if not offered("subflows"):
-        missing("the kernel lab: this kernel has no Multipath TCP whose subflows a program opens")
+        missing("the kernel lab: this kernel has no Multipath TCP with subflows from user space")
 
 
 def fatal(experiment: Path, fabric: str = "engine", **overrides: str) -> set[str]:
@@ -93,7 +93,7 @@ def carrying(series: Mapping[str, Any]) -> set[str]:
 def test_what_of_it_can_be_had_is_told(multipath: Path) -> None:
     told = {one["field"]: one for one in fields(tailcut.load(multipath).plan)}
     assert told["transport.kind"]["answer"] == "near"
-    assert "not coupled" in told["transport.kind"]["text"]
+    assert "uncoupled" in told["transport.kind"]["text"]
     assert told["transport.receive_window"]["answer"] == "done"
     assert fatal(multipath) == set()
     assert fatal(multipath, **{"transport.subflows": "9"}) == {"transport.subflows"}

@@ -189,5 +189,5 @@ def test_a_program_that_cannot_begin_is_told_of(experiment: Path, program: list[
     run = runs(experiment)["none"]
     with pytest.raises(process.LabError, match="/nowhere/node"):
         carried(run, ["/nowhere/node", "main.js"])
-    with pytest.raises(process.LabError, match="the Node process of host 0 has ended"):
+    with pytest.raises(process.LabError, match="the Node process of host 0 has exited"):
         carried(run, [program[0], "--eval", "0"])

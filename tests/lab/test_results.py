@@ -103,7 +103,7 @@ def test_repeats_are_averaged_and_unfaithful_runs_are_kept_and_left_out(
     assert kernels.runs == 3
     runs = result.lab_runs
     assert runs.select("repeat", "faithful").rows() == [(1, True), (2, False), (3, True)]
-    assert runs["unfaithful"].to_list()[1] == ["something waited for a processor for 90 % of the time"]
+    assert runs["unfaithful"].to_list()[1] == ["processes waited for a CPU 90 % of the time (PSI cpu some)"]
     mean = result.summary().filter(backend="lab", grouping="all", statistic="mean").row(0, named=True)
     assert mean["normalised"] == pytest.approx((2.0 + 4.0) / 2, rel=1e-6)
     assert result.summary()["backend"].unique().to_list() == ["lab"]
@@ -154,7 +154,7 @@ def test_a_summary_ends_in_the_verdicts_and_marks_numbers_with_unfaithful_runs(
     counted_in(experiment, tmp_path / "results")
     shown = command("summary", tmp_path / "results", *option)
     assert "Runs over real kernels: 2 of 3 faithful" in shown
-    second = next(line for line in shown.splitlines() if "something waited" in line)
+    second = next(line for line in shown.splitlines() if "processes waited" in line)
     assert "not faithful" in second
     assert ("[1] 1 of 3 runs that are counted in are not faithful" in shown) == bool(option)
     assert ("left out above; --with-unfaithful counts them in" in shown) == (not option)
@@ -242,7 +242,7 @@ def test_the_page_has_the_verdicts_and_says_whether_unfaithful_runs_are_counted(
     assert '<section id="kernels">' in page
     assert page.count("<strong>not faithful</strong>") == 1
     assert f"system {platform.system()} {platform.release()}" in page.partition("How it was made</h2>")[2]
-    assert "something waited for a processor for 90\N{NO-BREAK SPACE}% of the time" in page
+    assert "processes waited for a CPU 90\N{NO-BREAK SPACE}% of the time" in page
     assert "counted in all the same, as was asked for" in page
     assert "1 of 3 runs that are counted in are not faithful" in page
     left_out = tailcut.open_results(tmp_path / "results").report()[0].read_text()

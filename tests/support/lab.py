@@ -128,7 +128,7 @@ class Kernels:
             Path(capture["file"]).write_bytes(b"frames")
         self.programs.append(program)
         demand = json.loads(_core.demand(planned))
-        unfaithful = ["something waited for a processor for 90 % of the time"] if self.runs == 2 else []
+        unfaithful = ["processes waited for a CPU 90 % of the time (PSI cpu some)"] if self.runs == 2 else []
         return outcome(
             demand,
             {**measured(demand, 1.0 + self.runs), "series": self._series()},

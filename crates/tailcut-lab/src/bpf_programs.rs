@@ -13,7 +13,8 @@ use crate::sys::bpf;
 pub fn available(directory: Option<&Path>) -> Result<(), String> {
     if directory.is_none() {
         return Err(
-            "no BPF program is compiled: run `make lab-bpf` in the repository, and the lab as root"
+            "BPF programs are not compiled: run `make lab-bpf` in the repository, and the lab as \
+             root"
                 .to_owned(),
         );
     }
@@ -25,7 +26,7 @@ pub fn available(directory: Option<&Path>) -> Result<(), String> {
             Some(libc::EPERM) => {
                 "this user may not load BPF programs: run the lab as root".to_owned()
             }
-            _ => format!("no BPF program can be loaded: {error}"),
+            _ => format!("BPF programs cannot be loaded: {error}"),
         }
     })
 }

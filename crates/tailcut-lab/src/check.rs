@@ -44,14 +44,14 @@ pub fn check_run(
     let mut checked = check(&scenario, by_repnet, fabric, programs);
     checked.peak_frame_rate = frame_rate::peak_frame_rate(&scenario);
     checked.done("lab.fabric", format!("{}: {}", fabric.name(), fabric.about()));
-    checked.done("horizon", "a second of it takes a second");
+    checked.done("horizon", "runs in real time");
     checked.done_or_fatal(
         scenario.host.jitter == Time::ZERO,
         "host.jitter",
-        "real hosts have their own",
-        "real hosts have their own: leave it out",
+        "real hosts have their own jitter",
+        "real hosts have their own jitter: remove host.jitter",
     );
-    checked.done("measure", "by the simulator's code, of what hosts and fabric tell");
+    checked.done("measure", "computed by the simulator's code from what hosts and fabric report");
     let labels = &plan.config.labels;
     let asked = [
         (labels.segments, "measure.segments"),
@@ -59,10 +59,8 @@ pub fn check_run(
         (labels.instants.is_some(), "measure.fabric"),
     ];
     for (_, field) in asked.into_iter().filter(|(asked, _)| *asked) {
-        checked.near(
-            field,
-            "not recorded: it follows the simulator's packets, which real hosts do not tell of",
-        );
+        checked
+            .near(field, "not recorded: it needs per-packet events, which kernels do not report");
     }
     Ok(checked)
 }
@@ -84,8 +82,8 @@ pub fn check(
     checked.done_or_fatal(
         hosts <= most,
         "topology",
-        "a network namespace for each host, and the fabric's switches and links between them",
-        format!("{hosts} hosts: the lab carries {most} at most"),
+        "one network namespace per host, joined by the fabric's switches and links",
+        format!("{hosts} hosts: the lab carries at most {most}"),
     );
     let Scheme { transport, queue: _, balance: _, replicate } = &scenario.scheme;
     transports::check(&mut checked, transport, by_repnet, fabric.facts());

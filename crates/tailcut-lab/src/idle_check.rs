@@ -19,13 +19,19 @@ impl IdleCheck {
         late.sort_unstable();
         let (first, median) = (*late.first()?, late[late.len() / 2]);
         match median {
-            _ if first < 0 => {
-                Some(format!("{when} the run a flow alone was faster than any flow can be"))
+            _ if first < 0 => Some(format!(
+                "{when} the run a test flow on the idle fabric was faster than the \
+                              physical minimum: clocks or rates are off"
+            )),
+            i64::MAX => {
+                Some(format!("{when} the run test flows on the idle fabric did not arrive"))
             }
-            i64::MAX => Some(format!("{when} the run flows alone did not arrive")),
             median if median as u64 > self.allowed_ns => {
                 let ms = median as f64 / 1e6;
-                Some(format!("{when} the run a flow alone took {ms:.2} ms too long"))
+                Some(format!(
+                    "{when} the run test flows on the idle fabric took {ms:.2} ms \
+                              (median) longer than the closed form allows"
+                ))
             }
             _ => None,
         }
@@ -46,7 +52,12 @@ mod tests {
         assert_eq!(alone(&[]), None);
         assert_eq!(alone(&[12, 300, 9_000, 20, 8_000]), None);
         let late = alone(&[12, 301, 9_000, 20, 8_000]).expect("it is late");
-        assert!(late.contains("before the run a flow alone took 0.30 ms too long"), "{late}");
+        assert!(
+            late.contains(
+                "before the run test flows on the idle fabric took 0.30 ms (median) longer"
+            ),
+            "{late}"
+        );
         assert!(alone(&[12, 13, -1, 14, 15]).expect("it is early").contains("faster"));
         let lost = IdleCheck { late_ns: vec![Some(5), None, None], allowed_ns: 300_000 };
         assert!(lost.reason("after").expect("they are lost").contains("did not arrive"));

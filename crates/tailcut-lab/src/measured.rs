@@ -8,11 +8,10 @@ use tailcut_net::PredictedFlow;
 
 use crate::messages::{FabricReport, HostReport, RunTimes};
 
-const BY_KERNEL: &str = "the kernel does not tell of recoveries";
-const BY_NODE: &str =
-    "Node does not tell what the kernel counts of its sockets, nor which copy won";
+const BY_KERNEL: &str = "not available from the kernel: recoveries";
+const BY_NODE: &str = "not available from Node: the kernel's socket counters, and which copy won";
 const BEFORE_6_7: &str =
-    "this kernel does not count timeouts of a connection: Linux 6.7 and later do";
+    "this kernel does not count a connection's timeouts; Linux 6.7 and later do";
 
 /// Returns the columns of the flow table that stay empty, and the reasons.
 fn unknown_columns(by_repnet: bool, counts_timeouts: bool) -> BTreeMap<String, String> {

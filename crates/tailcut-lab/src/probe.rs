@@ -69,10 +69,10 @@ pub fn probe(programs: Option<&Path>, timers: bool) -> Vec<Capability> {
             _ => Ok(control.name()),
         });
     }
-    let awake =
-        latency::disable_cpu_sleep().map(|_| "idle processors poll during a run".to_owned());
-    let in_memory = latency::lock_files(&[]).map(|_| "programs are locked".to_owned());
-    let first = realtime::start_priority_helper().map(|()| "SCHED_FIFO, of two ranks".to_owned());
+    let awake = latency::disable_cpu_sleep().map(|_| "idle CPUs poll during a run".to_owned());
+    let in_memory = latency::lock_files(&[]).map(|_| "programs are locked in memory".to_owned());
+    let first =
+        realtime::start_priority_helper().map(|()| "SCHED_FIFO, priorities 1 and 2".to_owned());
     let timers = timers.then(lateness_of_timers);
     let entered = process::unshare_namespaces().map(|()| "entered".to_owned());
     let mut offers = vec![offer("namespaces", entered)];
@@ -105,7 +105,7 @@ fn lateness_of_timers() -> io::Result<String> {
         })
         .collect();
     let late_ns = late.quantile_ns(0.99);
-    let found = format!("one in a hundred is {:.2} ms late", late_ns as f64 / 1e6);
+    let found = format!("one timer in a hundred is {:.2} ms late", late_ns as f64 / 1e6);
     match late_ns > verdict::MAX_RELEASE_NS {
         true => Err(io::Error::other(found)),
         false => Ok(found),

@@ -54,7 +54,9 @@ pub fn prepare(asked: &str) -> Result<(&'static dyn FabricKind, Prepared), Strin
     let fabric = fabric_kinds::find(&fabric)?;
     let checked = check::check(&scenario, program.is_some(), fabric, programs.as_deref());
     if !checked.is_possible() {
-        return Err("the lab cannot realise this run; ask `tailcut check --on lab`".to_owned());
+        return Err("the lab cannot realise this run: `tailcut check FILE --on lab` lists the \
+                    fields that prevent it"
+            .to_owned());
     }
     let mut hosts = checked.hosts;
     let register = |program: &CongestionProgram| program.register(programs.as_deref());
@@ -67,7 +69,7 @@ pub fn prepare(asked: &str) -> Result<(&'static dyn FabricKind, Prepared), Strin
     let alone =
         IdlePlan::new(&scenario, hosts.mtu - MAX_HEADERS).map_err(|error| error.to_string())?;
     if let Some(guest) = guests.iter().find(|guest| guest.host >= scenario.graph.hosts) {
-        return Err(format!("there is no host {} for a guest", guest.host));
+        return Err(format!("a guest is to run on host {}, which does not exist", guest.host));
     }
     let programs = fabric.load_programs(&scenario, programs.as_deref())?;
     let taken_down = fabric.ports_taken_down(&scenario).map_err(|error| error.to_string())?;

@@ -141,7 +141,10 @@ pub fn run(asked: &str) -> Result<(), String> {
     let goes_first = realtime::start_priority_helper().is_ok();
     let privileges = Privileges { awake: awake.is_ok(), in_memory: in_memory.is_ok(), goes_first };
     process::unshare_namespaces().map_err(|error| {
-        format!("no namespaces can be had: {error}; ask `tailcut lab` what this kernel offers")
+        format!(
+            "namespaces cannot be created: {error}; `tailcut lab` lists what this kernel \
+                 offers"
+        )
     })?;
     let (ours, theirs) = process::channel().map_err(said)?;
     match process::fork().map_err(said)? {
@@ -189,7 +192,7 @@ fn supervise(
     process::die_with_parent(0)?;
     parent.set_nonblocking(true)?;
     if let Ok(0) = (&parent).read(&mut [0]) {
-        return Err(io::Error::other("the process that asked has ended"));
+        return Err(io::Error::other("the process that requested the run has exited"));
     }
     let began = monotonic_ns();
     process::make_mounts_private();
@@ -398,12 +401,14 @@ impl<'a> Lab<'a> {
                 let Some(host) = self.hosts.get(*token as usize) else {
                     // Its last message names the reason, if it could still send one.
                     receive_result::<FabricReport>(&self.carrier)?;
-                    return Err(io::Error::other("the fabric has ended before the run"));
+                    return Err(io::Error::other("the fabric's process has exited during the run"));
                 };
                 let mut events = [0; 4_096];
                 let count = (&host.channel).read(&mut events)?;
                 if count == 0 {
-                    return Err(io::Error::other(format!("host {token} has ended")));
+                    return Err(io::Error::other(format!(
+                        "the process of host {token} has exited"
+                    )));
                 }
                 let of = |kind: u8| events[..count].iter().filter(|e| **e == kind).count() as u64;
                 received += of(RECEIVED);

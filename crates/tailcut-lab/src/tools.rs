@@ -30,7 +30,7 @@ impl Tool {
         let (name, package) = self.names();
         let mut places = PLACES.iter().map(|place| Path::new(place).join(name));
         places.find(|path| path.exists()).map(Command::new).ok_or_else(|| {
-            io::Error::other(format!("there is no `{name}`: install the package {package}"))
+            io::Error::other(format!("`{name}` is not installed: install the package {package}"))
         })
     }
 

@@ -15,10 +15,10 @@ pub const MAX_FLOWS: usize = 60_000;
 /// The shortest sampling interval of windows: the kernel locks a connection while it reports on it.
 pub const MIN_WINDOW_INTERVAL: Time = Time::from_ms(1);
 
-const WAITING: &str = "flows that wait for others are started by their hosts when these see what they wait for, or when another host, which sees it, \
-                       tells them beside the fabric";
-const ENDED: &str = "by repnet-bench a sender takes the end of the connection, which its receiver sends once it has read everything, for the last \
-                     acknowledgement, of which Node does not tell";
+const WAITING: &str = "a host starts a dependent flow when it sees the flows it depends on finish, \
+                       or when the host that sees this notifies it outside the fabric";
+const ENDED: &str = "with repnet-bench a flow counts as acknowledged when its receiver, having \
+                     read everything, closes: Node does not report ACKs";
 
 pub(crate) fn check(
     checked: &mut RunCheck,
@@ -33,8 +33,9 @@ pub(crate) fn check(
             checked.fatal(
                 "traffic",
                 format!(
-                    "flows {one} and {other}, both {bytes}B from host {} to host {}: by repnet-bench a flow is known by its first bytes, and so few \
-                     do not tell them apart: make them {ID_BYTES}B or more",
+                    "flows {one} and {other}, both {bytes}B from host {} to host {}, are too short \
+                     to tell apart: repnet-bench identifies flows by their first {ID_BYTES} bytes; \
+                     make them {ID_BYTES}B or longer",
                     src.0, dst.0
                 ),
             );
@@ -42,15 +43,16 @@ pub(crate) fn check(
         None => checked.done_or_fatal(
             flows <= MAX_FLOWS,
             "traffic",
-            "exactly the simulator's flows, each from the source port that the simulator hashes",
-            format!("{flows} flows: source ports tell {MAX_FLOWS} apart"),
+            "exactly the simulator's flows, each from the simulator's source port",
+            format!("{flows} flows: the lab carries at most {MAX_FLOWS}, one source port each"),
         ),
     }
     if !scenario.jobs.is_empty() {
         match deciders(&scenario.flows, &scenario.jobs) {
             Err(_) => checked.fatal(
                 "traffic.kind",
-                "flows that wait for what two hosts see: each host goes by what it sees itself",
+                "a flow depends on events at two hosts: the lab supports dependencies that a \
+                 single host can observe",
             ),
             Ok(_) if by_repnet => checked.near("traffic.kind", format!("{WAITING}; {ENDED}")),
             Ok(_) => checked.done("traffic.kind", WAITING),
@@ -75,19 +77,23 @@ fn series(checked: &mut RunCheck, spec: &SeriesSpec, by_repnet: bool, fabric: Fa
     checked.done(
         "series",
         if spec.is_off() {
-            "none is asked for"
+            "no time series is requested"
         } else {
-            "at their interval, and so many samples at the most"
+            "at series.interval, up to series.max_samples"
         },
     );
     for (field, asked) in [("series.links", links), ("series.differentials", differentials)] {
         let between = fabric.sample_interval;
         match between {
             _ if asked.is_empty() => {}
-            Time::ZERO => checked.done(field, "the queues of the fabric's ports, at their times"),
+            Time::ZERO => checked.done(
+                field,
+                "the queues of the fabric's ports, at \
+                                               series.interval",
+            ),
             _ => checked.near(
                 field,
-                format!("the queues as the kernel tells of them when it is asked, every {between} at the most often"),
+                format!("queue lengths read from the kernel, at most every {between}"),
             ),
         }
     }
@@ -95,13 +101,15 @@ fn series(checked: &mut RunCheck, spec: &SeriesSpec, by_repnet: bool, fabric: Fa
         true => {}
         false if by_repnet => checked.near(
             "series.flows",
-            "not recorded: the lab does not ask the kernel about the sockets of Node",
+            "not recorded: the lab does not read the state of Node's sockets",
         ),
         false if *interval < MIN_WINDOW_INTERVAL => checked.near(
             "series.flows",
-            format!("window and acknowledged bytes by TCP_INFO, every {MIN_WINDOW_INTERVAL} at the most often"),
+            format!(
+                "window and acknowledged bytes from TCP_INFO, at most every {MIN_WINDOW_INTERVAL}"
+            ),
         ),
-        false => checked.done("series.flows", "window and acknowledged bytes by TCP_INFO"),
+        false => checked.done("series.flows", "window and acknowledged bytes from TCP_INFO"),
     }
 }
 

@@ -78,13 +78,13 @@ pub fn reasons(facts: &VerdictFacts) -> Vec<String> {
     }
     if let Some(share) = facts.pressure.filter(|share| *share > MAX_PRESSURE) {
         reasons.push(format!(
-            "something waited for a processor for {:.0} % of the time",
+            "processes waited for a CPU {:.0} % of the time (PSI cpu some)",
             100.0 * share
         ));
     }
     if facts.paces.off as f64 > (1.0 - QUANTILE) * facts.paces.busy as f64 {
         reasons.push(format!(
-            "in {} of {} windows of 50 ms a busy link handed over more or less than its rate",
+            "a busy link missed its rate in {} of {} windows of 50 ms",
             facts.paces.off, facts.paces.busy
         ));
     }
@@ -94,7 +94,7 @@ pub fn reasons(facts: &VerdictFacts) -> Vec<String> {
         facts.stolen.filter(|share| *share >= REPORTED_STEAL && !reasons.is_empty())
     {
         reasons.push(format!(
-            "meanwhile the host of this virtual machine took {:.1} % of its processors",
+            "the hypervisor took {:.1} % of this virtual machine's CPU time (steal) during the run",
             100.0 * share
         ));
     }
@@ -105,8 +105,8 @@ pub fn reasons(facts: &VerdictFacts) -> Vec<String> {
     }
     for (count, what) in [
         (facts.ring_drops, "frames found no room on their way into the fabric"),
-        (facts.refused, "frames could not be handed to a host"),
-        (facts.strange, "frames belong to no flow of the plan"),
+        (facts.refused, "frames were refused by a host's interface"),
+        (facts.strange, "frames match no flow of the plan: other programs sent into the fabric"),
     ] {
         if count > 0 {
             reasons.push(format!("{count} {what}"));
@@ -173,7 +173,7 @@ mod tests {
         assert_eq!(told.len(), 2);
         assert_eq!(
             told[1],
-            "meanwhile the host of this virtual machine took 3.6 % of its processors"
+            "the hypervisor took 3.6 % of this virtual machine's CPU time (steal) during the run"
         );
     }
 
@@ -183,7 +183,7 @@ mod tests {
             only(VerdictFacts { pressure: Some(0.75), ..VerdictFacts::default() }).contains("75 %")
         );
         let more = only(VerdictFacts { pressure: Some(0.5 + 1e-9), ..VerdictFacts::default() });
-        assert!(more.starts_with("something waited for a processor"));
+        assert!(more.starts_with("processes waited for a CPU"));
         let changed = late(51_000_000, 1);
         assert!(
             only(VerdictFacts { changed, ..VerdictFacts::default() })
@@ -192,13 +192,13 @@ mod tests {
         let paces = RateWindows { busy: 100, off: 2 };
         assert!(
             only(VerdictFacts { paces, ..VerdictFacts::default() })
-                .starts_with("in 2 of 100 windows")
+                .ends_with("in 2 of 100 windows of 50 ms")
         );
         let late = IdleCheck { late_ns: vec![Some(300_001)], allowed_ns: 300_000 };
         let before = VerdictFacts { before: late.clone(), ..VerdictFacts::default() };
-        assert!(only(before).starts_with("before the run a flow alone"));
+        assert!(only(before).starts_with("before the run test flows"));
         let after = VerdictFacts { after: late, ..VerdictFacts::default() };
-        assert!(only(after).starts_with("after the run a flow alone"));
+        assert!(only(after).starts_with("after the run test flows"));
         let thrown_away = [("Tcp InCsumErrors".to_owned(), 2)].into();
         let dropped = only(VerdictFacts { thrown_away, ..VerdictFacts::default() });
         assert_eq!(dropped, "2 packets were dropped by kernels (Tcp InCsumErrors)");
@@ -208,7 +208,7 @@ mod tests {
         );
         assert!(
             only(VerdictFacts { refused: 1, ..VerdictFacts::default() })
-                .contains("handed to a host")
+                .contains("refused by a host")
         );
         assert!(only(VerdictFacts { strange: 2, ..VerdictFacts::default() }).contains("no flow"));
     }

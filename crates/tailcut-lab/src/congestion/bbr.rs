@@ -15,22 +15,25 @@ impl CongestionControl for Bbr {
         "transport.congestion = { kind = \"bbr\" }"
     }
     fn remedy(&self) -> &'static str {
-        "a kernel of 6.15 or later with CONFIG_TCP_CONG_BBR, or modprobe tcp_bbr as root, once: runs then need no root"
+        "Linux 6.15 or later with CONFIG_TCP_CONG_BBR, or `modprobe tcp_bbr` as root, once; runs \
+         then need no root"
     }
     fn check(&self, spec: &CongestionSpec, here: &KernelSupport) -> Option<ControlOutcome> {
         let CongestionSpec::Bbr(spec) = spec else { return None };
         if *spec != BbrSpec::default() {
             return Some(ControlOutcome::fatal(
-                "the kernel's bbr has no parameters: only the defaults can be had",
+                "the kernel's bbr has no parameters: keep the defaults",
             ));
         }
         Some(match here.offered {
             true => ControlOutcome::near(
-                "route attribute congctl bbr, which is version 1, too; it hands over two segments or more at once, allows for three times as many beyond \
-                 the BDP, counts its windows of time in ticks of its clock, and draws by itself where its cycle begins",
+                "route attribute congctl bbr (version 1, as planned); it sends bursts of two or \
+                 more segments, allows three bursts beyond the BDP, measures time in kernel ticks \
+                 and picks its own phase of the gain cycle",
             ),
             false => ControlOutcome::fatal(
-                "this kernel has no bbr loaded: run `modprobe tcp_bbr` as root, once, on a kernel with CONFIG_TCP_CONG_BBR; runs themselves then need no root",
+                "this kernel has not loaded bbr: run `modprobe tcp_bbr` as root, once, on a kernel \
+                 with CONFIG_TCP_CONG_BBR; runs then need no root",
             ),
         })
     }

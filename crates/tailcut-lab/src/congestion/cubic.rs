@@ -16,19 +16,21 @@ impl CongestionControl for Cubic {
         "transport.congestion = { kind = \"cubic\" }"
     }
     fn remedy(&self) -> &'static str {
-        "a kernel of 6.15 or later with CONFIG_TCP_CONG_CUBIC, or modprobe tcp_cubic"
+        "Linux 6.15 or later with CONFIG_TCP_CONG_CUBIC, or `modprobe tcp_cubic`"
     }
     fn check(&self, spec: &CongestionSpec, _: &KernelSupport) -> Option<ControlOutcome> {
         let CongestionSpec::Cubic(spec) = spec else { return None };
         if *spec != (CubicSpec { hystart: spec.hystart, ..CubicSpec::default() }) {
             return Some(ControlOutcome::fatal(
-                "the kernel's cubic has parameters of the whole machine: only the defaults can be had",
+                "the kernel sets cubic's parameters for the whole machine, not per run: keep the \
+                 defaults",
             ));
         }
         Some(match spec.hystart {
             HystartSpec::Linux => ControlOutcome::done("route attribute congctl cubic"),
             HystartSpec::Rfc9406 | HystartSpec::None => ControlOutcome::near(
-                "route attribute congctl cubic, which leaves slow start as hystart = \"linux\" does, not as the plan's",
+                "route attribute congctl cubic, which always leaves slow start as hystart = \
+                 \"linux\" does",
             ),
         })
     }

@@ -27,8 +27,9 @@ impl CongestionControl for Dctcp {
         "transport.congestion = { kind = \"dctcp\" }"
     }
     fn remedy(&self) -> &'static str {
-        "what BPF programs take, and a kernel of 6.4 or later with CONFIG_DEBUG_INFO_BTF; or a kernel with CONFIG_TCP_CONG_DCTCP, and modprobe tcp_dctcp \
-         as root, once: runs then need no root"
+        "everything that BPF programs need, plus Linux 6.4 or later with CONFIG_DEBUG_INFO_BTF; or \
+         a kernel with CONFIG_TCP_CONG_DCTCP, and `modprobe tcp_dctcp` as root, once; runs then \
+         need no root"
     }
     fn program(&self) -> Option<CongestionProgram> {
         Some(program(&DctcpSpec::default()))
@@ -37,23 +38,26 @@ impl CongestionControl for Dctcp {
         let CongestionSpec::Dctcp(spec) = spec else { return None };
         if spec.grows_under_echoes {
             return Some(ControlOutcome::fatal(
-                "the windows of kernels do not grow while congestion is echoed: leave grows_under_echoes out",
+                "the kernel's windows do not grow while congestion is echoed: remove \
+                 grows_under_echoes",
             ));
         }
         if *spec == DctcpSpec::default() && here.offered {
             return Some(ControlOutcome::near(
-                "route attribute congctl dctcp, with ECN; marks are those of the plan's queue, and what is lost halves the window as reno's",
+                "route attribute congctl dctcp, with ECN; the plan's queue sets the marks, and a \
+                 loss halves the window, as with reno",
             ));
         }
         Some(match &here.programs {
             Ok(()) => ControlOutcome::near(
-                "a BPF program for route attribute congctl, with ECN and the plan's parameters; marks are those of the plan's queue, windows are whole \
-                 segments, and what is lost halves them as reno's",
+                "route attribute congctl with a BPF program, with ECN and the plan's parameters; \
+                 the plan's queue sets the marks, windows are whole segments, and a loss halves \
+                 them, as with reno",
             )
             .by(program(spec)),
             Err(why) => ControlOutcome::fatal(format!(
-                "{why}; or run `modprobe tcp_dctcp` as root, once, on a kernel with CONFIG_TCP_CONG_DCTCP, which has the default parameters: runs \
-                 themselves then need no root"
+                "{why}; or run `modprobe tcp_dctcp` as root, once, on a kernel with \
+                 CONFIG_TCP_CONG_DCTCP, which has the default parameters; runs then need no root"
             )),
         })
     }

@@ -41,7 +41,10 @@ impl CongestionProgram {
         let name = format!("tailcut{:08x}", random_u32().map_err(|error| error.to_string())?);
         let place = bytes.windows(NAME.len()).position(|there| there == NAME);
         let place = place.ok_or_else(|| {
-            format!("the BPF program {file} has another name: run `make lab-bpf` again")
+            format!(
+                "the compiled BPF program {file} does not match this version: run `make \
+                     lab-bpf` again"
+            )
         })?;
         bytes[place..][..NAME.len()].copy_from_slice(name.as_bytes());
         let registered = || {

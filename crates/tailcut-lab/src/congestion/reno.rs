@@ -11,10 +11,10 @@ impl CongestionControl for Reno {
         "reno"
     }
     fn needed_for(&self) -> &'static str {
-        "what every host is set to, and transport.congestion = { kind = \"newreno\" }"
+        "every host, and transport.congestion = { kind = \"newreno\" }"
     }
     fn remedy(&self) -> &'static str {
-        "a kernel of 6.15 or later, and a /proc that may be written to"
+        "Linux 6.15 or later, and a writable /proc"
     }
     fn is_required(&self) -> bool {
         true

@@ -36,7 +36,7 @@ impl FabricKind for EngineFabric {
     }
 
     fn about(&self) -> &'static str {
-        "the simulator's switches, queues, balancers and failures, against the wall clock"
+        "the simulator's switches, queues, balancers and failures, in real time"
     }
 
     fn delays_when_idle(&self) -> bool {
@@ -53,13 +53,20 @@ impl FabricKind for EngineFabric {
     }
 
     fn check(&self, checked: &mut RunCheck, scenario: &Scenario) {
-        let by_engine = "by the simulator's own code, against the wall clock";
+        let by_engine = "by the simulator's own code, in real time";
         match scenario.scheme.queue {
             QueueSpec::Pfabric(_) => {
-                checked.fatal("queue.kind", "no kernel stamps priorities on packets");
+                checked.fatal(
+                    "queue.kind",
+                    "kernels do not stamp priorities on packets: choose \
+                                             another queue.kind",
+                );
             }
-            QueueSpec::Trimming(_) => checked
-                .fatal("queue.kind", "no kernel's TCP makes sense of a header without its payload"),
+            QueueSpec::Trimming(_) => checked.fatal(
+                "queue.kind",
+                "a kernel's TCP cannot use trimmed packets: choose another \
+                                      queue.kind",
+            ),
             _ => checked.done("queue", by_engine),
         }
         checked.done("balance", by_engine);
@@ -67,13 +74,14 @@ impl FabricKind for EngineFabric {
             None => checked.done("switch", by_engine),
             Some(_) => checked.fatal(
                 "switch.pfc",
-                "the interface of a namespace does not heed pause frames: its host would not stop",
+                "a veth interface ignores pause frames, so its host would keep sending: remove \
+                 switch.pfc",
             ),
         }
         checked.done("faults", by_engine);
         checked.done(
             "host",
-            "the fabric's first port is the host's interface: its limit and its framing",
+            "the fabric's first port, with its limit and framing, acts as the host's interface",
         );
     }
 

@@ -16,6 +16,6 @@ pub const KINDS: [&dyn FabricKind; 2] = [&engine::EngineFabric, &kernel::KernelF
 pub fn find(name: &str) -> Result<&'static dyn FabricKind, String> {
     KINDS.into_iter().find(|kind| kind.name() == name).ok_or_else(|| {
         let names: Vec<&str> = KINDS.iter().map(|kind| kind.name()).collect();
-        format!("the lab has no fabric {name:?}; there are: {}", names.join(", "))
+        format!("the lab has no fabric {name:?}: choose one of {}", names.join(", "))
     })
 }

@@ -48,7 +48,7 @@ impl Guests {
     pub fn failed(&mut self) -> Vec<String> {
         let failed = self.0.iter_mut().filter_map(|(name, child)| {
             let status = child.try_wait().ok().flatten()?;
-            (!status.success()).then(|| format!("the guest {name} has ended with {status}"))
+            (!status.success()).then(|| format!("the guest {name} has failed: {status}"))
         });
         failed.collect()
     }

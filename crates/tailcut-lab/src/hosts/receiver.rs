@@ -68,8 +68,10 @@ impl Incoming {
                 Ok(0) => {
                     self.is_closed = true;
                     if self.read < self.flow.bytes {
-                        let message =
-                            format!("it ended after {} of {} bytes", self.read, self.flow.bytes);
+                        let message = format!(
+                            "the connection was closed after {} of {} bytes",
+                            self.read, self.flow.bytes
+                        );
                         return Err(io::Error::other(message));
                     }
                     let _ = self.stream.shutdown(Shutdown::Both);
@@ -148,6 +150,9 @@ mod tests {
         assert_eq!(reads(&lost), wrong(first(&lost, sent)));
         let again = [sent, payload.slice(3, BYTES, 1)].concat();
         assert_eq!(reads(&again), Err("more bytes than were sent".to_owned()));
-        assert_eq!(reads(&sent[..3_999]), Err("it ended after 3999 of 4000 bytes".to_owned()));
+        assert_eq!(
+            reads(&sent[..3_999]),
+            Err("the connection was closed after 3999 of 4000 bytes".to_owned())
+        );
     }
 }

@@ -56,7 +56,7 @@ fn verify_route(route: &serde_json::Value, settings: &HostSettings) -> io::Resul
         let there = found(name);
         // `ip` prints times in milliseconds, with or without the unit.
         if there.trim_end_matches("ms") != value.trim_end_matches("ms") {
-            let message = format!("the route's {name} is {there} and not {value}: {route}");
+            let message = format!("the route's {name} is {there}, not {value}: {route}");
             return Err(io::Error::other(message));
         }
     }

@@ -222,11 +222,21 @@ impl<'a> SocketDriver<'a> {
         match opened {
             Ok(outgoing) => match self.epoll.add(&outgoing.stream, READABLE | WRITABLE, token) {
                 Ok(()) => self.outgoing.push(Some(outgoing)),
-                Err(error) => {
-                    self.report_error(flow.index, &format!("it cannot be watched: {error}"))
-                }
+                Err(error) => self.report_error(
+                    flow.index,
+                    &format!(
+                        "its connection cannot be watched: \
+                                                            {error}"
+                    ),
+                ),
             },
-            Err(error) => self.report_error(flow.index, &format!("it cannot be opened: {error}")),
+            Err(error) => self.report_error(
+                flow.index,
+                &format!(
+                    "its connection cannot be opened: \
+                                                                  {error}"
+                ),
+            ),
         }
     }
 
@@ -279,7 +289,7 @@ impl<'a> SocketDriver<'a> {
         let SocketAddr::V4(v4) = from else { return Ok(()) };
         let flow = host_of(*v4.ip()).and_then(|src| self.expected.remove(&(src, v4.port())));
         let Some(flow) = flow else {
-            let what = format!("a connection from {from} that no flow is known for");
+            let what = format!("a connection from {from} matches no planned flow");
             self.report.wrong.push(what);
             self.notify_supervisor(WRONG);
             return Ok(());

@@ -49,12 +49,13 @@ pub const MAX_NODE_HOSTS: u32 = 64;
 pub(crate) fn check(checked: &mut RunCheck, spec: &ReplicateSpec, by_repnet: bool, flows: usize) {
     let found = match spec {
         ReplicateSpec::None if !by_repnet => {
-            return checked.done("replicate.kind", "one connection for each flow");
+            return checked.done("replicate.kind", "one connection per flow");
         }
         ReplicateSpec::None => {
             checked.done(
                 "replicate.kind",
-                "one connection, by node:net and the same program as the other schemes",
+                "one connection per flow, over node:net, by the program that carries the other \
+                 schemes",
             );
             Some(("net", false, CopySettings { threshold: Bytes(0), copies: 2, delay: Time::ZERO }))
         }
@@ -67,27 +68,28 @@ pub(crate) fn check(checked: &mut RunCheck, spec: &ReplicateSpec, by_repnet: boo
     else {
         return checked.fatal(
             "replicate.kind",
-            "the lab replicates by repnet, which knows RepFlow and RepSYN",
+            "the lab replicates with repnet, which supports kinds \"repflow\" and \"repsyn\" only",
         );
     };
     checked.done_or_fatal(
         copies == 2,
         "replicate.copies",
         "two",
-        format!("{copies}: repnet makes two"),
+        format!("{copies}: repnet makes two copies; write copies = 2"),
     );
     checked.done_or_fatal(
         checked.hosts.closes,
         "transport.close",
-        "after the last byte, by a packet of its own",
-        "receivers know a replicated flow's end by the end of its connection: write close = \"fin\"",
+        "after the last byte, in a separate packet",
+        "a replicated flow ends when its connection closes: write transport.close = \"fin\"",
     );
     checked.near(
         "flows",
-        "a Node process for each host; it does not tell what was sent again, and a flow is acknowledged when its receiver has ended the connection",
+        "one Node process per host: retransmissions are not reported, and a flow counts as \
+         acknowledged when its receiver closes the connection",
     );
-    checked.done("replicate.threshold", "longer flows have one connection");
-    checked.done("replicate.copy_delay", "repnet waits as long before the second copy");
+    checked.done("replicate.threshold", "longer flows use one connection");
+    checked.done("replicate.copy_delay", "repnet delays the second copy by this time");
     checked.needs("repnet-bench", "replicate");
     let (threshold, copy_delay_ns) = (threshold.0, delay.as_ns());
     checked.hosts.repnet =

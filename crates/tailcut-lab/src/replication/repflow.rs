@@ -22,12 +22,13 @@ impl RepnetMode for Repflow {
         checked.done_or_fatal(
             spec.loser == Loser::Reset,
             "replicate.loser",
-            "the copy that lost is reset",
-            "repnet resets or ends the copy that lost: write loser = \"reset\"",
+            "repnet resets the copy that lost",
+            "repnet resets the copy that lost: write loser = \"reset\"",
         );
         checked.near(
             "replicate.kind",
-            "repnet, mode flow: 76 bytes before the second copy's, 10 for each of its records and 24 back; it gives a connection up after 1 s",
+            "repnet, mode flow: 76 bytes precede the second copy's data, each of its records takes \
+             10 more, and 24 bytes go back; a connection attempt is given up after 1 s",
         );
         Some(CopySettings {
             threshold: spec.threshold,

@@ -25,13 +25,17 @@ impl RepnetMode for Repsyn {
         checked.done_or_fatal(
             flows <= MOST_RACING,
             "replicate",
-            "where the kernel chooses ports they are no other flow's",
-            format!("{flows} flows: beside ports that the kernel chooses there is room for {MOST_RACING}"),
+            "ports that the kernel chooses belong to no other flow",
+            format!(
+                "{flows} flows: beside the ports that the kernel chooses there is room for \
+                     {MOST_RACING}"
+            ),
         );
         checked.near(
             "replicate.kind",
-            "repnet, mode syn: 76 bytes before a short flow's, from source ports that the kernel chooses, so that only their distribution is the \
-             simulator's; it gives connections up after 1 s",
+            "repnet, mode syn: 76 bytes precede a short flow's data; the kernel chooses its source \
+             ports, so paths have the simulator's distribution, but differ flow by flow; a \
+             connection attempt is given up after 1 s",
         );
         Some(CopySettings {
             threshold: spec.threshold,

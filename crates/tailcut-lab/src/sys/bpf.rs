@@ -339,7 +339,10 @@ fn library_result(result: c_int) -> io::Result<()> {
 }
 
 fn missing(name: &str) -> io::Error {
-    io::Error::other(format!("its {name} is not this lab's: run `make lab-bpf` again"))
+    io::Error::other(format!(
+        "the compiled BPF object does not match this version ({name}): run \
+                              `make lab-bpf` again"
+    ))
 }
 
 #[cfg(test)]

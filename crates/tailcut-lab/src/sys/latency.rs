@@ -28,7 +28,10 @@ pub fn disable_cpu_sleep() -> io::Result<File> {
     const DRIVER: &str = "/sys/devices/system/cpu/cpuidle/current_driver";
     let driver = fs::read_to_string(DRIVER).map_err(|error| with_context(&error, DRIVER))?;
     if driver.trim() == "none" {
-        return Err(io::Error::other(format!("{DRIVER}: none, so that nothing heeds {LATENCY}")));
+        return Err(io::Error::other(format!(
+            "{DRIVER} is none: without a cpuidle driver {LATENCY} \
+                                             has no effect"
+        )));
     }
     let mut asked =
         File::options().write(true).open(LATENCY).map_err(|error| with_context(&error, LATENCY))?;

@@ -62,7 +62,7 @@ fn switch_off_all(
     for (name, get, set) in OFFLOADS {
         let refused = ask(set, 0).err();
         let told =
-            ask(get, 0).map_err(|error| format!("whether {name} is on is not told: {error}"));
+            ask(get, 0).map_err(|error| format!("the state of {name} cannot be read: {error}"));
         let on = told? != 0;
         if on && name != "rx-checksumming" {
             let why = refused.map(|error| format!(": {error}")).unwrap_or_default();
@@ -94,7 +94,7 @@ mod tests {
             0x18 => Err(io::Error::other("no such operation")),
             _ => Ok(0),
         };
-        let why = "whether scatter-gather is on is not told: no such operation";
+        let why = "the state of scatter-gather cannot be read: no such operation";
         assert_eq!(switch_off_all(silent), Err(why.to_owned()));
     }
 }

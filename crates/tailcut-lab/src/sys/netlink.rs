@@ -43,7 +43,12 @@ impl GenericNetlink {
         let mut generic = GenericNetlink { socket, family: CONTROL };
         let name = attribute(libc::CTRL_ATTR_FAMILY_NAME as u16, &text(family));
         let answer = generic.request(libc::CTRL_CMD_GETFAMILY as u8, &name)?;
-        let missing = || io::Error::other(format!("the kernel does not say what {family} is"));
+        let missing = || {
+            io::Error::other(format!(
+                "the kernel does not resolve the netlink family \
+                                                   {family}"
+            ))
+        };
         let number = find(&answer, libc::CTRL_ATTR_FAMILY_ID as u16).ok_or_else(missing)?;
         generic.family = u16::from_ne_bytes(number.try_into().map_err(|_| missing())?);
         if let Some(group) = group {
@@ -128,7 +133,7 @@ impl GenericNetlink {
         let count = usize::try_from(count).map_err(|_| io::Error::last_os_error())?;
         bytes.truncate(count);
         match count < HEADERS {
-            true => Err(io::Error::other("a message of netlink without its headers")),
+            true => Err(io::Error::other("a netlink message is shorter than its headers")),
             false => Ok(bytes),
         }
     }

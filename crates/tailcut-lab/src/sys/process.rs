@@ -91,7 +91,7 @@ pub fn die_with_parent(parent: i32) -> io::Result<()> {
         let found = libc::getppid();
         // In a new PID namespace the parent is outside and appears as 0.
         if found != parent && found != 0 {
-            return Err(io::Error::other("the process that started this one has ended"));
+            return Err(io::Error::other("the process that started this one has exited"));
         }
     }
     Ok(())

@@ -76,14 +76,17 @@ pub fn set_realtime(thread: i32, rank: Rank) -> io::Result<()> {
     set_fifo(thread, rank).or_else(|_| request_realtime(outside, thread, rank))?;
     match is_realtime(thread) {
         true => Ok(()),
-        false => Err(io::Error::other("it was given its rank, and has it not")),
+        false => Err(io::Error::other(
+            "the kernel accepted SCHED_FIFO but the thread does not have \
+                                       it",
+        )),
     }
 }
 
 fn request_realtime(outside: &OwnedFd, thread: i32, rank: Rank) -> io::Result<()> {
     let who = process::open_pidfd(if thread == 0 { process::id() } else { thread })?;
     let (mut ours, theirs) = process::channel()?;
-    let gone = |_| io::Error::other("the process that says who goes first has ended");
+    let gone = |_| io::Error::other("the lab's priority helper process has exited");
     send_request(outside, rank, [who.as_raw_fd(), theirs.as_raw_fd()]).map_err(gone)?;
     drop(theirs);
     let mut answer = [0; 4];

@@ -354,7 +354,7 @@ fn parse_subflow_tcp_info(all: &[u8]) -> io::Result<(TcpInfo, u32)> {
     let (count, each) = (number(4), number(12) as usize);
     if each < TcpInfo::LEAST {
         let message =
-            format!("the kernel tells {each} bytes of each connection, which is too little");
+            format!("the kernel reports {each} bytes of tcp_info per subflow, which is too little");
         return Err(io::Error::other(message));
     }
     let infos = all[SUBFLOW_HEADER..].chunks_exact(each).take(count as usize);

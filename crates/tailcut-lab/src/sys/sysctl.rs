@@ -28,7 +28,7 @@ pub fn set_sysctls(sysctls: &[(&'static str, String)]) -> io::Result<Vec<(String
         fs::write(&file, value).map_err(said)?;
         let found = words(&fs::read_to_string(&file).map_err(said)?);
         if found != words(value) {
-            let message = format!("sysctl net/{name} is {found:?} and not {value:?}");
+            let message = format!("sysctl net/{name} is {found:?}, not {value:?}");
             return Err(io::Error::other(message));
         }
         done.push(((*name).to_owned(), found));

@@ -122,7 +122,7 @@ pub(crate) fn check(
         Some(found) => checked.hosts.transport = found.name(),
         None => checked.fatal(
             "transport.kind",
-            "no kernel has this transport, and hosts of the lab are set alike and have one",
+            "no kernel has this transport, and all hosts of a lab run share one transport",
         ),
     }
 }

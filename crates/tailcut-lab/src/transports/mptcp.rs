@@ -63,7 +63,7 @@ impl Transport for Mptcp {
         Some(CapabilityRow {
             name: CAPABILITY.to_owned(),
             needed_for: "transport.kind = \"mptcp\"",
-            remedy: "a kernel of 5.19 or later with CONFIG_MPTCP",
+            remedy: "Linux 5.19 or later with CONFIG_MPTCP",
             fatal: false,
         })
     }
@@ -124,44 +124,56 @@ fn check(checked: &mut RunCheck, spec: &MptcpSpec, by_repnet: bool, fabric: Fabr
     }
     checked.near(
         "transport.tcp.receive_window",
-        "the kernel has one window for all subflows of a connection, and none for each",
+        "the kernel has one receive window for all subflows of a connection, and none per subflow",
     );
     match Path::new("/proc/sys/net").join(PATH_MANAGER).exists() {
-        _ if by_repnet => checked.fatal("transport.kind", "Node opens no sockets of Multipath TCP"),
+        _ if by_repnet => checked.fatal(
+            "transport.kind",
+            "Node does not open Multipath TCP \
+                                                           sockets",
+        ),
         false => checked.fatal(
             "transport.kind",
-            "this kernel has no Multipath TCP whose subflows a program opens: it takes one of 5.19 or later with CONFIG_MPTCP",
+            "this kernel has no Multipath TCP with subflows from user space: use Linux 5.19 or \
+             later with CONFIG_MPTCP",
         ),
         true => {
             checked.needs(CAPABILITY, "transport.kind");
             checked.near(
                 "transport.kind",
-                "the kernel's Multipath TCP, whose subflows are not coupled: each has the window of a TCP of its own (Linux has no RFC 6356). They \
-                 join a round trip after the handshake, when the first data are acknowledged",
+                "the kernel's Multipath TCP, with one uncoupled congestion window per subflow \
+                 (Linux lacks RFC 6356); subflows join one round trip after the handshake, once \
+                 the first data are acknowledged",
             );
         }
     }
     checked.done_or_fatal(
         (1..=MAX_ADDRESSES).contains(subflows),
         "transport.subflows",
-        "an address of the host for each, hashed as the simulator's subflow of that number",
-        format!("{subflows} subflows: the lab gives a host {MAX_ADDRESSES} addresses"),
+        "one address of the host per subflow, hashed as the simulator's subflow of that number",
+        format!("{subflows} subflows: a host of the lab has at most {MAX_ADDRESSES} addresses"),
     );
     if !fabric.routes_extra_addresses {
         checked.fatal(
             "transport.subflows",
-            "switches that are kernels have no routes to the further addresses of hosts",
+            "kernel switches do not route to the extra addresses of subflows: use the engine \
+             fabric (--lab-fabric engine)",
         );
     }
     checked.near(
         "transport.tcp.mss",
-        format!("as it says; beside it segments carry {DATA_SEQUENCE} bytes that say where their data belong, and ACKs up to 12"),
+        format!(
+            "as planned; each segment also carries {DATA_SEQUENCE} bytes of data-sequence \
+                 mapping (DSS option), each ACK up to 12"
+        ),
     );
     checked.done_or_fatal(
         checked.hosts.closes,
         "transport.tcp.close",
-        "receivers end a connection when they have read everything, and senders then: a kernel opens no subflow of one that has ended",
-        "senders know by the end of a connection that everything has arrived: write close = \"fin\"",
+        "the receiver closes first, once it has read everything, then the sender: a closed \
+         connection cannot open further subflows",
+        "the sender learns from the closing of the connection that everything has arrived: write \
+         close = \"fin\"",
     );
     checked.hosts.mtu += DATA_SEQUENCE;
     checked.hosts.further_addresses = subflows.saturating_sub(1);

@@ -74,17 +74,14 @@ pub(super) fn check_tcp(checked: &mut RunCheck, spec: &TcpSpec) {
         close,
         imitate,
     } = spec;
-    checked.done(
-        "transport.hosts",
-        "it decides what other parameters are where nothing is said of them",
-    );
+    checked.done("transport.hosts", "sets the defaults of the other transport parameters");
     let options = if *timestamps { 12 } else { 0 };
     checked.hosts.mtu = mss.0 + 40 + options;
     checked.done_or_fatal(
         (88..=65_000).contains(&mss.0),
         "transport.mss",
         "MTU of the hosts' interfaces",
-        format!("an MTU of {} bytes: the kernel takes 128 to 65,535", checked.hosts.mtu),
+        format!("an MTU of {} bytes: the kernel accepts 128 to 65,535", checked.hosts.mtu),
     );
     windows(checked, *initial_window, *initial_ssthresh, *receive_window, mss.0);
     losses(checked, *recovery, *dupack_threshold, *limited_transmit, reordering);
@@ -105,9 +102,10 @@ pub(super) fn check_tcp(checked: &mut RunCheck, spec: &TcpSpec) {
     checked.done_or_fatal(
         !*timestamps || *timestamp_tick == Time::from_ms(1),
         "transport.timestamp_tick",
-        if *timestamps { "the kernel's clock of timestamps" } else { "only timestamps have one" },
+        if *timestamps { "the kernel's timestamp clock" } else { "applies to timestamps only" },
         format!(
-            "the lab leaves the kernel's clock of timestamps at 1 ms, which is not {timestamp_tick}: write \"1ms\""
+            "{timestamp_tick}: the kernel's timestamps tick at 1 ms; write timestamp_tick = \
+             \"1ms\""
         ),
     );
     match mss_option {
@@ -120,13 +118,13 @@ pub(super) fn check_tcp(checked: &mut RunCheck, spec: &TcpSpec) {
     checked.hosts.closes = matches!(close, Close::Fin);
     checked.done(
         "transport.close",
-        "senders shut a connection down after its last byte, or leave it open",
+        "senders close a connection after its last byte, or leave it open",
     );
     checked.done_or_fatal(
         *imitate == Imitation::NONE,
         "transport.imitate",
         "the kernel's TCP",
-        "a kernel imitates no simulator",
+        "kernels cannot imitate ns-3's departures from the RFCs: remove transport.imitate",
     );
     let (probes, doubts) = match reordering {
         ReorderingSpec::Rack(rack) => (rack.tail_loss_probe, rack.f_rto),
@@ -152,31 +150,36 @@ fn acknowledgements(checked: &mut RunCheck, ack_every: u32, quick_acks: u32, del
     match (ack_every, quick_acks) {
         (1, _) => {
             checked.route("quickack", 1);
-            for field in ["transport.ack_every", "transport.quick_acks", "transport.delayed_ack_timeout"] {
-                checked.done(field, "route attribute quickack: every segment is acknowledged at once");
+            for field in
+                ["transport.ack_every", "transport.quick_acks", "transport.delayed_ack_timeout"]
+            {
+                checked
+                    .done(field, "route attribute quickack: every segment is acknowledged at once");
             }
             return;
         }
         (2, QUICK_ACKS) => checked.near(
             "transport.ack_every",
-            "the kernel's own: every second segment after 16 quick ones, by a delay that adapts",
+            "the kernel acknowledges the first 16 segments at once, then every second one, with a \
+             delay that adapts",
         ),
         _ => checked.fatal(
             "transport.ack_every",
-            "the kernel acknowledges the first segments of a connection at once and then delays by a time of its own \
-             choice: write ack_every = 1",
+            "the kernel acknowledges the first segments of a connection at once and then with its \
+             own delay: write ack_every = 1",
         ),
     }
     checked.done_or_near(
         quick_acks == QUICK_ACKS,
         "transport.quick_acks",
-        "the kernel's own",
-        format!("the kernel's own: {QUICK_ACKS}"),
+        "the kernel's default",
+        format!("the kernel's default instead: {QUICK_ACKS}"),
     );
     checked.near(
         "transport.delayed_ack_timeout",
         format!(
-            "not {delay}, but the kernel's own, which adapts to how packets come: 40 ms to 200 ms"
+            "the kernel's delay instead of {delay}: 40 ms to 200 ms, adapted to the arrival of \
+             packets"
         ),
     );
 }
@@ -194,8 +197,9 @@ fn windows(checked: &mut RunCheck, initial: Amount, ssthresh: Limit, receive: By
     checked.done_or_fatal(
         ssthresh == Limit::Unlimited,
         "transport.initial_ssthresh",
-        "the kernel's own: arbitrarily high",
-        "the kernel forgets a threshold where it saves no metrics: write initial_ssthresh = \"unlimited\"",
+        "unlimited, which is the kernel's default",
+        "with tcp_no_metrics_save the kernel ignores a route's ssthresh: write initial_ssthresh = \
+         \"unlimited\"",
     );
     // The simulator's SYNs carry the option, too, for any window.
     checked.sysctl("ipv4/tcp_window_scaling", 1);
@@ -206,7 +210,7 @@ fn windows(checked: &mut RunCheck, initial: Amount, ssthresh: Limit, receive: By
         (mss..=16_000_000).contains(&receive.0),
         "transport.receive_window",
         "route attributes window and initrwnd; no autotuning",
-        "the kernel announces at least a segment and at most 16 MB here",
+        "the lab's hosts announce at least a segment and at most 16 MB",
     );
 }
 
@@ -221,46 +225,54 @@ fn losses(
     match recovery {
         Recovery::SackPrr => checked.near(
             "transport.recovery",
-            "SACK with PRR, and RACK besides, which this kernel does not switch off (RFC 8985)",
+            "SACK with PRR, plus RACK (RFC 8985), which this kernel cannot switch off",
         ),
         Recovery::Newreno => checked.near(
             "transport.recovery",
-            "sysctl tcp_sack = 0: NewReno with the kernel's PRR in place of the inflated window",
+            "sysctl tcp_sack = 0: NewReno with the kernel's PRR instead of window inflation",
         ),
     }
     checked.sysctl("ipv4/tcp_reordering", dupacks);
     checked.done_or_fatal(
         (1..=127).contains(&dupacks),
         "transport.dupack_threshold",
-        "sysctl tcp_reordering; RACK adapts it",
-        "the kernel takes 1 to 127",
+        "sysctl tcp_reordering, which RACK adapts",
+        "the kernel accepts 1 to 127",
     );
     checked.done_or_fatal(
         limited_transmit,
         "transport.limited_transmit",
         "as the kernel does",
-        "the kernel always does",
+        "the kernel always uses it: write limited_transmit = true",
     );
     checked.sysctl("ipv4/tcp_dsack", 1);
     match reordering {
-        ReorderingSpec::None {} => {
-            checked.near("transport.reordering", "the kernel undoes needless recoveries by DSACK")
-        }
+        ReorderingSpec::None {} => checked.near(
+            "transport.reordering",
+            "the kernel undoes needless recoveries when it \
+                                                  receives a DSACK",
+        ),
         ReorderingSpec::Rack(_) => checked.near(
             "transport.reordering",
-            "RACK, with sysctl tcp_early_retrans for its probes and tcp_frto; the kernel also undoes by timestamps",
+            "RACK, with sysctls tcp_early_retrans for its probes and tcp_frto; the kernel also \
+             undoes recoveries by timestamps",
         ),
-        _ => checked
-            .near("transport.reordering", "the kernel has its own way: RACK, and undoing by DSACK"),
+        _ => checked.near(
+            "transport.reordering",
+            "the kernel uses RACK, and undoes needless recoveries \
+                                           when it receives a DSACK",
+        ),
     }
 }
 
 /// Returns how the kernel's use of timestamps differs from the simulator's.
 fn timestamps_text(recovery: Recovery) -> String {
-    let old = "sysctl tcp_timestamps; receivers throw away what PAWS takes for old, which segments that were overtaken may be";
+    let old = "sysctl tcp_timestamps; receivers also drop reordered segments whose timestamp PAWS \
+               considers old";
     match recovery {
         Recovery::SackPrr => format!(
-            "{old}; SYNs are 4 bytes shorter than the plan's: the kernel puts what they say of SACK beside the time"
+            "{old}; SYNs are 4 bytes shorter than planned: the kernel packs SACK-permitted into \
+             the timestamp option's padding"
         ),
         Recovery::Newreno => old.to_owned(),
     }
@@ -271,15 +283,17 @@ fn timestamps_text(recovery: Recovery) -> String {
 fn reduction(checked: &mut RunCheck, recovery: Recovery, base: ReductionBase) {
     const FIELD: &str = "transport.reduction_base";
     match (recovery, base) {
-        (Recovery::Newreno, _) => checked.done(FIELD, "only recovery = \"sack-prr\" has one"),
+        (Recovery::Newreno, _) => checked.done(FIELD, "applies to recovery = \"sack-prr\" only"),
         (_, ReductionBase::Window) => checked.done(FIELD, "as the kernel does"),
         (_, ReductionBase::FlightSize) => checked.near(
             FIELD,
-            "the kernel reduces its congestion window: what is outstanding may be less, where an application or the receive window holds it back",
+            "the kernel reduces from its congestion window, not from the flight size, which is \
+             smaller when the application or the receive window limits it",
         ),
         (_, ReductionBase::Pipe) => checked.near(
             FIELD,
-            "the kernel reduces its congestion window, not what is thought to be in the network: reductions are smaller the more paths reorder",
+            "the kernel reduces from its congestion window, not from its estimate of data in \
+             flight (pipe): the more reordering, the smaller its reductions",
         ),
     }
 }
@@ -291,7 +305,8 @@ fn growth(checked: &mut RunCheck, growth: WindowGrowth) {
         growth == WindowGrowth::Delivered,
         "transport.window_growth",
         "as the kernel does",
-        "the kernel's windows grow by what an ACK is the first to tell of: faster where ACKs overtake each other or cover several segments",
+        "the kernel grows its window by newly delivered data per ACK, so faster than the plan \
+         where ACKs are reordered or cover several segments",
     );
 }
 
@@ -301,8 +316,11 @@ fn granularity(checked: &mut RunCheck, granularity: Time, min: Time) {
     checked.done_or_near(
         granularity <= min,
         "transport.clock_granularity",
-        "min_rto bounds the same term, and is no less",
-        format!("none of its own: min_rto, which is less, bounds four deviations in place of {granularity}"),
+        "min_rto is the lower bound of the same term, and is not smaller",
+        format!(
+            "the kernel has no clock granularity: four deviations are bounded below by \
+                 min_rto, which is less than {granularity}"
+        ),
     );
 }
 
@@ -311,7 +329,7 @@ fn variation(checked: &mut RunCheck, variation: RtoVariation) {
         variation == RtoVariation::Linux,
         "transport.rto_variation",
         "as the kernel does",
-        "the kernel keeps the largest of a window of data",
+        "the kernel uses the largest RTT deviation within each window of data",
     );
 }
 
@@ -321,11 +339,15 @@ fn timers(checked: &mut RunCheck, min: Time, max: Time, initial: Time, syn_retri
             checked.route("rto_min", format!("{ms}ms"));
             checked.near(
                 "transport.min_rto",
-                "route attribute rto_min, which bounds the deviation: a timeout is never below the smoothed round trip \
-                 and rto_min together, in ticks of the kernel",
+                "route attribute rto_min, the lower bound of the deviation term: a timeout is at \
+                 least the smoothed round trip plus rto_min, in kernel ticks",
             );
         }
-        _ => checked.fatal("transport.min_rto", "the kernel counts it in whole milliseconds"),
+        _ => checked.fatal(
+            "transport.min_rto",
+            "the kernel takes whole milliseconds, at least 1 \
+                                                 ms",
+        ),
     }
     match whole_ms(max) {
         Some(ms) if (1_000..=120_000).contains(&ms) => {
@@ -333,15 +355,15 @@ fn timers(checked: &mut RunCheck, min: Time, max: Time, initial: Time, syn_retri
             checked.done("transport.max_rto", "sysctl tcp_rto_max_ms");
         }
         _ => checked
-            .fatal("transport.max_rto", "the kernel takes 1 s to 120 s, in whole milliseconds"),
+            .fatal("transport.max_rto", "the kernel accepts 1 s to 120 s, in whole milliseconds"),
     }
     checked.done_or_fatal(
         initial == Time::from_ms(1_000),
         "transport.initial_rto",
-        "the kernel's own: 1 s",
+        "the kernel's default of 1 s",
         format!(
-            "{initial}: the kernel's first timeout is 1 s, and nothing that needs no root sets it: write initial_rto = \
-             \"1s\", in the experiment or as --set transport.initial_rto=1s"
+            "{initial} cannot be set without root; the kernel's first timeout is 1 s: write \
+             initial_rto = \"1s\", or use --set transport.initial_rto=1s"
         ),
     );
     checked.sysctl("ipv4/tcp_syn_retries", syn_retries);
@@ -350,7 +372,7 @@ fn timers(checked: &mut RunCheck, min: Time, max: Time, initial: Time, syn_retri
         (1..=127).contains(&syn_retries),
         "transport.syn_retries",
         "sysctl tcp_syn_retries",
-        "the kernel takes 1 to 127",
+        "the kernel accepts 1 to 127",
     );
 }
 

@@ -68,7 +68,7 @@ impl FabricKind for KernelFabric {
     }
 
     fn about(&self) -> &'static str {
-        "a network namespace for each switch, with the kernel's own queues, routes and multipath"
+        "one network namespace per switch, with the kernel's own queues, routes and multipath"
     }
 
     fn delays_when_idle(&self) -> bool {
@@ -88,21 +88,25 @@ impl FabricKind for KernelFabric {
         checked.done_or_fatal(
             switches <= MAX_SWITCHES,
             "topology",
-            "a network namespace for each switch, a veth pair for each link",
-            format!("{switches} switches: the lab carries {MAX_SWITCHES} at most"),
+            "one network namespace per switch, one veth pair per link",
+            format!("{switches} switches: the lab carries at most {MAX_SWITCHES}"),
         );
         let ports = most_ports(&scenario.graph);
         if ports > MAX_PORTS {
             checked.fatal(
                 "topology",
-                format!("a switch with {ports} equal-cost ports: a route of the kernel's takes {MAX_PORTS} at most"),
+                format!(
+                    "a switch with {ports} equal-cost ports: a kernel route takes at most \
+                         {MAX_PORTS}"
+                ),
             );
         }
         checked.needs("tbf", "topology.rate");
         checked.near(
             "topology.rate",
-            "tbf, which does not delay a packet at an idle port, and lets go at once what its timer may have been late for (300 us): short flows and \
-             handshakes are too fast by a packet per idle hop; a busy port has its rate, which the verdict holds it to",
+            "tbf: an idle port forwards a packet without transmission time, and a busy one may \
+             burst 300 us worth after a late timer. Short flows and handshakes are too fast by one \
+             packet time per idle hop; busy ports keep their rate, which the verdict checks",
         );
         let longest = scenario.graph.links.iter().map(|link| link.propagation).max();
         let longest = longest.unwrap_or(Time::ZERO);
@@ -110,7 +114,10 @@ impl FabricKind for KernelFabric {
             longest == Time::ZERO,
             "topology.propagation",
             "none",
-            format!("none, in place of {longest} a link: only netem delays packets"),
+            format!(
+                "none instead of up to {longest} per link: kernel switches do not delay \
+                     packets (the lab does not use netem)"
+            ),
         );
         queue(checked, scenario);
         limits(checked, scenario);
@@ -119,27 +126,31 @@ impl FabricKind for KernelFabric {
         checked.done_or_fatal(
             spec.shared_buffer == Limit::Unlimited,
             "switch.shared_buffer",
-            "each port has a buffer of its own",
-            "the kernel's queues share no memory: write shared_buffer = \"unlimited\"",
+            "each port has its own buffer",
+            "the kernel's queues share no buffer: write shared_buffer = \"unlimited\"",
         );
         checked.done_or_fatal(
             spec.pfc.is_none(),
             "switch.pfc",
             "no port pauses another",
-            "no interface of a namespace heeds pause frames",
+            "veth interfaces ignore pause frames: remove switch.pfc",
         );
-        checked.done("switch.alpha", "only a shared buffer has a share");
+        checked.done("switch.alpha", "applies to a shared buffer only");
         faults(checked, scenario);
         let framing = scenario.host.framing_overhead.0;
         checked.done_or_fatal(
             framing >= ETHERNET,
             "host.framing_overhead",
-            "tbf counts it with every packet",
-            format!("{framing} bytes: the kernel counts an Ethernet header of {ETHERNET}"),
+            "tbf adds it to every packet",
+            format!(
+                "{framing} bytes: the kernel counts at least the Ethernet header of {ETHERNET} \
+                     bytes"
+            ),
         );
         checked.near(
             "host.nic_queue",
-            "tbf with its limit at the host's own interface, where a flow does not fill it: TCP keeps little in it (small queues)",
+            "tbf with this limit at the host's interface; a single flow does not fill it, since \
+             TCP keeps little in it (TCP small queues)",
         );
     }
 
@@ -173,7 +184,7 @@ fn faults(checked: &mut RunCheck, scenario: &Scenario) {
     if scenario.graph.is_lossy() {
         checked.fatal(
             "topology.file",
-            "only netem loses packets of a link that is up: take the fabric engine",
+            "kernel switches cannot lose packets on a link that is up: use --lab-fabric engine",
         );
     }
     let delays = |one: &Incident| matches!(one, Incident::Loss { .. } | Incident::Delay { .. });
@@ -181,16 +192,18 @@ fn faults(checked: &mut RunCheck, scenario: &Scenario) {
         [] => checked.done("faults", "nothing fails"),
         all if all.iter().any(delays) => checked.fatal(
             "faults.incidents",
-            "only netem delays or loses packets of a link that is up: take the fabric engine",
+            "kernel switches cannot delay or lose packets on a link that is up: use --lab-fabric \
+             engine",
         ),
         _ => {
             checked.near(
                 "faults.incidents",
-                "links by ip link, other rates by tbf: the switches at the ends of a link that fails leave it out at once, all others when routing learns of it",
+                "links by ip link, other rates by tbf: the switches at the ends of a failed link \
+                 avoid it at once, all others after reconvergence",
             );
-            checked.done("faults.active", "without it nothing fails");
-            checked.done("faults.reconvergence", "after it switches have the simulator's routes");
-            checked.done("faults.known_at_start", "what is down then is left out from the start");
+            checked.done("faults.active", "faults are applied only if this is true");
+            checked.done("faults.reconvergence", "switches then get the simulator's routes");
+            checked.done("faults.known_at_start", "routes avoid these links from the start");
         }
     }
 }
@@ -220,7 +233,10 @@ fn limits(checked: &mut RunCheck, scenario: &Scenario) {
             let most = Bytes(MAX_QUEUE_BYTES);
             checked.fatal(
                 field,
-                format!("a queue of {limit}: tc counts to {most}; write a smaller limit, or \"unlimited\""),
+                format!(
+                    "a queue of {limit}: tc accepts at most {most}; write a smaller limit, or \
+                         \"unlimited\""
+                ),
             );
         }
     }
@@ -229,19 +245,21 @@ fn limits(checked: &mut RunCheck, scenario: &Scenario) {
 fn queue(checked: &mut RunCheck, scenario: &Scenario) {
     match &scenario.scheme.queue {
         QueueSpec::DropTail(spec) => {
-            checked.done("queue.kind", "the kernel's, which drops what finds no room");
-            checked.done("queue.ties", "packets of one instant come as the kernel has them");
+            checked.done("queue.kind", "the kernel's drop-tail queue");
+            checked.done("queue.ties", "the kernel decides the order of simultaneous packets");
             match spec.limit {
                 Limit::AtMost(Amount::Bytes(_)) => checked.near(
                     "queue.limit",
-                    "bfifo, which counts an Ethernet header of 14 bytes with each packet and no more",
+                    "bfifo, which counts the Ethernet header of 14 bytes with each packet, and no \
+                     other framing",
                 ),
-                _ => checked.done("queue.limit", "pfifo within tbf, for each port"),
+                _ => checked.done("queue.limit", "pfifo within tbf, per port"),
             }
         }
         _ => checked.fatal(
             "queue.kind",
-            "of the simulator's queues kernels have drop-tail alone, in the same way: write kind = \"drop-tail\", or take the fabric engine",
+            "kernel switches support drop-tail queues only: write kind = \"drop-tail\", or use \
+             --lab-fabric engine",
         ),
     }
 }

@@ -31,8 +31,7 @@ use crate::worker::{receive_command, send_result};
 /// Reading counters and verifying nodes may each take at most one part in this many of the time.
 const MAX_SHARE: u64 = 20;
 /// The reason why the longest queues are unknown.
-const NO_LONGEST: &str =
-    "the kernel tells how much waits at a port when it is asked, and not how much did at most";
+const NO_LONGEST: &str = "the kernel reports current queue lengths, not their maximum";
 
 /// Runs the process of the switches, from the set-up until the supervisor exits.
 ///

@@ -94,7 +94,7 @@ pub fn verify_path_counts(program: &BpfObject, switch: &SwitchTables<'_>) -> io:
     for (address, count) in path_counts(switch) {
         let there = ways.get(&address.octets())?;
         if there != (count > 0).then(|| count.to_ne_bytes().to_vec()) {
-            let text = format!("the ways to {address} are {there:?}, not {count}");
+            let text = format!("the number of paths to {address} is {there:?}, not {count}");
             return Err(io::Error::other(text));
         }
     }

@@ -386,7 +386,7 @@ impl<'a> Switches<'a> {
             let there = found.get(place);
             if there != Some(devices) {
                 let text = format!(
-                    "the route to {address} in table {table} is {there:?}, not {devices:?}"
+                    "the route to {address} in table {table} uses {there:?}, not {devices:?}"
                 );
                 return Err(io::Error::other(text));
             }
@@ -404,7 +404,7 @@ impl<'a> Switches<'a> {
         let rules = readback::rules(&Tool::Ip.output(&["-json", "rule", "show"])?)?;
         let tables = switch.tables();
         if tables.iter().any(|(mark, table)| rules.get(mark) != Some(table)) {
-            let text = format!("marks are taken to the tables {rules:?}, not {tables:?}");
+            let text = format!("rules map marks to the tables {rules:?}, not {tables:?}");
             return Err(io::Error::other(text));
         }
         if tables.is_empty() {
@@ -416,7 +416,9 @@ impl<'a> Switches<'a> {
         let said = Tool::Nft.output(&["-j", "list", "table", "ip", "tailcut"])?;
         let (marks, wanted) = (readback::marks(&said)?, switch.expected_marks());
         if marks != wanted {
-            return Err(io::Error::other(format!("the marks are {marks:?}, not {wanted:?}")));
+            return Err(io::Error::other(format!(
+                "the marking rules are {marks:?}, not {wanted:?}"
+            )));
         }
         Ok(())
     }

@@ -167,8 +167,11 @@ impl<'a> RepnetDriver<'a> {
                 // Only the main thread, for which flows wait, and not the compiler threads.
                 let node = driver.node.id() as i32;
                 latency::raise_priority(node, Rank::Host).map_err(|error| {
-                    let what = format!("the Node process of host {host} does not go first");
-                    io::Error::other(format!("{what}, though it may: {error}"))
+                    let what = format!(
+                        "the Node process of host {host} did not get real-time \
+                                        priority"
+                    );
+                    io::Error::other(format!("{what}, although the lab may grant it: {error}"))
                 })?;
                 latency::idle_helper_threads(driver.node.id())?;
                 Ok((driver, ready))
@@ -183,7 +186,7 @@ impl<'a> RepnetDriver<'a> {
     fn ended_error(&mut self) -> io::Error {
         let how = self.node.try_wait().ok().flatten();
         let how = how.map(|status| format!(" with {status}")).unwrap_or_default();
-        io::Error::other(format!("the Node process of host {} has ended{how}", self.host))
+        io::Error::other(format!("the Node process of host {} has exited{how}", self.host))
     }
 
     /// Reads from the process, and returns the complete lines.
@@ -307,7 +310,10 @@ impl<'a> RepnetDriver<'a> {
         for line in self.read_lines()? {
             let event = NodeEvent::parse(&line).ok_or_else(|| {
                 let host = self.host;
-                io::Error::other(format!("the Node process of host {host} has said {line:?}"))
+                io::Error::other(format!(
+                    "the Node process of host {host} sent an unknown event: \
+                                          {line:?}"
+                ))
             })?;
             letters.extend(event.letter());
             match event {
@@ -355,8 +361,12 @@ impl Drop for RepnetDriver<'_> {
 
 /// Starts Node with a channel as its standard input and output, and without the user's settings.
 fn start(program: &[String], channel: UnixStream) -> io::Result<Child> {
-    let (node, arguments) =
-        program.split_first().ok_or_else(|| io::Error::other("there is no Node to start"))?;
+    let (node, arguments) = program.split_first().ok_or_else(|| {
+        io::Error::other(
+            "the command that starts Node is \
+                                                              empty",
+        )
+    })?;
     let input = OwnedFd::from(channel.try_clone()?);
     let mut command = command_without_node_settings(node);
     // With real-time priority, Node gets it, too, once it is ready.
@@ -415,7 +425,13 @@ pub fn prematurely_closed(reports: &[HostReport], by_ns: u64) -> Vec<String> {
     let ended = |sent: &&SenderRecord| sent.acknowledged_ns.is_some_and(|at_ns| at_ns <= by_ns);
     let sent = reports.iter().flat_map(|report| &report.sent).filter(ended);
     sent.filter(|sent| !whole.contains(&sent.index))
-        .map(|sent| format!("flow {}: it was ended before it had arrived", sent.index))
+        .map(|sent| {
+            format!(
+                "flow {}: its sender took it for delivered, but its receiver never had \
+                             all bytes",
+                sent.index
+            )
+        })
         .collect()
 }
 
@@ -488,6 +504,9 @@ mod tests {
         let receiver =
             HostReport { got: vec![got(0, Some(40)), got(1, None)], ..HostReport::default() };
         let misled = prematurely_closed(&[sender, receiver], 90);
-        assert_eq!(misled, ["flow 1: it was ended before it had arrived"]);
+        assert_eq!(
+            misled,
+            ["flow 1: its sender took it for delivered, but its receiver never had all bytes"]
+        );
     }
 }

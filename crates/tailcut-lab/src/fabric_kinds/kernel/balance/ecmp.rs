@@ -19,21 +19,27 @@ impl KernelBalancer for Ecmp {
             (
                 "balance.salt",
                 ecmp.salt == Salting::None,
-                "switches of kernels have a hash seed each",
+                "each kernel switch has its own hash seed",
             ),
             (
                 "balance.spread",
                 ecmp.spread != Spread::Threshold,
-                "kernels choose by the region of a hash",
+                "kernels select the port by the range of a hash",
             ),
-            ("balance.weights", ecmp.weights != Weights::Equal, "routes have equal shares here"),
+            (
+                "balance.weights",
+                ecmp.weights != Weights::Equal,
+                "routes of kernel switches have \
+                                                                 equal weights",
+            ),
         ];
         for (field, _, why) in other.into_iter().filter(|(_, differs, _)| *differs) {
-            checked.fatal(field, format!("{why}: take the fabric engine"));
+            checked.fatal(field, format!("{why}: use --lab-fabric engine"));
         }
         checked.near(
             "balance",
-            "multipath routes by the kernel's own hash of the five-tuple, with a seed for each switch: only its distribution is the simulator's",
+            "multipath routes with the kernel's hash of the five-tuple, and a seed per switch: \
+             paths have the simulator's distribution, but differ flow by flow",
         );
     }
     fn selector(&self) -> PathSelector {

@@ -20,7 +20,8 @@ impl KernelBalancer for Flowlet {
     fn check(&self, checked: &mut RunCheck, _spec: &BalanceSpec) {
         check_program(
             checked,
-            "a BPF program with the simulator's table; what it draws are the kernel's numbers, and its time is when a packet comes in",
+            "a BPF program with the simulator's table; it uses the kernel's random numbers, and \
+             the time at which a packet arrives",
         );
     }
     fn selector(&self) -> PathSelector {

@@ -70,8 +70,8 @@ pub(super) fn check(checked: &mut RunCheck, spec: &BalanceSpec) {
         }
         None => checked.fatal(
             "balance.kind",
-            "switches of kernels all choose in one way, by what they know of a packet on its way in, and not by queues or by the rates of links: \
-             take the fabric engine",
+            "kernel switches choose a path when a packet arrives, without its queues or link \
+             rates, so this balancer is not available: use --lab-fabric engine",
         ),
     }
 }
@@ -90,7 +90,10 @@ fn check_program(checked: &mut RunCheck, how: &str) {
         }
         Err(why) => checked.fatal(
             "balance.kind",
-            format!("switches remember flows by a BPF program: {why}; or take the fabric engine"),
+            format!(
+                "this balancer needs a BPF program on the switches, which cannot be loaded: \
+                     {why}; or use --lab-fabric engine"
+            ),
         ),
     }
 }

@@ -14,7 +14,7 @@ impl KernelBalancer for RoundRobin {
     fn check(&self, checked: &mut RunCheck, _spec: &BalanceSpec) {
         checked.done(
             "balance",
-            "nft counts the packets to each host, and a rule takes them to their routes in turn",
+            "nft counts the packets to each host, and a rule per count selects the next route",
         );
     }
     fn selector(&self) -> PathSelector {

@@ -14,7 +14,7 @@ impl KernelBalancer for Spray {
     fn check(&self, checked: &mut RunCheck, _spec: &BalanceSpec) {
         checked.done(
             "balance",
-            "nft draws a number for each packet, and a rule takes it to the route of that number",
+            "nft draws a random number per packet, and a rule selects the route of that number",
         );
     }
     fn selector(&self) -> PathSelector {

@@ -31,25 +31,28 @@ impl KernelBalancer for TinyFlow {
         checked.done_or_fatal(
             spec.detect != Detect::HostMarked,
             "balance.detect",
-            "where hosts hang on a switch, a program counts what they send",
-            "hosts of kernels do not mark their large flows: write another way to tell elephants, or take the fabric engine",
+            "a program on each edge switch counts the bytes that hosts send",
+            "kernel hosts do not mark elephants: choose another balance.detect, or use \
+             --lab-fabric engine",
         );
         checked.done_or_fatal(
             spec.reroute == Reroute::Egress,
             "balance.reroute",
-            "the egress port at the edge is drawn anew",
-            "no switch of kernels rewrites ports: write reroute = \"egress\", or take the fabric engine",
+            "the edge switch draws a new egress port",
+            "kernel switches do not rewrite ports: write reroute = \"egress\", or use --lab-fabric \
+             engine",
         );
         checked.done_or_fatal(
             spec.samples <= MAX_SAMPLES,
             "balance.samples",
-            "the program keeps the times of a flow's latest samples",
-            format!("{} samples: it keeps {MAX_SAMPLES} at most", spec.samples),
+            "the program stores the times of a flow's latest samples",
+            format!("{} samples: the program stores at most {MAX_SAMPLES}", spec.samples),
         );
         check_program(
             checked,
-            "a BPF program at the edge; skips and ways are drawn by the kernel, polls are counted from the machine's start, and what is no elephant goes by \
-             the kernel's hash; which of those detected are elephants in truth is not told",
+            "a BPF program at edge switches: sampling gaps and paths use the kernel's random \
+             numbers, polls are timed from boot, mice follow the kernel's hash; false and missed \
+             elephants are not counted",
         );
     }
     fn selector(&self) -> PathSelector {
