@@ -3,11 +3,11 @@
 use tailcut_net::transport::tcp::congestion::CongestionSpec;
 use tailcut_net::transport::tcp::congestion::bbr::BbrSpec;
 
-use super::{CongestionControl, ControlOutcome, KernelSupport};
+use super::{ControlOutcome, KernelControl, KernelSupport};
 
-pub(super) struct Bbr;
+pub(super) struct KernelBbr;
 
-impl CongestionControl for Bbr {
+impl KernelControl for KernelBbr {
     fn name(&self) -> &'static str {
         "bbr"
     }

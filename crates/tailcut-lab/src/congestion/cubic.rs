@@ -4,11 +4,11 @@ use tailcut_net::transport::tcp::congestion::CongestionSpec;
 use tailcut_net::transport::tcp::congestion::cubic::CubicSpec;
 use tailcut_net::transport::tcp::congestion::hystart::HystartSpec;
 
-use super::{CongestionControl, ControlOutcome, KernelSupport};
+use super::{ControlOutcome, KernelControl, KernelSupport};
 
-pub(super) struct Cubic;
+pub(super) struct KernelCubic;
 
-impl CongestionControl for Cubic {
+impl KernelControl for KernelCubic {
     fn name(&self) -> &'static str {
         "cubic"
     }

@@ -4,10 +4,10 @@
 use tailcut_net::transport::tcp::congestion::CongestionSpec;
 use tailcut_net::transport::tcp::congestion::dctcp::DctcpSpec;
 
-use super::{CongestionControl, ControlOutcome, KernelSupport};
+use super::{ControlOutcome, KernelControl, KernelSupport};
 use crate::congestion::program::CongestionProgram;
 
-pub(super) struct Dctcp;
+pub(super) struct KernelDctcp;
 
 /// Returns the BPF program with the plan's parameters: the weight of the latest window in units of
 /// 2^-16, and the initial estimate in units of 2^-20.
@@ -19,7 +19,7 @@ fn program(spec: &DctcpSpec) -> CongestionProgram {
     }
 }
 
-impl CongestionControl for Dctcp {
+impl KernelControl for KernelDctcp {
     fn name(&self) -> &'static str {
         "dctcp"
     }

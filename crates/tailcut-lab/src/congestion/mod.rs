@@ -14,7 +14,7 @@ use crate::answers::{CapabilityRow, Realisation, RunCheck};
 use program::CongestionProgram;
 
 /// A congestion control that hosts can use.
-pub(crate) trait CongestionControl: Sync {
+pub(crate) trait KernelControl: Sync {
     /// The kernel's name of the congestion control.
     fn name(&self) -> &'static str;
     /// The settings of a plan that need it.
@@ -34,8 +34,8 @@ pub(crate) trait CongestionControl: Sync {
 }
 
 /// All congestion controls that hosts can use.
-pub(crate) const CONTROLS: [&dyn CongestionControl; 4] =
-    [&reno::Reno, &cubic::Cubic, &bbr::Bbr, &dctcp::Dctcp];
+pub(crate) const CONTROLS: [&dyn KernelControl; 4] =
+    [&reno::KernelReno, &cubic::KernelCubic, &bbr::KernelBbr, &dctcp::KernelDctcp];
 
 /// Support of this kernel for a congestion control.
 pub(crate) struct KernelSupport {
@@ -72,7 +72,7 @@ impl ControlOutcome {
 }
 
 /// Returns the row of a control in the list of capabilities.
-pub(crate) fn capability(control: &dyn CongestionControl) -> CapabilityRow {
+pub(crate) fn capability(control: &dyn KernelControl) -> CapabilityRow {
     CapabilityRow {
         name: format!("hosts with {}", control.name()),
         needed_for: control.needed_for(),

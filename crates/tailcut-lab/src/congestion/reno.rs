@@ -2,11 +2,11 @@
 
 use tailcut_net::transport::tcp::congestion::CongestionSpec;
 
-use super::{CongestionControl, ControlOutcome, KernelSupport};
+use super::{ControlOutcome, KernelControl, KernelSupport};
 
-pub(super) struct Reno;
+pub(super) struct KernelReno;
 
-impl CongestionControl for Reno {
+impl KernelControl for KernelReno {
     fn name(&self) -> &'static str {
         "reno"
     }

@@ -100,7 +100,7 @@ struct HeldFrame {
 }
 
 /// The fabric of a run, with the frames that cross it.
-pub struct Carrier<'a> {
+pub struct FabricCarrier<'a> {
     scenario: &'a Scenario,
     engine: FabricEngine<'a>,
     frames: &'a mut PacketRing,
@@ -108,7 +108,7 @@ pub struct Carrier<'a> {
     interfaces: &'a [u32],
     hosts: BTreeMap<u32, u32>,
     flows: FlowTable,
-    held: Vec<HeldFrame>,
+    frames_held: Vec<HeldFrame>,
     vacant: Vec<u32>,
     left: Vec<DepartedPacket>,
     busy: Vec<Time>,
@@ -122,7 +122,7 @@ pub struct Carrier<'a> {
     report: FabricReport,
 }
 
-impl<'a> Carrier<'a> {
+impl<'a> FabricCarrier<'a> {
     /// Creates the fabric of a run behind these interfaces, one per host.
     ///
     /// # Errors
@@ -133,7 +133,7 @@ impl<'a> Carrier<'a> {
         interfaces: &'a [u32],
         flows: FlowTable,
         capture: Option<FrameCapture>,
-    ) -> io::Result<Carrier<'a>> {
+    ) -> io::Result<FabricCarrier<'a>> {
         let hosts = interfaces.iter().enumerate().map(|(host, &index)| (index, host as u32));
         let engine = FabricEngine::new(scenario).map_err(io::Error::other)?;
         // The hosts sample the windows.
@@ -141,7 +141,7 @@ impl<'a> Carrier<'a> {
         let sampler = SeriesSampler::new(&links, &scenario.graph, engine.fabric().routes())
             .map_err(io::Error::other)?;
         let changes = scenario.faults.changes(&scenario.graph).map_err(io::Error::other)?;
-        Ok(Carrier {
+        Ok(FabricCarrier {
             scenario,
             engine,
             sample: sampler.interval(),
@@ -153,7 +153,7 @@ impl<'a> Carrier<'a> {
             hosts: hosts.collect(),
             flows,
             interfaces,
-            held: vec![],
+            frames_held: vec![],
             vacant: vec![],
             left: vec![],
             busy: vec![],
@@ -262,12 +262,12 @@ impl<'a> Carrier<'a> {
     fn store(&mut self, held: HeldFrame) -> u32 {
         match self.vacant.pop() {
             Some(slot) => {
-                self.held[slot as usize] = held;
+                self.frames_held[slot as usize] = held;
                 slot
             }
             None => {
-                self.held.push(held);
-                self.held.len() as u32 - 1
+                self.frames_held.push(held);
+                self.frames_held.len() as u32 - 1
             }
         }
     }
@@ -276,7 +276,7 @@ impl<'a> Carrier<'a> {
     fn hand_over(&mut self, times: RunTimes) {
         for left in self.left.drain(..) {
             let ConnectionId(slot) = left.packet.connection;
-            let held = &mut self.held[slot as usize];
+            let held = &mut self.frames_held[slot as usize];
             if let Fate::Delivered(host) = left.fate {
                 if left.packet.flags.has(Flags::CONGESTION_EXPERIENCED) && held.ecn != 3 {
                     set_ce(&mut held.bytes);
@@ -328,13 +328,13 @@ impl<'a> Carrier<'a> {
 
 /// The sender of a frame, its header fields, the key of its flow, whether it goes back to the
 /// sender, and the size of the flow.
-type Known = (HostId, ParsedFrame, FlowKey, bool, u64);
+type IdentifiedFrame = (HostId, ParsedFrame, FlowKey, bool, u64);
 
 fn identify(
     received: &ReceivedFrame<'_>,
     flows: &FlowTable,
     hosts: &BTreeMap<u32, u32>,
-) -> Option<Known> {
+) -> Option<IdentifiedFrame> {
     let parsed = parse(received.bytes)?;
     let host = HostId(*hosts.get(&received.interface)?);
     let end_at = |address| host_and_number(address).map(|(host, subflow)| (HostId(host), subflow));

@@ -6,7 +6,7 @@ use std::os::unix::net::UnixStream;
 use tailcut_net::PredictedFlow;
 use tailcut_net::packet::FlowKey;
 
-use super::carrier::{Carrier, FlowTable, RING_FRAMES};
+use super::carrier::{FabricCarrier, FlowTable, RING_FRAMES};
 use crate::hosts::idle_flows::IdlePlan;
 use crate::messages::FabricCommand;
 use crate::prepared::Prepared;
@@ -33,7 +33,7 @@ pub fn run_fabric(
         let crossing = receive_command(channel)?;
         let (scenario, flows) = match crossing {
             FabricCommand::IdleFlows => {
-                let IdlePlan { scenario, foretold } = &prepared.idle;
+                let IdlePlan { scenario, flows: foretold } = &prepared.idle;
                 (scenario, FlowTable::alone(keys(foretold).into_iter()))
             }
             FabricCommand::Run => {
@@ -48,7 +48,7 @@ pub fn run_fabric(
         let made = match &mut frames {
             Ok(frames) => captured
                 .map_err(io::Error::other)
-                .and_then(|tap| Carrier::new(scenario, frames, &interfaces, flows, tap)),
+                .and_then(|tap| FabricCarrier::new(scenario, frames, &interfaces, flows, tap)),
             Err(error) => Err(io::Error::other(error.to_string())),
         };
         let carrier = match made {

@@ -16,9 +16,9 @@ use crate::hosts::host_flow::HostFlow;
 pub struct DependentFlows<'a> {
     host: u32,
     /// The dependencies; none if no flow depends on another.
-    waits: Option<Dependencies>,
+    dependencies: Option<Dependencies>,
     /// The pipes between hosts; none if no flow depends on another.
-    turns: Option<&'a ReleasePipes>,
+    pipes: Option<&'a ReleasePipes>,
     /// The dependent flows, in the order of their indices.
     flows: Vec<HostFlow>,
 }
@@ -32,30 +32,35 @@ impl<'a> DependentFlows<'a> {
         turns: Option<&'a ReleasePipes>,
     ) -> DependentFlows<'a> {
         let waits = Dependencies::new(HostId(host), &scenario.flows, &scenario.jobs);
-        DependentFlows { host, waits, turns, flows: flows[scheduled_flows(scenario)..].to_vec() }
+        DependentFlows {
+            host,
+            dependencies: waits,
+            pipes: turns,
+            flows: flows[scheduled_flows(scenario)..].to_vec(),
+        }
     }
 
     /// Sets the start of the run, on the monotonic clock.
     pub fn start(&mut self, begin_ns: u64) {
-        if let Some(waits) = &mut self.waits {
+        if let Some(waits) = &mut self.dependencies {
             waits.start(begin_ns);
         }
     }
 
     /// Returns the descriptor that is readable when other hosts have released flows, if any can.
     pub fn releases(&self) -> Option<&'a impl AsRawFd> {
-        self.turns.map(|turns| turns.read_end(self.host))
+        self.pipes.map(|turns| turns.read_end(self.host))
     }
 
     /// Returns when the next flow is due (monotonic), as far as this host knows.
     pub fn next_ns(&self) -> Option<u64> {
-        self.waits.as_ref().and_then(Dependencies::next_ns)
+        self.dependencies.as_ref().and_then(Dependencies::next_ns)
     }
 
     /// Records that a flow finished at `at_ns`, as this host observes. Returns true if other flows
     /// may depend on it.
     pub fn on_finished(&mut self, flow: u64, signal: Signal, at_ns: u64) -> bool {
-        let Some(waits) = &mut self.waits else { return false };
+        let Some(waits) = &mut self.dependencies else { return false };
         waits.on_finished(flow, signal, at_ns);
         true
     }
@@ -63,7 +68,7 @@ impl<'a> DependentFlows<'a> {
     /// Returns a flow that is due by now and about which this host decides, and when it was due. If
     /// another host sends the flow, it must be released there.
     pub fn due(&mut self, now_ns: u64) -> Option<(HostFlow, u64)> {
-        let (flow, due_ns) = self.waits.as_mut()?.due(now_ns)?;
+        let (flow, due_ns) = self.dependencies.as_mut()?.due(now_ns)?;
         Some((self.at(u64::from(flow.0))?, due_ns))
     }
 
@@ -72,7 +77,7 @@ impl<'a> DependentFlows<'a> {
     /// # Errors
     /// The kernel's error.
     pub fn release(&self, flow: HostFlow, due_ns: u64) -> io::Result<()> {
-        self.turns.map_or(Ok(()), |turns| turns.send(flow.src, flow.index, due_ns))
+        self.pipes.map_or(Ok(()), |turns| turns.send(flow.src, flow.index, due_ns))
     }
 
     /// Returns the flows of this host that others have released, and when each was due.
@@ -80,7 +85,7 @@ impl<'a> DependentFlows<'a> {
     /// # Errors
     /// The kernel's error.
     pub fn released(&self) -> io::Result<Vec<(HostFlow, u64)>> {
-        let Some(turns) = self.turns else { return Ok(vec![]) };
+        let Some(turns) = self.pipes else { return Ok(vec![]) };
         let heard = turns.receive(self.host)?.into_iter();
         Ok(heard.filter_map(|(index, due_ns)| Some((self.at(index)?, due_ns))).collect())
     }
@@ -115,7 +120,7 @@ mod tests {
         let jobs =
             Jobs { rules: vec![rule; 2], edges: vec![edge], independent: 1, ..Jobs::default() };
         let waits = Dependencies::new(HostId(host), &[flow(0), flow(2)], &jobs);
-        DependentFlows { host, waits, turns: Some(turns), flows: vec![FETCH] }
+        DependentFlows { host, dependencies: waits, pipes: Some(turns), flows: vec![FETCH] }
     }
 
     #[test]
@@ -134,7 +139,7 @@ mod tests {
 
     #[test]
     fn without_dependent_flows_nothing_is_due() {
-        let mut none = DependentFlows { host: 0, waits: None, turns: None, flows: vec![] };
+        let mut none = DependentFlows { host: 0, dependencies: None, pipes: None, flows: vec![] };
         assert!(!none.on_finished(0, Signal::Received, 5));
         assert_eq!((none.next_ns(), none.due(1_000_000_000)), (None, None));
         assert_eq!(none.released().expect("there is nothing to read"), []);

@@ -40,7 +40,7 @@ pub struct IdlePlan {
     /// The idle flows, and the fabric without failures.
     pub scenario: Scenario,
     /// The predicted record and key of each flow.
-    pub foretold: Vec<PredictedFlow>,
+    pub flows: Vec<PredictedFlow>,
 }
 
 impl IdlePlan {
@@ -68,15 +68,15 @@ impl IdlePlan {
         let apart = |id| Time(id * (2 * each.0 + GAP.0));
         alone.flows = (0..FLOWS).map(|id| flow(id, apart(id))).collect();
         let foretold = predict_flows(&alone)?;
-        Ok(IdlePlan { scenario: alone, foretold })
+        Ok(IdlePlan { scenario: alone, flows: foretold })
     }
 
     /// Returns the tasks of the two hosts, the sender first, for a start at `begin_ns` (monotonic).
     pub fn tasks(&self, begin_ns: u64) -> [(u32, IdleTask); 2] {
-        let flows = self.foretold.iter().map(|one| (&one.record.flow, one.key.sport()));
+        let flows = self.flows.iter().map(|one| (&one.record.flow, one.key.sport()));
         let starts: Vec<(u64, u16)> =
             flows.map(|(flow, port)| (begin_ns + flow.start.as_ns(), port)).collect();
-        let last = &self.foretold[self.foretold.len() - 1].record;
+        let last = &self.flows[self.flows.len() - 1].record;
         let (from, to) = (last.flow.src, last.flow.dst);
         let give_up_ns = begin_ns + (last.flow.start + last.ideal_fct).as_ns() + GIVE_UP_NS;
         [(from, false), (to, true)].map(|(host, receives)| {
@@ -97,13 +97,13 @@ impl IdlePlan {
             true => one.record.ideal_fct.as_ns(),
             false => 0,
         };
-        let ideals = self.foretold.iter().map(|one| ideal(one) as i64);
+        let ideals = self.flows.iter().map(|one| ideal(one) as i64);
         let times = opened.iter().zip(read);
         let late = ideals.zip(times).map(|(ideal, (opened, read))| {
             let (opened, read) = ((*opened)?, (*read)?);
             Some(read as i64 - opened as i64 - ideal)
         });
-        let ideal_ns = self.foretold.first().map_or(0, ideal);
+        let ideal_ns = self.flows.first().map_or(0, ideal);
         IdleCheck { late_ns: late.collect(), allowed_ns: LATE_NS + ideal_ns / SHARE }
     }
 }

@@ -9,7 +9,7 @@ use crate::messages::SenderRecord;
 use crate::payload::Payload;
 use crate::sys::epoll::{READABLE, WRITABLE};
 use crate::sys::{monotonic_ns, realtime_ns, socket};
-use crate::transports::{self, Transport};
+use crate::transports::{self, KernelTransport};
 
 /// The bytes of a flow that are handed to the kernel before other flows get a turn. Filling the
 /// kernel's buffer of 4 MB takes 10 ms and more. While there is room, the flow's next turn comes at
@@ -28,7 +28,7 @@ pub struct Outgoing {
     pub watched_events: u32,
     /// Whether the connection is closed.
     pub is_closed: bool,
-    transport: &'static dyn Transport,
+    transport: &'static dyn KernelTransport,
     established: bool,
     /// Retransmissions of the handshake, which do not count as data.
     syn_retransmissions: u32,

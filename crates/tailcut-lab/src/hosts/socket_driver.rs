@@ -23,7 +23,7 @@ use crate::messages::{ACKNOWLEDGED, HostReport, RECEIVED, RunTimes, SenderRecord
 use crate::payload::Payload;
 use crate::sys::epoll::{Epoll, READABLE, TIMER, WRITABLE};
 use crate::sys::{monotonic_ns, realtime, socket};
-use crate::transports::{self, Transport, TransportService};
+use crate::transports::{self, KernelTransport, TransportService};
 
 const SUPERVISOR: u64 = TIMER - 1;
 const LISTENER: u64 = TIMER - 2;
@@ -41,10 +41,10 @@ pub struct SocketDriver<'a> {
     listener: TcpListener,
     supervisor: UnixStream,
     agenda: FlowAgenda,
-    waiting: DependentFlows<'a>,
-    transport: &'static dyn Transport,
+    dependent: DependentFlows<'a>,
+    transport: &'static dyn KernelTransport,
     /// The background service of the transport, if it has one.
-    beside: Option<Box<dyn TransportService>>,
+    service: Option<Box<dyn TransportService>>,
     /// The flows that others send to this host, by sender and source port.
     expected: BTreeMap<(u32, u16), HostFlow>,
     /// Opened connections; none once closed, so that its descriptor is free.
@@ -90,9 +90,9 @@ impl<'a> SocketDriver<'a> {
             listener,
             supervisor,
             agenda: FlowAgenda::new(own.copied().collect()),
-            waiting,
+            dependent: waiting,
             transport,
-            beside,
+            service: beside,
             expected: towards.map(|flow| ((flow.src, flow.source_port), *flow)).collect(),
             outgoing: vec![],
             incoming: vec![],
@@ -110,7 +110,7 @@ impl<'a> SocketDriver<'a> {
     pub fn run(&mut self, times: RunTimes) -> io::Result<HostReport> {
         self.agenda.start(times);
         self.windows.start(times.begin_ns);
-        self.waiting.start(times.begin_ns);
+        self.dependent.start(times.begin_ns);
         self.supervisor.set_nonblocking(true)?;
         self.epoll.add(&self.supervisor, READABLE, SUPERVISOR)?;
         self.arm_timer()?;
@@ -129,7 +129,7 @@ impl<'a> SocketDriver<'a> {
                     LISTENER => self.accept()?,
                     TURNS => self.start_released()?,
                     BESIDE => {
-                        self.beside.iter().try_for_each(|one| one.on_readable(LISTEN_PORT))?
+                        self.service.iter().try_for_each(|one| one.on_readable(LISTEN_PORT))?
                     }
                     token if token >= INCOMING => {
                         self.on_receiver_event((token - INCOMING) as usize)?
@@ -151,7 +151,7 @@ impl<'a> SocketDriver<'a> {
     }
 
     fn arm_timer(&mut self) -> io::Result<()> {
-        let SocketDriver { agenda, waiting, windows, .. } = self;
+        let SocketDriver { agenda, dependent: waiting, windows, .. } = self;
         let next = [agenda.next_ns(), waiting.next_ns(), windows.next_ns()];
         let next = next.into_iter().flatten().min();
         next.map_or(Ok(()), |next| self.epoll.wake_at(next))
@@ -159,7 +159,7 @@ impl<'a> SocketDriver<'a> {
 
     /// Records that a flow finished, as far as this host observes: others may depend on it.
     fn note_flow_done(&mut self, flow: u64, signal: Signal, at_ns: Option<u64>) -> io::Result<()> {
-        match at_ns.is_some_and(|at_ns| self.waiting.on_finished(flow, signal, at_ns)) {
+        match at_ns.is_some_and(|at_ns| self.dependent.on_finished(flow, signal, at_ns)) {
             true => self.arm_timer(),
             false => Ok(()),
         }
@@ -176,11 +176,11 @@ impl<'a> SocketDriver<'a> {
                 }
             }
         }
-        while let Some((flow, due_ns)) = self.waiting.due(monotonic_ns()) {
+        while let Some((flow, due_ns)) = self.dependent.due(monotonic_ns()) {
             any = true;
             match flow.src == self.host {
                 true => self.open(flow, Some(due_ns)),
-                false => self.waiting.release(flow, due_ns)?,
+                false => self.dependent.release(flow, due_ns)?,
             }
         }
         if self.windows.due(monotonic_ns()) {
@@ -207,7 +207,7 @@ impl<'a> SocketDriver<'a> {
 
     /// Starts the flows that other hosts have released.
     fn start_released(&mut self) -> io::Result<()> {
-        for (flow, due_ns) in self.waiting.released()? {
+        for (flow, due_ns) in self.dependent.released()? {
             self.open(flow, Some(due_ns));
         }
         Ok(())

@@ -7,7 +7,7 @@ use crate::answers::RunCheck;
 
 /// The most flows beside ports that the kernel chooses: ephemeral ports begin above them
 /// (`ip_local_port_range`).
-const MOST_RACING: usize = 31_000;
+const MAX_RACING: usize = 31_000;
 
 pub(super) struct Repsyn;
 
@@ -23,12 +23,12 @@ impl RepnetMode for Repsyn {
     ) -> Option<CopySettings> {
         let ReplicateSpec::Repsyn(spec) = spec else { return None };
         checked.done_or_fatal(
-            flows <= MOST_RACING,
+            flows <= MAX_RACING,
             "replicate",
             "ports that the kernel chooses belong to no other flow",
             format!(
                 "{flows} flows: beside the ports that the kernel chooses there is room for \
-                     {MOST_RACING}"
+                     {MAX_RACING}"
             ),
         );
         checked.near(

@@ -20,7 +20,7 @@ use crate::sys::socket::{self, TcpInfo};
 
 /// A transport of kernels: the check of a plan's transport, and how the lab's sockets carry flows
 /// over it.
-pub(crate) trait Transport: Sync {
+pub(crate) trait KernelTransport: Sync {
     /// The transport's name in plans.
     fn name(&self) -> &'static str;
 
@@ -103,11 +103,11 @@ pub(crate) trait TransportService: AsFd {
 }
 
 /// All transports that hosts can use; the first is the default.
-pub(crate) const TRANSPORTS: [&dyn Transport; 2] = [&tcp::Tcp, &mptcp::Mptcp];
+pub(crate) const TRANSPORTS: [&dyn KernelTransport; 2] = [&tcp::KernelTcp, &mptcp::KernelMptcp];
 
 /// Returns the transport of this name, or the default.
 #[cfg(target_os = "linux")]
-pub(crate) fn by_name(name: &str) -> &'static dyn Transport {
+pub(crate) fn by_name(name: &str) -> &'static dyn KernelTransport {
     TRANSPORTS.into_iter().find(|one| one.name() == name).unwrap_or(TRANSPORTS[0])
 }
 

@@ -18,7 +18,7 @@ use tailcut_net::transport::TransportSpec;
 use tailcut_net::transport::mptcp::MptcpSpec;
 use tailcut_net::transport::tcp::TcpSpec;
 
-use super::Transport;
+use super::KernelTransport;
 #[cfg(target_os = "linux")]
 use super::TransportService;
 use super::tcp::check_tcp;
@@ -42,9 +42,9 @@ const DATA_SEQUENCE: u64 = 24;
 const PATH_MANAGER: &str = "mptcp/pm_type";
 
 /// The kernel's Multipath TCP.
-pub(super) struct Mptcp;
+pub(super) struct KernelMptcp;
 
-impl Transport for Mptcp {
+impl KernelTransport for KernelMptcp {
     fn name(&self) -> &'static str {
         "mptcp"
     }
@@ -70,7 +70,7 @@ impl Transport for Mptcp {
     #[cfg(target_os = "linux")]
     fn probe(&self) -> io::Result<String> {
         set_sysctls(&[(PATH_MANAGER, "1".to_owned())])?;
-        Subflows::new(vec![]).map(|_| "opened by the hosts".to_owned())
+        SubflowOpener::new(vec![]).map(|_| "opened by the hosts".to_owned())
     }
     #[cfg(target_os = "linux")]
     fn protocol(&self) -> i32 {
@@ -104,7 +104,7 @@ impl Transport for Mptcp {
         &self,
         further: Vec<Ipv4Addr>,
     ) -> io::Result<Option<Box<dyn TransportService>>> {
-        Ok(Some(Box::new(Subflows::new(further)?)))
+        Ok(Some(Box::new(SubflowOpener::new(further)?)))
     }
 }
 
@@ -187,7 +187,7 @@ fn check(checked: &mut RunCheck, spec: &MptcpSpec, by_repnet: bool, fabric: Fabr
 
 /// The service that opens the extra subflows of a host's connections.
 #[cfg(target_os = "linux")]
-struct Subflows {
+struct SubflowOpener {
     /// Events of connections. While this socket is open, the kernel accepts subflows of other
     /// hosts.
     events: GenericNetlink,
@@ -197,24 +197,24 @@ struct Subflows {
 }
 
 #[cfg(target_os = "linux")]
-impl Subflows {
+impl SubflowOpener {
     /// Creates the service. It fails if the kernel lacks Multipath TCP.
-    fn new(from: Vec<Ipv4Addr>) -> io::Result<Subflows> {
+    fn new(from: Vec<Ipv4Addr>) -> io::Result<SubflowOpener> {
         const FAMILY: &str = "mptcp_pm";
         let events = GenericNetlink::open(FAMILY, Some("mptcp_pm_events"))?;
-        Ok(Subflows { events, commands: GenericNetlink::open(FAMILY, None)?, from })
+        Ok(SubflowOpener { events, commands: GenericNetlink::open(FAMILY, None)?, from })
     }
 }
 
 #[cfg(target_os = "linux")]
-impl AsFd for Subflows {
+impl AsFd for SubflowOpener {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.events.as_fd()
     }
 }
 
 #[cfg(target_os = "linux")]
-impl TransportService for Subflows {
+impl TransportService for SubflowOpener {
     /// Opens the subflows of connections to this port that have been established; it fails if the
     /// kernel lost events.
     fn on_readable(&self, port: u16) -> io::Result<()> {

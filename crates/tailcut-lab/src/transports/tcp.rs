@@ -9,14 +9,14 @@ use tailcut_net::transport::tcp::{
     Close, Imitation, Recovery, ReductionBase, RtoVariation, TcpSpec, WindowGrowth,
 };
 
-use super::Transport;
+use super::KernelTransport;
 use crate::answers::{FabricFacts, RunCheck};
 use crate::congestion;
 
 /// The kernel's TCP.
-pub(super) struct Tcp;
+pub(super) struct KernelTcp;
 
-impl Transport for Tcp {
+impl KernelTransport for KernelTcp {
     fn name(&self) -> &'static str {
         "tcp"
     }

@@ -83,7 +83,7 @@ pub struct SwitchTables<'a> {
     /// The hosts' addresses.
     pub addresses: &'a [Ipv4Addr],
     /// Links that are down, by their indices in the graph; they carry no routes.
-    pub dead: &'a BTreeSet<usize>,
+    pub down: &'a BTreeSet<usize>,
 }
 
 impl SwitchTables<'_> {
@@ -98,7 +98,7 @@ impl SwitchTables<'_> {
     /// Returns the live ports towards a host.
     pub fn ports(&self, host: HostId) -> Vec<PortId> {
         let all = self.routes.candidates(self.number, host).iter();
-        all.copied().filter(|port| !self.dead.contains(&port.link())).collect()
+        all.copied().filter(|port| !self.down.contains(&port.link())).collect()
     }
 
     /// Whether incoming packets are marked.
@@ -264,7 +264,7 @@ mod tests {
             selector: by,
             routes: &routes,
             addresses: &addresses,
-            dead: &dead,
+            down: &dead,
         })
     }
 

@@ -29,9 +29,9 @@ struct CapturedFrame {
 /// A capture that is being written.
 pub struct HostCaptures {
     capture: FrameCapture,
-    looks: Vec<(HostId, PacketRing)>,
+    rings: Vec<(HostId, PacketRing)>,
     /// Observed frames that an earlier frame of another host may still precede.
-    passed: Vec<CapturedFrame>,
+    pending: Vec<CapturedFrame>,
     /// The start of the run, on the monotonic clock.
     begin_ns: u64,
     /// The time of the last frame written.
@@ -54,7 +54,13 @@ impl HostCaptures {
             looks.push((host, frames));
         }
         process::join_network(&switches.home)?;
-        Ok(HostCaptures { capture, looks, passed: vec![], begin_ns: u64::MAX, written: Time::ZERO })
+        Ok(HostCaptures {
+            capture,
+            rings: looks,
+            pending: vec![],
+            begin_ns: u64::MAX,
+            written: Time::ZERO,
+        })
     }
 
     /// Sets the start of the run, on the monotonic clock; earlier frames are ignored.
@@ -66,7 +72,7 @@ impl HostCaptures {
     pub fn poll(&mut self) {
         let now_ns = monotonic_ns();
         let ahead = real_ahead_ns();
-        for (host, frames) in &mut self.looks {
+        for (host, frames) in &mut self.rings {
             while frames.receive(|frame| {
                 let at_ns = frame.real_ns.saturating_sub(ahead);
                 if at_ns < self.begin_ns || frame.bytes.get(TYPE) != Some(&IPV4) {
@@ -75,7 +81,7 @@ impl HostCaptures {
                 let direction =
                     if frame.outgoing { Direction::Outbound } else { Direction::Inbound };
                 let bytes = frame.bytes.to_vec();
-                self.passed.push(CapturedFrame { at_ns, host: *host, direction, bytes });
+                self.pending.push(CapturedFrame { at_ns, host: *host, direction, bytes });
             }) {}
         }
         // Hosts are read one after the other: a frame observed meanwhile may be later than one that
@@ -84,9 +90,9 @@ impl HostCaptures {
     }
 
     fn write(&mut self, until_ns: u64) {
-        self.passed.sort_by_key(|passed| passed.at_ns);
-        let until = self.passed.partition_point(|passed| passed.at_ns < until_ns);
-        for CapturedFrame { at_ns, host, direction, bytes } in self.passed.drain(..until) {
+        self.pending.sort_by_key(|passed| passed.at_ns);
+        let until = self.pending.partition_point(|passed| passed.at_ns < until_ns);
+        for CapturedFrame { at_ns, host, direction, bytes } in self.pending.drain(..until) {
             // The two clocks are read at different instants, so times may step back by some
             // microseconds between calls.
             self.written = self.written.max(Time((at_ns - self.begin_ns) * 1_000));
@@ -102,7 +108,7 @@ impl HostCaptures {
         self.poll();
         self.write(u64::MAX);
         let mut missed = 0;
-        for (_, frames) in &mut self.looks {
+        for (_, frames) in &mut self.rings {
             missed += frames.dropped()?;
         }
         let made = self.capture.finish(self.written).map_err(io::Error::other)?;

@@ -57,7 +57,7 @@ impl QueueStats {
 pub struct QueueStatsReader {
     socket: Socket,
     request: Vec<u8>,
-    answer: Vec<u8>,
+    buffer: Vec<u8>,
     /// The ports, by the indices of their interfaces.
     ports: BTreeMap<i32, PortId>,
 }
@@ -82,7 +82,7 @@ impl QueueStatsReader {
         let mut request = vec![0; message.buffer_len()];
         message.serialize(&mut request);
         let ports = ports.into_iter().map(|(number, port)| (number as i32, port)).collect();
-        Ok(QueueStatsReader { socket, request, answer: Vec::with_capacity(PIECE), ports })
+        Ok(QueueStatsReader { socket, request, buffer: Vec::with_capacity(PIECE), ports })
     }
 
     /// Reads the statistics of each port's queue since its set-up, and passes them to `tell`.
@@ -92,10 +92,10 @@ impl QueueStatsReader {
     pub fn read(&mut self, mut tell: impl FnMut(PortId, QueueStats)) -> io::Result<()> {
         self.socket.send(&self.request, 0)?;
         loop {
-            self.answer.clear();
-            self.socket.recv(&mut self.answer, 0)?;
+            self.buffer.clear();
+            self.socket.recv(&mut self.buffer, 0)?;
             let at_ns = monotonic_ns();
-            let mut rest = &self.answer[..];
+            let mut rest = &self.buffer[..];
             while !rest.is_empty() {
                 let message = NetlinkMessage::<RouteNetlinkMessage>::deserialize(rest)
                     .map_err(io::Error::other)?;

@@ -178,7 +178,7 @@ impl<'a> Switches<'a> {
                 .map_or(PathSelector::Hash, |choice| choice.selector()),
             routes: &self.routes,
             addresses: &self.addresses,
-            dead: &self.down,
+            down: &self.down,
         }
     }
 

@@ -109,7 +109,7 @@ pub struct RepnetDriver<'a> {
     /// The flows that the host sends, in the order of their indices.
     own: Vec<HostFlow>,
     agenda: FlowAgenda,
-    waiting: DependentFlows<'a>,
+    dependent: DependentFlows<'a>,
     /// The due times of dependent flows, by index.
     due: BTreeMap<u64, u64>,
     epoll: Epoll,
@@ -152,7 +152,7 @@ impl<'a> RepnetDriver<'a> {
             supervisor,
             own,
             agenda: FlowAgenda::new(at_their_times).ahead(AHEAD_NS),
-            waiting,
+            dependent: waiting,
             due: BTreeMap::new(),
             epoll,
         };
@@ -233,7 +233,7 @@ impl<'a> RepnetDriver<'a> {
     /// The kernel's error, or the exit of the Node process. Errors of flows are in the report.
     pub fn run(&mut self, times: RunTimes) -> io::Result<HostReport> {
         self.agenda.start(times);
-        self.waiting.start(times.begin_ns);
+        self.dependent.start(times.begin_ns);
         self.supervisor.set_nonblocking(true)?;
         self.epoll.add(&self.supervisor, READABLE, SUPERVISOR)?;
         self.epoll.add(&self.channel, READABLE, NODE)?;
@@ -254,7 +254,7 @@ impl<'a> RepnetDriver<'a> {
     }
 
     fn arm_timer(&mut self) -> io::Result<()> {
-        let next = [self.agenda.next_ns(), self.waiting.next_ns()].into_iter().flatten().min();
+        let next = [self.agenda.next_ns(), self.dependent.next_ns()].into_iter().flatten().min();
         next.map_or(Ok(()), |next| self.epoll.wake_at(next))
     }
 
@@ -274,14 +274,14 @@ impl<'a> RepnetDriver<'a> {
                 }
             }
         }
-        while let Some((flow, due_ns)) = self.waiting.due(monotonic_ns()) {
+        while let Some((flow, due_ns)) = self.dependent.due(monotonic_ns()) {
             any = true;
             match flow.src == self.host {
                 true => {
                     self.due.insert(flow.index, due_ns);
                     lines.push_str(&start_line(&self.own, flow, due_ns));
                 }
-                false => self.waiting.release(flow, due_ns)?,
+                false => self.dependent.release(flow, due_ns)?,
             }
         }
         if !lines.is_empty() {
@@ -297,7 +297,7 @@ impl<'a> RepnetDriver<'a> {
     /// Starts the flows that other hosts have released.
     fn start_released(&mut self) -> io::Result<()> {
         let mut lines = String::new();
-        for (flow, due_ns) in self.waiting.released()? {
+        for (flow, due_ns) in self.dependent.released()? {
             self.due.insert(flow.index, due_ns);
             lines.push_str(&start_line(&self.own, flow, due_ns));
         }
@@ -318,7 +318,7 @@ impl<'a> RepnetDriver<'a> {
             letters.extend(event.letter());
             match event {
                 NodeEvent::Over(flow, signal, at_ns) => {
-                    self.waiting.on_finished(flow, signal, at_ns);
+                    self.dependent.on_finished(flow, signal, at_ns);
                 }
                 NodeEvent::Long(from) => self.long_flows.add(from),
                 NodeEvent::Wrong => {}

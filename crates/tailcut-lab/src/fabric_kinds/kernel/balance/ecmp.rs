@@ -7,9 +7,9 @@ use tailcut_net::balance::hash::Salting;
 use super::{KernelBalancer, PathSelector};
 use crate::answers::RunCheck;
 
-pub(super) struct Ecmp;
+pub(super) struct KernelEcmp;
 
-impl KernelBalancer for Ecmp {
+impl KernelBalancer for KernelEcmp {
     fn implements(&self, spec: &BalanceSpec) -> bool {
         matches!(spec, BalanceSpec::Ecmp(_))
     }

@@ -11,9 +11,9 @@ use crate::answers::RunCheck;
 #[cfg(target_os = "linux")]
 use crate::fabric_kinds::kernel::switch_programs::{ProgramSpec, settings};
 
-pub(super) struct Flowlet;
+pub(super) struct KernelFlowlet;
 
-impl KernelBalancer for Flowlet {
+impl KernelBalancer for KernelFlowlet {
     fn implements(&self, spec: &BalanceSpec) -> bool {
         matches!(spec, BalanceSpec::Flowlet(_))
     }

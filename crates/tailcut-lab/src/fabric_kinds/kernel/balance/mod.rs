@@ -55,8 +55,13 @@ pub enum PathSelector {
 }
 
 /// All balancers of kernel switches.
-pub(super) const BALANCERS: [&dyn KernelBalancer; 5] =
-    [&ecmp::Ecmp, &spray::Spray, &round_robin::RoundRobin, &flowlet::Flowlet, &tinyflow::TinyFlow];
+pub(super) const BALANCERS: [&dyn KernelBalancer; 5] = [
+    &ecmp::KernelEcmp,
+    &spray::KernelSpray,
+    &round_robin::KernelRoundRobin,
+    &flowlet::KernelFlowlet,
+    &tinyflow::KernelTinyFlow,
+];
 
 /// Checks the plan's balancer.
 pub(super) fn check(checked: &mut RunCheck, spec: &BalanceSpec) {

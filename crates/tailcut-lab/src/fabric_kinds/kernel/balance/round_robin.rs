@@ -5,9 +5,9 @@ use tailcut_net::balance::BalanceSpec;
 use super::{KernelBalancer, PathSelector};
 use crate::answers::RunCheck;
 
-pub(super) struct RoundRobin;
+pub(super) struct KernelRoundRobin;
 
-impl KernelBalancer for RoundRobin {
+impl KernelBalancer for KernelRoundRobin {
     fn implements(&self, spec: &BalanceSpec) -> bool {
         matches!(spec, BalanceSpec::RoundRobin(_))
     }

@@ -5,9 +5,9 @@ use tailcut_net::balance::BalanceSpec;
 use super::{KernelBalancer, PathSelector};
 use crate::answers::RunCheck;
 
-pub(super) struct Spray;
+pub(super) struct KernelSpray;
 
-impl KernelBalancer for Spray {
+impl KernelBalancer for KernelSpray {
     fn implements(&self, spec: &BalanceSpec) -> bool {
         matches!(spec, BalanceSpec::Spray(_))
     }

@@ -20,9 +20,9 @@ const MAX_SAMPLES: u32 = 8;
 #[cfg(target_os = "linux")]
 const SKIPS: u32 = 1_024;
 
-pub(super) struct TinyFlow;
+pub(super) struct KernelTinyFlow;
 
-impl KernelBalancer for TinyFlow {
+impl KernelBalancer for KernelTinyFlow {
     fn implements(&self, spec: &BalanceSpec) -> bool {
         matches!(spec, BalanceSpec::TinyFlow(_))
     }
