@@ -1,4 +1,4 @@
-// A map that counts from 0, with one entry where the lab does not say how many.
+// A map with keys from 0 on. It has one entry unless the lab sets the number.
 
 #define ARRAY(of, name)                      \
 	struct {                             \

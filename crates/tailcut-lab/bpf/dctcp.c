@@ -1,6 +1,6 @@
-// DCTCP (RFC 8257) as a congestion control of the kernel: the window falls in proportion to the share of bytes that met
-// congestion. Growth and the reaction to loss are reno's (RFC 5681). The simulator's is in
-// crates/tailcut-net/src/transport/tcp/congestion/dctcp.rs.
+// DCTCP (RFC 8257) as a congestion control of the kernel: the window falls in proportion to the
+// share of bytes that met congestion. Growth and the reaction to loss are reno's (RFC 5681). The
+// simulator's DCTCP is in crates/tailcut-net/src/transport/tcp/congestion/dctcp.rs.
 
 #include <linux/bpf.h>
 
@@ -10,7 +10,8 @@
 
 #include "array.h"
 
-// What is used of the kernel's structures. Where it lies in them, the loader finds out from the running kernel.
+// The fields of the kernel's structures that the program uses. The loader finds their offsets in
+// the running kernel.
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
 
 struct sock {
@@ -54,16 +55,16 @@ struct tcp_congestion_ops {
 extern void tcp_reno_cong_avoid(struct sock *sk, __u32 ack, __u32 acked) __ksym;
 extern __u32 tcp_reno_undo_cwnd(struct sock *sk) __ksym;
 
-// Numbers that the kernel has in headers of its own.
+// Constants of the kernel's internal headers.
 #define CA_ACK_ECE 4
 #define ACK_TIMER 2
 #define ACK_NOW 16
 #define DEMAND_CWR 4
 #define NEEDS_ECN 2
 
-// Shares are counted in parts of this.
+// The unit of shares: 2^-20.
 #define ONE_BITS 20
-// Weights, in parts of this.
+// The unit of weights: 2^-16.
 #define WEIGHT_BITS 16
 
 struct settings {
@@ -75,18 +76,19 @@ struct settings {
 
 ARRAY(struct settings, settings);
 
-// What a connection remembers, in the room that the kernel has for it.
+// The state of a connection, in the private area that the kernel provides.
 struct dctcp {
 	// The estimated share of bytes that met congestion (`DCTCP.Alpha`).
 	__u32 alpha;
-	// All before it is acknowledged.
+	// The first byte that is not acknowledged.
 	__u32 una;
 	// Bytes acknowledged in this observation window, and those of them with an echo.
 	__u32 acknowledged;
 	__u32 marked;
-	// Where the observation window ends (`DCTCP.WindowEnd`).
+	// The end of the observation window (`DCTCP.WindowEnd`).
 	__u32 window_end;
-	// Whether the last packet received had met congestion (`DCTCP.CE`), and what was expected after it.
+	// Whether the last packet received was marked (`DCTCP.CE`), and the next byte expected
+	// then.
 	__u32 met;
 	__u32 expected;
 };
@@ -96,11 +98,12 @@ static __always_inline struct tcp_sock *tcp(struct sock *sk)
 	return (struct tcp_sock *)sk;
 }
 
-static __always_inline struct dctcp *own(struct sock *sk)
+static __always_inline struct dctcp *dctcp_state(struct sock *sk)
 {
 	void *room = tcp(sk)->inet_conn.icsk_ca_priv;
 
-	// The compiler is not to make one access of the place and of what is read there: the loader could not move it.
+	// The address must not be folded into the access to the field: the loader could not
+	// relocate it.
 	barrier_var(room);
 	return room;
 }
@@ -108,7 +111,7 @@ static __always_inline struct dctcp *own(struct sock *sk)
 SEC("struct_ops/start")
 void BPF_PROG(start, struct sock *sk)
 {
-	struct dctcp *state = own(sk);
+	struct dctcp *state = dctcp_state(sk);
 	__u32 first = 0;
 	struct settings *set = bpf_map_lookup_elem(&settings, &first);
 
@@ -121,11 +124,11 @@ void BPF_PROG(start, struct sock *sk)
 	state->expected = tcp(sk)->rcv_nxt;
 }
 
-// Section 3.3, steps 1 to 8: the share of one window of data enters the estimate.
+// Section 3.3, steps 1 to 8: updates the estimate by the share of one window of data.
 SEC("struct_ops/observe")
 void BPF_PROG(observe, struct sock *sk, __u32 flags)
 {
-	struct dctcp *state = own(sk);
+	struct dctcp *state = dctcp_state(sk);
 	__u32 una = tcp(sk)->snd_una, bytes = una - state->una, first = 0;
 	struct settings *set;
 	__u64 share, alpha;
@@ -147,7 +150,7 @@ void BPF_PROG(observe, struct sock *sk, __u32 flags)
 	state->window_end = tcp(sk)->snd_nxt;
 }
 
-// Step 9 where marks ask for less; half of the window where something was lost (section 3.5). Two segments at least.
+// Step 9 after marks; half of the window after a loss (section 3.5). At least two segments.
 SEC("struct_ops/threshold")
 __u32 BPF_PROG(threshold, struct sock *sk)
 {
@@ -156,7 +159,7 @@ __u32 BPF_PROG(threshold, struct sock *sk)
 	if (tcp(sk)->lost_out)
 		left = window / 2;
 	else
-		left = window - ((__u64)window * own(sk)->alpha >> (ONE_BITS + 1));
+		left = window - ((__u64)window * dctcp_state(sk)->alpha >> (ONE_BITS + 1));
 	return left < 2 ? 2 : left;
 }
 
@@ -172,7 +175,7 @@ __u32 BPF_PROG(undo, struct sock *sk)
 	return tcp_reno_undo_cwnd(sk);
 }
 
-// Whether acknowledgements have an echo from now on.
+// Sets whether further ACKs carry an echo.
 static __always_inline void echo(struct tcp_sock *tp, int met)
 {
 	if (met)
@@ -181,13 +184,13 @@ static __always_inline void echo(struct tcp_sock *tp, int met)
 		tp->ecn_flags &= ~DEMAND_CWR;
 }
 
-// Section 3.2: an echo says whether the packets that it acknowledges have met congestion, so that an acknowledgement that waits
-// goes out before a packet that has fared otherwise is counted in, and one of that packet at once.
+// Section 3.2: an echo states whether the acknowledged packets were marked. Before a packet of the
+// other state is counted, a delayed ACK is sent, and the ACK of that packet is sent at once.
 SEC("struct_ops/received")
 void BPF_PROG(received, struct sock *sk, enum tcp_ca_event event)
 {
 	struct tcp_sock *tp = tcp(sk);
-	struct dctcp *state = own(sk);
+	struct dctcp *state = dctcp_state(sk);
 	__u32 met;
 
 	if (event != CA_EVENT_ECN_IS_CE && event != CA_EVENT_ECN_NO_CE)
@@ -205,7 +208,7 @@ void BPF_PROG(received, struct sock *sk, enum tcp_ca_event event)
 	echo(tp, met);
 }
 
-// The lab writes a name of its own in the place of this one, which has as many letters as there may be.
+// The lab replaces this name, which has the greatest length that the kernel allows.
 SEC(".struct_ops")
 struct tcp_congestion_ops dctcp = {
 	.init = (void *)start,

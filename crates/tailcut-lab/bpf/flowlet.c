@@ -1,13 +1,14 @@
-// Flowlets at a switch: a flow keeps its way while its packets follow closely, and draws another after a gap, or after so
-// many bytes. The simulator's are in crates/tailcut-net/src/balance/flowlet.rs; the table has the same places for the same flows.
+// Flowlets at a switch: a flow keeps its path while its packets follow closely, and draws another
+// after a gap, or after a number of bytes. The simulator's are in
+// crates/tailcut-net/src/balance/flowlet.rs; a flow has the same entry of the table in both.
 
 #include "array.h"
 #include "packet.h"
 
 struct settings {
-	// A silence of at least so many nanoseconds lets a flow change its way.
+	// The gap after which a flow may change its path, in nanoseconds.
 	__u64 gap;
-	// So many bytes on one way let it change as well; 0 counts none.
+	// The bytes on one path after which a flow may change it as well; 0: no limit.
 	__u64 bytes;
 	__u32 entries;
 	__u32 framing;
@@ -15,9 +16,9 @@ struct settings {
 
 struct entry {
 	struct bpf_spin_lock lock;
-	// Any number; taken modulo the ways.
+	// A random number; its remainder selects the path.
 	__u32 choice;
-	// When the last packet came.
+	// The time of the last packet.
 	__u64 last;
 	__u64 bytes;
 	__u64 used;
@@ -25,7 +26,7 @@ struct entry {
 
 ARRAY(struct settings, settings);
 
-// The lab says how many entries there are.
+// The lab sets the number of entries.
 ARRAY(struct entry, table);
 
 static __always_inline __u64 mix(__u64 z)
@@ -56,7 +57,7 @@ int choose(struct __sk_buff *skb)
 		return NEXT;
 	drawn = bpf_get_prandom_u32();
 	now = bpf_ktime_get_ns();
-	// Packets of one entry may come in by several ports at once.
+	// Packets of one entry may arrive at several ports at once.
 	bpf_spin_lock(&entry->lock);
 	if (!entry->used || (__s64)(now - entry->last) >= (__s64)set->gap || (set->bytes && entry->bytes >= set->bytes)) {
 		entry->choice = drawn;
@@ -67,7 +68,7 @@ int choose(struct __sk_buff *skb)
 	entry->bytes += packet.bytes;
 	choice = entry->choice;
 	bpf_spin_unlock(&entry->lock);
-	return take_way(skb, choice % *count);
+	return take_path(skb, choice % *count);
 }
 
 char _license[] SEC("license") = "GPL";

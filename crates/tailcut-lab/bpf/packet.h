@@ -1,4 +1,5 @@
-// What switches read of a packet, and what the lab tells them: shared by the programs that choose its way.
+// The header fields that switches read, and the maps that the lab fills: shared by the programs
+// that choose paths.
 
 #include <linux/bpf.h>
 #include <linux/if_ether.h>
@@ -8,22 +9,23 @@
 #include <bpf/bpf_endian.h>
 #include <bpf/bpf_helpers.h>
 
-// The program says nothing of the packet: whatever comes next may.
+// No verdict on the packet: further programs may run.
 #define NEXT (-1)
 
 #define FRAGMENT 0x3fff
 
-// A packet of TCP, as the simulator's switches see it.
+// A TCP packet, as the simulator's switches see it.
 struct packet {
 	// Sending and receiving host, source and destination port: 16 bits each.
 	__u64 key;
-	// Where it goes, as the packet has it.
+	// The destination address, in network order.
 	__be32 to;
-	// As long as it is on the wire.
+	// The size on the wire in bytes.
 	__u32 bytes;
 };
 
-// How many ways lead to an address, where there are several. The lab fills it, and again when routes change.
+// The number of equal-cost paths to an address, if there are several. The lab fills it, and updates
+// it when routes change.
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, 256);
@@ -31,13 +33,13 @@ struct {
 	__type(value, __u32);
 } ways SEC(".maps");
 
-// The number of a host, in its address.
+// Returns the number of the host with this address.
 static __always_inline __u64 host_of(__be32 address)
 {
 	return (__u16)(bpf_ntohl(address) - 1);
 }
 
-// Reads a packet; false where it is none of TCP. `framing`: what is around a datagram on the wire.
+// Parses a packet; returns 0 unless it is TCP. `framing`: bytes around a datagram on the wire.
 static __always_inline int read_packet(struct __sk_buff *skb, __u32 framing, struct packet *packet)
 {
 	struct iphdr ip;
@@ -55,8 +57,8 @@ static __always_inline int read_packet(struct __sk_buff *skb, __u32 framing, str
 	return 1;
 }
 
-// The packet goes the way of this number, counted from 0: a rule takes each mark to a route.
-static __always_inline int take_way(struct __sk_buff *skb, __u32 way)
+// Sends the packet by the path of this number, counted from 0: a rule maps each mark to a route.
+static __always_inline int take_path(struct __sk_buff *skb, __u32 way)
 {
 	skb->mark = 1 + way;
 	return NEXT;

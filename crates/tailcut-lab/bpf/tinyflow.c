@@ -1,58 +1,61 @@
-// TinyFlow at the ports of a switch that lead to hosts: what a host sends much of is an elephant, and draws another way every so
-// many bytes; all else has no mark, and goes by the kernel's hash. The simulator's is in crates/tailcut-net/src/balance/tinyflow.
+// TinyFlow at the ports of a switch that lead to hosts: a flow of many bytes is an elephant, and
+// draws another path every `reroute_every` bytes. All other packets have no mark and follow the
+// kernel's hash. The simulator's is in crates/tailcut-net/src/balance/tinyflow.
 
 #include "array.h"
 #include "packet.h"
 
-// So many samples of a flow are remembered.
-#define MOST_SAMPLES 8
-// So many skips are drawn for one packet.
-#define MOST_SKIPS 64
+// The number of samples stored per flow.
+#define MAX_SAMPLES 8
+// The most skips drawn for one packet.
+#define MAX_SKIPS 64
 
 struct settings {
-	// How long samples count, and after how long a silence an elephant is one no more: nanoseconds.
+	// The age up to which samples count, and the silence after which an elephant is none any
+	// more, in nanoseconds.
 	__u64 window;
 	__u64 forget;
-	// Nanoseconds from one poll of the counters to the next; 0 where samples tell elephants.
+	// The interval of the counters' polls in nanoseconds; 0 if samples detect elephants.
 	__u64 poll_every;
-	// So many bytes make an elephant where counters are polled.
+	// The bytes of an elephant, if counters are polled.
 	__u64 elephant;
-	// An elephant's bytes from one draw to the next.
+	// The bytes of an elephant between two draws.
 	__u64 reroute_every;
-	// So many samples make an elephant.
+	// The samples of an elephant.
 	__u32 samples;
 	// Whether each host has a sampler of its own.
 	__u32 per_host;
-	// How many skips there are to draw from, less one.
+	// The number of skips to draw from, minus one.
 	__u32 skips;
 	__u32 framing;
 };
 
 ARRAY(struct settings, settings);
 
-// Bytes from one sample to the next, to be drawn from: a power of two of them. The lab says how many.
+// Skips to draw from: bytes between two samples. The lab sets their number, a power of two.
 ARRAY(__u64, skips);
 
-// Bytes that are left until the next sample, for each host or for the switch. The lab says how many.
+// The bytes left until the next sample, per host or per switch. The lab sets their number.
 ARRAY(__s64, samplers);
 
 struct flow {
-	// When it was sampled: the n-th time at n, modulo the room.
-	__u64 sampled[MOST_SAMPLES];
-	// How often.
+	// The times of samples: the n-th at n, modulo the number stored.
+	__u64 sampled[MAX_SAMPLES];
+	// The number of samples.
 	__u64 samples;
-	// Bytes counted for polls, and the number of the poll after which its last packet came.
+	// The bytes of the current poll interval, and the interval's number.
 	__u64 counted;
 	__u64 polls;
-	// When an elephant's last packet came; 0 if it is none.
+	// The time of an elephant's last packet; 0 if the flow is none.
 	__u64 last;
-	// Its bytes since it drew, and what it drew.
+	// The bytes since the last draw, and the number drawn.
 	__u64 bytes;
 	__u64 draw;
 };
 
-// Flows that samples have fallen on, or all where they are counted. One that is silent makes room for another. A flow comes in by
-// one port, so that there is hardly ever more than one processor at an entry; if there is, some bytes are not counted.
+// Flows with samples, or all flows if counters are polled. A silent flow is evicted first. A flow
+// arrives at one port, so an entry is hardly ever updated by two CPUs at once; if it is, some bytes
+// are not counted.
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
 	__uint(max_entries, 4096);
@@ -60,8 +63,8 @@ struct {
 	__type(value, struct flow);
 } flows SEC(".maps");
 
-// What is known of a flow, from now on at least.
-static __always_inline struct flow *known(__u64 *key)
+// Finds a flow, or adds it.
+static __always_inline struct flow *find_or_add_flow(__u64 *key)
 {
 	struct flow *flow = bpf_map_lookup_elem(&flows, key);
 	struct flow nothing = {};
@@ -72,7 +75,7 @@ static __always_inline struct flow *known(__u64 *key)
 	return bpf_map_lookup_elem(&flows, key);
 }
 
-// Counts a packet; true when a sample falls on it.
+// Counts a packet; returns whether a sample falls on it.
 static __always_inline int is_sampled(struct settings *set, struct packet *packet)
 {
 	__u32 place = set->per_host ? packet->key >> 48 : 0;
@@ -83,10 +86,11 @@ static __always_inline int is_sampled(struct settings *set, struct packet *packe
 		return 0;
 	before = __sync_fetch_and_add(left, -(__s64)packet->bytes);
 	rest = before - packet->bytes;
-	// Whoever makes it less than nothing draws. A packet is looked at once, however many samples fall into it.
+	// The packet that exhausts the bytes draws. A packet counts once, however many samples fall
+	// on it.
 	if (rest > 0 || before <= 0)
 		return 0;
-	for (int drawn = 0; drawn < MOST_SKIPS && rest <= 0; drawn++) {
+	for (int drawn = 0; drawn < MAX_SKIPS && rest <= 0; drawn++) {
 		__u32 number = bpf_get_prandom_u32() & set->skips;
 		__u64 *skip = bpf_map_lookup_elem(&skips, &number);
 
@@ -99,28 +103,29 @@ static __always_inline int is_sampled(struct settings *set, struct packet *packe
 	return 1;
 }
 
-// A flow is sampled; true when that makes it an elephant.
-static __always_inline int note_sample(struct settings *set, struct flow *flow, __u64 now)
+// Adds a sample; returns whether it makes the flow an elephant.
+static __always_inline int completes_elephant(struct settings *set, struct flow *flow, __u64 now)
 {
 	__u64 first;
 
-	flow->sampled[flow->samples % MOST_SAMPLES] = now;
+	flow->sampled[flow->samples % MAX_SAMPLES] = now;
 	flow->samples++;
 	if (flow->samples < set->samples)
 		return 0;
 	first = flow->samples - set->samples;
-	return now - flow->sampled[first % MOST_SAMPLES] <= set->window;
+	return now - flow->sampled[first % MAX_SAMPLES] <= set->window;
 }
 
-// A flow is an elephant from now on: its first way is drawn with the packet in hand.
-static __always_inline void begin(struct flow *flow, __u64 now)
+// Makes a flow an elephant: the current packet draws its first path.
+static __always_inline void start_elephant(struct flow *flow, __u64 now)
 {
 	flow->last = now;
 	flow->bytes = ~0ULL;
 }
 
-// Counts a packet, after it has made up for the polls since the flow's last; true when the latest finds the flow to be large.
-static __always_inline int poll(struct settings *set, struct flow *flow, __u64 now, __u32 bytes)
+// Counts a packet, after catching up on the polls since the flow's last; returns whether the latest
+// poll finds the flow to be large.
+static __always_inline int count_polled(struct settings *set, struct flow *flow, __u64 now, __u32 bytes)
 {
 	__u64 polls = now / set->poll_every, since = polls - flow->polls;
 	int large = flow->counted >= set->elephant, found = 0;
@@ -128,9 +133,9 @@ static __always_inline int poll(struct settings *set, struct flow *flow, __u64 n
 	if (since == 1)
 		found = large;
 	if (since > 1) {
-		// The first found it, the second forgot its counter.
+		// The first poll found the flow, the second reset its counter.
 		if (large && !flow->last)
-			begin(flow, (flow->polls + 1) * set->poll_every);
+			start_elephant(flow, (flow->polls + 1) * set->poll_every);
 		flow->counted = 0;
 	}
 	flow->polls = polls;
@@ -155,22 +160,22 @@ int choose(struct __sk_buff *skb)
 		return NEXT;
 	now = bpf_ktime_get_ns();
 	if (set->poll_every) {
-		flow = known(&packet.key);
+		flow = find_or_add_flow(&packet.key);
 		if (!flow)
 			return NEXT;
-		seen = poll(set, flow, now, packet.bytes);
+		seen = count_polled(set, flow, now, packet.bytes);
 	} else {
 		int sampled = is_sampled(set, &packet);
 
-		flow = sampled ? known(&packet.key) : bpf_map_lookup_elem(&flows, &packet.key);
+		flow = sampled ? find_or_add_flow(&packet.key) : bpf_map_lookup_elem(&flows, &packet.key);
 		if (!flow)
 			return NEXT;
-		seen = sampled && note_sample(set, flow, now);
+		seen = sampled && completes_elephant(set, flow, now);
 	}
 	if (flow->last && (__s64)(now - flow->last) >= (__s64)set->forget)
 		flow->last = 0;
 	if (!flow->last && seen)
-		begin(flow, now);
+		start_elephant(flow, now);
 	if (!flow->last)
 		return NEXT;
 	if (flow->bytes >= set->reroute_every) {
@@ -179,7 +184,7 @@ int choose(struct __sk_buff *skb)
 	}
 	flow->bytes += packet.bytes;
 	flow->last = now;
-	return take_way(skb, flow->draw * *count >> 32);
+	return take_path(skb, flow->draw * *count >> 32);
 }
 
 char _license[] SEC("license") = "GPL";
