@@ -1,5 +1,5 @@
-//! Mixed strategies: switches of each tier choose in their own way (RPS, section IV-A names the mixture), and chosen
-//! switches differ from their tier.
+//! Mixed strategies: switches of each tier choose in their own way (RPS, section IV-A names the
+//! mixture), and named switches may differ from their tier.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -21,13 +21,14 @@ use crate::topology::{Graph, PortId, Routes, SwitchId};
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct ByTier {
-    /// Switches that hosts hang on.
+    /// Switches that hosts are attached to.
     pub edge: Box<BalanceSpec>,
-    /// Switches next to those: aggregation switches, or the spines of a leaf-spine fabric.
+    /// Switches next to edge switches: aggregation switches, or the spines of a leaf-spine fabric.
     pub aggregation: Box<BalanceSpec>,
     /// All switches further from the hosts.
     pub core: Box<BalanceSpec>,
-    /// Switches that differ from their tier, by the topology's name or as `"s3"`: `{ edge0 = { kind = "ecmp" } }`.
+    /// Switches that differ from their tier, by their name in the topology or as `"s3"`: `{ edge0 =
+    /// { kind = "ecmp" } }`.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub switches: BTreeMap<String, BalanceSpec>,
 }
@@ -44,20 +45,20 @@ impl Default for ByTier {
 }
 
 impl ByTier {
-    /// The strategies from the edge upwards, with their names.
+    /// Returns the strategies from the edge upwards, with their field names.
     fn tiers(&self) -> [(&'static str, &BalanceSpec); 3] {
         [("edge", &self.edge), ("aggregation", &self.aggregation), ("core", &self.core)]
     }
 
-    /// Every strategy that it names.
+    /// Returns the strategies of all tiers and named switches.
     fn strategies(&self) -> impl Iterator<Item = &BalanceSpec> {
         self.tiers().map(|(_, spec)| spec).into_iter().chain(self.switches.values())
     }
 
-    /// The switches that differ from their tier, counted from 0, each with its strategy.
+    /// Returns the switches that differ from their tier, each with its name and strategy.
     ///
     /// # Errors
-    /// When the network has no such switch, or one is named twice.
+    /// Refuses a name of no switch, and two names of one switch.
     pub(super) fn named(&self, graph: &Graph) -> Result<BTreeMap<SwitchId, Named<'_>>, SpecError> {
         let mut found: BTreeMap<SwitchId, Named> = BTreeMap::new();
         for (name, spec) in &self.switches {
@@ -90,7 +91,7 @@ impl Strategy for ByTier {
         for (tier, spec) in self.tiers() {
             match spec {
                 BalanceSpec::ByTier(_) => {
-                    let message = format!("{tier}: a tier's strategy cannot differ by tier again");
+                    let message = format!("{tier}: the strategy of a tier cannot be by-tier");
                     return Err(SpecError::new("by-tier-nested", tier, message)
                         .hint("name the strategy of the tier directly"));
                 }
@@ -106,7 +107,7 @@ impl Strategy for ByTier {
             let place = format!("switches.{name}");
             match spec {
                 BalanceSpec::ByTier(_) => {
-                    let message = format!("{name}: one switch's strategy cannot differ by tier");
+                    let message = format!("{name}: the strategy of a switch cannot be by-tier");
                     return Err(SpecError::new("by-tier-nested", place, message)
                         .hint("name the strategy of the switch directly"));
                 }
@@ -114,9 +115,9 @@ impl Strategy for ByTier {
             }
             fabric_only(&place, spec)?;
             if let Some(EdgeOnly { code, kind, name: strategy, .. }) = spec.edge_only() {
-                let message = format!("{name}: {strategy} is a strategy of the edge as a whole");
+                let message = format!("{name}: {strategy} must run at all edge switches");
                 return Err(SpecError::new(code, place, message).hint(format!(
-                    "write edge = {{ kind = \"{kind}\" }}, and name the edge switches that do something else"
+                    "write edge = {{ kind = \"{kind}\" }}, and name the edge switches that differ"
                 )));
             }
         }
@@ -150,7 +151,7 @@ impl Strategy for ByTier {
         self.strategies().all(BalanceSpec::has_equal_shares)
     }
 
-    /// No strategy is mixed with itself.
+    /// Returns `None`, because a mixture cannot be nested in another.
     fn edge_only(&self) -> Option<EdgeOnly> {
         None
     }
@@ -200,36 +201,36 @@ impl Pick for Mixture {
     }
 }
 
-/// A switch as the parameters name it, and its strategy.
+/// The name of a switch in the parameters, and its strategy.
 type Named<'a> = (&'a str, &'a BalanceSpec);
 
-/// An error of a strategy, as one of the place where the strategy stands.
+/// Prefixes the field of a strategy's error with the place of the strategy.
 fn below(place: &str, error: SpecError) -> SpecError {
     SpecError { field: format!("{place}.{}", error.field), ..error }
 }
 
-/// Refuses a strategy of which the switches of other tiers would be without.
+/// Refuses a strategy that needs the switches of all tiers.
 fn fabric_only(place: &str, spec: &BalanceSpec) -> Result<(), SpecError> {
     let Some(kind) = spec.fabric_only() else { return Ok(()) };
     let message = format!(
-        "{place}: {kind} is a strategy of the fabric as a whole, whose switches tell each other what they see"
+        "{place}: {kind} must run at all switches, because they exchange what they see"
     );
     Err(SpecError::new("by-tier-fabric", place, message)
         .hint(format!("write balance = {{ kind = \"{kind}\" }}")))
 }
 
-/// Which balancer each switch has.
+/// The balancer of each switch.
 #[derive(Debug, Clone)]
 pub(crate) struct Mixture {
-    /// Per switch: an index into `balancers`.
+    /// Index into `balancers`, by switch.
     of_switch: Vec<u32>,
-    /// Those of edge, aggregation and core, then those that only named switches have. State is kept per switch, so
-    /// that switches of one strategy share a balancer.
+    /// The balancers of edge, aggregation and core, then those of named switches only. Balancers
+    /// hold state per switch, so that switches with one strategy share a balancer.
     balancers: Vec<Balancer>,
 }
 
 impl Mixture {
-    /// `spec` has been checked against the network.
+    /// Creates the balancers. `spec` has been checked against the network.
     fn new(spec: &ByTier, layout: Layout<'_>) -> Mixture {
         let graph = layout.graph;
         let mut strategies = spec.tiers().map(|(_, tier)| tier).to_vec();
@@ -247,7 +248,7 @@ impl Mixture {
     }
 }
 
-/// Per switch: 0 where hosts hang, 1 next to those, 2 beyond.
+/// Returns the tier of each switch: 0 with hosts attached, 1 next to those, 2 beyond.
 pub(super) fn tiers_of(graph: &Graph) -> Vec<u8> {
     let mut neighbours = vec![vec![]; graph.switches as usize];
     let mut tiers = vec![u8::MAX; graph.switches as usize];
@@ -301,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn tiers_within_tiers_and_tinyflow_off_the_edge_are_refused() {
+    fn refuses_nested_tiers_and_tinyflow_off_the_edge() {
         let nested =
             ByTier { core: Box::new(BalanceSpec::ByTier(ByTier::default())), ..ByTier::default() };
         assert_eq!(nested.check().expect_err("nested").code, "by-tier-nested");
@@ -312,7 +313,7 @@ mod tests {
     }
 
     #[test]
-    fn a_strategy_of_the_whole_fabric_is_refused_at_a_part_of_it() {
+    fn refuses_a_strategy_of_the_whole_fabric_at_some_switches() {
         let conga = || BalanceSpec::Conga(Conga::default());
         let tier = ByTier { aggregation: Box::new(conga()), ..ByTier::default() };
         let error = tier.check().expect_err("leaves would not know what it sees");
@@ -329,7 +330,7 @@ mod tests {
     }
 
     #[test]
-    fn a_named_switch_cannot_have_what_belongs_to_a_tier_or_the_edge() {
+    fn refuses_strategies_of_tiers_or_the_edge_at_a_named_switch() {
         let error = |spec| with(&[("core0", spec)]).check().expect_err("refused");
         assert_eq!(error(BalanceSpec::ByTier(ByTier::default())).code, "by-tier-nested");
         assert_eq!(error(BalanceSpec::TinyFlow(TinyFlow::default())).code, "by-tier-tinyflow");
@@ -346,7 +347,7 @@ mod tests {
     }
 
     #[test]
-    fn a_named_switch_is_one_of_the_network_and_named_once() {
+    fn refuses_unknown_switches_and_switches_named_twice() {
         let graph = FatTree { k: 4, ..FatTree::default() }.build().expect("k is even");
         let error = |names: &[&str]| {
             let spray = names.iter().map(|name| (*name, BalanceSpec::Spray(Spray {})));

@@ -1,9 +1,9 @@
-//! Flowlets (Kandula, Katabi, Sinha, Berger, FLARE, 2007; the comparison of the
-//! spraying paper): a flow keeps its port while its packets follow closely, and
-//! draws a new one after a gap, or after so many bytes.
+//! Flowlets (Kandula, Katabi, Sinha, Berger, FLARE, 2007; the comparison of the spraying paper): a
+//! flow keeps its port while its packets follow closely. It draws a new one after a gap, or after a
+//! number of bytes.
 //!
-//! Each switch keeps a hash table without collision handling, as FLARE does:
-//! flows that share an entry share their flowlets.
+//! Each switch has a hash table without collision handling, as in FLARE: flows that share an entry
+//! share their flowlets.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -19,9 +19,9 @@ use crate::topology::{Graph, SwitchId};
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Flowlet {
-    /// A silence of at least this long lets a flow change its port.
+    /// Silence after which a flow may change its port.
     pub gap: Time,
-    /// So many bytes on one port let a flow change it as well; "0B" counts none.
+    /// Bytes on one port after which a flow may change it as well; `"0B"` for no such limit.
     pub bytes: Bytes,
     /// Entries of each switch's table.
     pub entries: u32,
@@ -39,13 +39,13 @@ impl Strategy for Flowlet {
     fn check(&self) -> Result<(), SpecError> {
         if self.entries == 0 || self.entries > 1 << 20 {
             let message =
-                format!("{} is not a number of entries from 1 to 1,048,576", self.entries);
+                format!("entries = {}: must be from 1 to 1,048,576", self.entries);
             return Err(SpecError::new("flowlet-entries", "entries", message));
         }
         Ok(())
     }
 
-    /// The tables of all switches must fit into memory.
+    /// Refuses tables of all switches that do not fit into memory.
     fn check_topology(&self, graph: &Graph) -> Result<(), SpecError> {
         let switches = graph.switches;
         let entries = u64::from(self.entries) * u64::from(switches);
@@ -68,19 +68,19 @@ impl Strategy for Flowlet {
     }
 }
 
-/// As many entries take 1.5 GB.
+/// Maximum entries over all switches: they take 1.5 GB.
 const MOST_ENTRIES: u64 = 1 << 26;
 
 #[derive(Debug, Clone, Copy, Default)]
 struct Entry {
     last: u64,
     bytes: u64,
-    /// Any number; taken modulo the choices.
+    /// A random number, taken modulo the number of ports.
     choice: u32,
     used: bool,
 }
 
-/// One table per switch.
+/// The flowlet tables of all switches.
 #[derive(Debug, Clone)]
 pub(crate) struct Flowlets {
     spec: Flowlet,

@@ -13,7 +13,7 @@ pub mod round_robin;
 pub mod spray;
 pub mod tinyflow;
 
-/// The balancer that docs/howto/scheme.md adds: it compiles and passes its test here, too.
+/// The balancer that docs/howto/scheme.md adds, compiled and tested here too.
 #[cfg(test)]
 #[allow(dead_code)] // no list names it
 #[path = "../../tests/pages/least_sent.rs"]
@@ -28,55 +28,56 @@ use crate::component::SpecError;
 use crate::packet::{FlowKey, Packet};
 use crate::topology::{Graph, PortId, Routes, SwitchId};
 
-/// A switch that has several equal-cost ports for a packet.
+/// The choice of a switch among several equal-cost ports for a packet.
 #[derive(Clone, Copy)]
 pub(crate) struct PickContext<'a> {
     pub now: Time,
     pub switch: SwitchId,
-    /// The link by which the packet has come.
+    /// The link by which the packet has arrived.
     pub ingress: PortId,
-    /// How many ports there are.
+    /// Number of ports.
     pub choices: u32,
-    /// The ports.
     pub ports: &'a [PortId],
-    /// What is known of them.
+    /// State of the ports.
     pub queues: &'a dyn PortQueues,
 }
 
-/// What a switch knows of its ports.
+/// The ports of a switch, as its balancer sees them.
 pub(crate) trait PortQueues {
-    /// When a port was used last: when the last bit of all that its transmitter was given leaves, which is to come while it is
-    /// busy, or left. [`Time::ZERO`] before its first packet.
+    /// Returns when the transmitter has sent all it was given: in the future while it is busy,
+    /// [`Time::ZERO`] before the first packet.
     fn last_use(&self, port: PortId) -> Time;
-    /// How long the transmitter will take for what waits and has no time to leave yet: where the order is decided at departure.
+    /// Returns the transmission time of packets in a scheduled queue, whose departures are not
+    /// fixed yet; zero for other queues.
     fn queued(&self, port: PortId) -> Time;
-    /// How long so many bytes take on the link of a port, at its present rate.
+    /// Returns the transmission time of `bytes` bytes on the link of a port, at its present rate.
     fn transmission(&self, port: PortId, bytes: u16) -> Time;
-    /// How long a packet offered at `now` would wait if all that is there went first. On ports of one rate the order
-    /// of these times is that of the queues in bytes.
+    /// Returns how long a packet offered at `now` would wait if all waiting packets went first. On
+    /// ports of one rate, these times are ordered like the queues in bytes.
     fn wait(&self, port: PortId, now: Time) -> Time {
         self.last_use(port).since(now) + self.queued(port)
     }
 }
 
-/// A packet at a switch that knows by which port it sends it.
+/// The passage of a packet through a switch, once its egress port is chosen.
 #[derive(Clone, Copy)]
 pub(crate) struct PassContext<'a> {
     pub now: Time,
     pub switch: SwitchId,
-    /// The link by which it has come.
+    /// The link by which the packet has arrived.
     pub ingress: PortId,
-    /// The port that it will be offered to.
+    /// The port that the packet will be offered to.
     pub egress: PortId,
-    /// What is known of ports.
+    /// State of the ports.
     pub queues: &'a dyn PortQueues,
 }
 
-/// What a balancer writes on a packet for the switches on its way, as in the header of an overlay. Packets of hosts come with an empty one.
+/// The data that a balancer attaches to a packet for the switches on its path, as an overlay's
+/// header does. It is 0 when a host sends the packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct OverlayHeader(pub u64);
 
-/// Where a strategy works.
+/// The network and seed of a run.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Layout<'a> {
     pub graph: &'a Graph,
@@ -86,95 +87,102 @@ pub(crate) struct Layout<'a> {
 
 /// The parameters of a strategy.
 pub(crate) trait Strategy {
-    /// What its switches remember.
+    /// State of all switches.
     type State: Pick;
 
     /// Refuses parameters that no switch can work with; the error names the parameter.
     fn check(&self) -> Result<(), SpecError> {
         Ok(())
     }
-    /// Refuses parameters that do not suit a network: it has no such switch, or needs too much memory.
+    /// Refuses parameters that do not suit a network: it lacks a named switch, or the state needs
+    /// too much memory.
     fn check_topology(&self, _: &Graph) -> Result<(), SpecError> {
         Ok(())
     }
-    /// True when all packets of a connection take one path.
+    /// Returns whether all packets of a connection take one path.
     fn is_per_connection(&self) -> bool {
         false
     }
-    /// Why it is not for any switch alone, if it is a strategy of the edge as a whole.
+    /// Returns why the strategy works at edge switches only; `None` if it works at any switch.
     fn edge_only(&self) -> Option<EdgeOnly> {
         None
     }
-    /// Its kind, if it is a strategy of the fabric as a whole: its switches tell each other what they see.
+    /// Returns the strategy's kind if all switches of the fabric must run it, because they exchange
+    /// what they see.
     fn fabric_only(&self) -> Option<&'static str> {
         None
     }
-    /// True when choices depend on the run's seed.
+    /// Returns whether choices depend on the run's seed.
     fn draws(&self) -> bool {
         true
     }
-    /// True when every switch gives its ports equal shares whatever their rates are, and could do otherwise.
+    /// Returns whether every switch gives its ports equal shares whatever their rates, although a
+    /// parameter could change that.
     fn has_equal_shares(&self) -> bool {
         false
     }
-    /// True when a choice, or what is written on a packet, goes by what waits at ports.
+    /// Returns whether choices, or overlay headers, depend on the packets waiting at ports.
     fn looks_at_queues(&self) -> bool {
         false
     }
-    /// Bytes of memory that grow with the parameters.
+    /// Returns the memory in bytes that grows with the parameters.
     fn state_bytes(&self, _: &Graph) -> u64 {
         0
     }
-    /// The state of every switch, as a run begins.
+    /// Creates the state of every switch at the beginning of a run.
     fn state(&self, layout: Layout<'_>) -> Self::State;
 }
 
-/// What is said of a strategy of the edge where another place is meant for it.
+/// Error texts for a strategy of the edge in another place.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct EdgeOnly {
-    /// Of the error.
+    /// Code of the error.
     pub code: &'static str,
-    /// As experiments write it.
+    /// Kind of the strategy in experiment files.
     pub kind: &'static str,
-    /// As people do.
+    /// Name of the strategy in prose.
     pub name: &'static str,
     pub why: &'static str,
 }
 
-/// The switches at work.
+/// The state of all switches, which picks ports.
 pub(crate) trait Pick {
-    /// Which of the ports at `fork` the packet takes, counted from 0. It may be marked or rewritten.
+    /// Returns which of the ports at `fork` the packet takes, counted from 0. May mark or rewrite
+    /// the packet.
     fn pick(&mut self, fork: PickContext<'_>, packet: &mut Packet) -> u32;
-    /// Returns which of these ports every packet with this key takes at a switch, where it goes by nothing else: that is when
-    /// its strategy keeps paths.
+    /// Predicts which of `ports`, from 0, every packet with this key takes at a switch. `None` if
+    /// the choice depends on more than the key.
     fn predict(&self, _switch: SwitchId, _ports: &[PortId], _key: FlowKey) -> Option<u32> {
         None
     }
-    /// Hosts are to mark the packets of flows of at least so many bytes ([`Flags::LARGE_FLOW`](crate::packet::Flags)).
+    /// Returns the size of flows from which on hosts mark their packets
+    /// ([`Flags::LARGE_FLOW`](crate::packet::Flags)); `None` without marks.
     fn large_flow_threshold(&self) -> Option<Bytes> {
         None
     }
-    /// What it guesses of flows, if that is to be counted.
+    /// Returns the audit of its guesses about flows, if it counts them.
     fn audit(&mut self) -> Option<&mut dyn Audit> {
         None
     }
-    /// Packets have stamps, and it is told of each switch that they pass ([`Pick::pass`]).
+    /// Returns whether packets carry overlay headers, so that [`Pick::pass`] is called at every
+    /// switch.
     fn stamps(&self) -> bool {
         false
     }
-    /// A packet passes a switch; its port was picked before, where there were several.
+    /// Updates the overlay header of a packet at a switch whose egress port is chosen.
     fn pass(&mut self, _: PassContext<'_>, _: &Packet, _: &mut OverlayHeader) {}
-    /// Whether the balancer sees packets that have one port alone, too ([`Pick::see`]).
+    /// Returns whether the balancer also sees packets that have only one port ([`Pick::see`]).
     fn sees_all(&self) -> bool {
         false
     }
-    /// A packet leaves a switch by the only port that leads to its host.
+    /// Sees a packet that leaves a switch by its only port.
     fn see(&mut self, _now: Time, _switch: SwitchId, _packet: &Packet) {}
-    /// Routing has settled on other routes, which switches go by from now on. Those that a run begins with are in its [`Layout`].
+    /// Adopts new routes, once routing has settled on them. The routes at the beginning of a run
+    /// are in its [`Layout`].
     fn reroute(&mut self, _: &Graph, _: &Routes) {}
 }
 
-/// Passes every call on: a method that it left to its default would lose what `P` does.
+/// Forwards every call; a method left to its default would lose what `P` does.
 #[deny(clippy::missing_trait_methods)]
 impl<P: Pick> Pick for Box<P> {
     #[inline]
@@ -207,10 +215,11 @@ impl<P: Pick> Pick for Box<P> {
     }
 }
 
-/// Writes the section `balance` of the experiment file, and the state of every switch's balancer: one kind per strategy.
+/// Writes the section `balance` of the experiment file, and the state of every switch's balancer:
+/// one kind per strategy.
 macro_rules! strategies {
     ($($(#[$about:meta])* $name:ident($parameters:ty),)*) => {
-        /// How switches choose among equal-cost paths.
+        /// Choice of switches among equal-cost paths.
         #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
         #[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
         pub enum BalanceSpec {
@@ -227,7 +236,7 @@ macro_rules! strategies {
             /// Refuses parameters that no switch can work with.
             ///
             /// # Errors
-            /// Names the parameter.
+            /// The error names the parameter.
             pub fn check(&self) -> Result<(), SpecError> {
                 match self { $(BalanceSpec::$name(spec) => Strategy::check(spec),)* }
             }
@@ -235,42 +244,45 @@ macro_rules! strategies {
             /// Checks the parameters against a network.
             ///
             /// # Errors
-            /// When the network has no such switch, one is named twice, or the tables would not fit into memory.
+            /// Refuses names of no switch, two names of one switch, and tables that do not fit into
+            /// memory.
             pub fn check_topology(&self, graph: &Graph) -> Result<(), SpecError> {
                 match self { $(BalanceSpec::$name(spec) => Strategy::check_topology(spec, graph),)* }
             }
 
-            /// True when all packets of a connection take one path.
+            /// Returns whether all packets of a connection take one path.
             pub fn is_per_connection(&self) -> bool {
                 match self { $(BalanceSpec::$name(spec) => Strategy::is_per_connection(spec),)* }
             }
 
-            /// True when choices depend on the run's seed.
+            /// Returns whether choices depend on the run's seed.
             pub fn draws(&self) -> bool {
                 match self { $(BalanceSpec::$name(spec) => Strategy::draws(spec),)* }
             }
 
-            /// True when every switch gives its ports equal shares whatever their rates are, and could do otherwise.
+            /// Returns whether every switch gives its ports equal shares whatever their rates,
+            /// although a parameter could change that.
             pub fn has_equal_shares(&self) -> bool {
                 match self { $(BalanceSpec::$name(spec) => Strategy::has_equal_shares(spec),)* }
             }
 
-            /// True when a choice, or what is written on a packet, goes by what waits at ports.
+            /// Returns whether choices, or overlay headers, depend on the packets waiting at ports.
             pub(crate) fn looks_at_queues(&self) -> bool {
                 match self { $(BalanceSpec::$name(spec) => Strategy::looks_at_queues(spec),)* }
             }
 
-            /// Why it is not for any switch alone, if it is a strategy of the edge as a whole.
+            /// Returns why the strategy works at edge switches only; `None` if it works at any
+            /// switch.
             pub(crate) fn edge_only(&self) -> Option<EdgeOnly> {
                 match self { $(BalanceSpec::$name(spec) => Strategy::edge_only(spec),)* }
             }
 
-            /// Its kind, if it is a strategy of the fabric as a whole.
+            /// Returns the strategy's kind if all switches of the fabric must run it.
             pub(crate) fn fabric_only(&self) -> Option<&'static str> {
                 match self { $(BalanceSpec::$name(spec) => Strategy::fabric_only(spec),)* }
             }
 
-            /// Bytes of memory that grow with the parameters.
+            /// Returns the memory in bytes that grows with the parameters.
             pub fn state_bytes(&self, graph: &Graph) -> u64 {
                 match self { $(BalanceSpec::$name(spec) => Strategy::state_bytes(spec, graph),)* }
             }
@@ -323,16 +335,19 @@ strategies! {
     Spray(spray::Spray),
     /// The packets towards one host take the ports in turn: spraying without chance.
     RoundRobin(round_robin::RoundRobin),
-    /// A flow may change its port after a gap or so many bytes (flowlets, as in FLARE).
+    /// A flow may change its port after a gap or a number of bytes (flowlets, as in FLARE).
     Flowlet(flowlet::Flowlet),
-    /// Every packet takes the shortest queue of a few ports: some at random, and the best before (DRILL).
+    /// Every packet takes the shortest queue of a few ports: some drawn at random, and the best
+    /// before (DRILL).
     Drill(drill::Drill),
-    /// Every flowlet takes the way with the least congestion, which leaf switches tell each other (CONGA).
+    /// Every flowlet takes the least congested path, by what leaf switches report to each other
+    /// (CONGA).
     Conga(conga::Conga),
-    /// Edge switches detect elephants and give each a new path every few kilobytes; all else is ECMP.
+    /// Edge switches detect elephants and give each a new path every few kilobytes; other flows use
+    /// ECMP.
     #[serde(rename = "tinyflow")]
     TinyFlow(tinyflow::TinyFlow),
-    /// Switches of each tier choose in their own way, and so do switches by name.
+    /// Switches of each tier, and switches by name, choose in their own way.
     ByTier(by_tier::ByTier),
 }
 
@@ -343,13 +358,14 @@ impl Default for BalanceSpec {
 }
 
 impl BalanceSpec {
-    /// What the switches that hosts hang on do in a mixture, when nothing is said of them: they spray (RPS, section IV-A).
+    /// The default of edge switches in a mixture: they spray (RPS, section IV-A).
     fn of_the_edge() -> BalanceSpec {
         BalanceSpec::Spray(spray::Spray {})
     }
 }
 
-/// Idle ports, and their numbers: for tests of what looks at neither.
+/// Returns a choice among idle ports, for tests of strategies that depend on neither ports nor
+/// queues.
 #[cfg(test)]
 pub(crate) fn blind(now: Time, switch: SwitchId, choices: u32) -> PickContext<'static> {
     struct Idle;

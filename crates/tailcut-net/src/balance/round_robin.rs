@@ -1,6 +1,6 @@
-//! Per-destination round robin: spraying without chance. The packets of a switch
-//! towards one host take its equal-cost ports in turn, from a start that differs
-//! from pair to pair, so that destinations do not move in step.
+//! Per-destination round robin: spraying without chance. The packets of a switch towards one host
+//! take its equal-cost ports in turn. The start differs from pair to pair, so that destinations do
+//! not move in step.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -11,7 +11,7 @@ use crate::component::SpecError;
 use crate::packet::Packet;
 use crate::topology::{Graph, HostId, SwitchId};
 
-/// Round robin has no parameters.
+/// Parameters of round robin: none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RoundRobin {}
@@ -19,18 +19,18 @@ pub struct RoundRobin {}
 impl Strategy for RoundRobin {
     type State = RoundRobinState;
 
-    /// The table must fit into memory.
+    /// Refuses a table that does not fit into memory.
     fn check_topology(&self, graph: &Graph) -> Result<(), SpecError> {
         let turns = turns(graph);
         if turns <= MOST_TURNS {
             return Ok(());
         }
         let message = format!(
-            "{turns} turns, one for each of {} switches and {} hosts: at most {MOST_TURNS}",
+            "the table needs {turns} entries, one for each of {} switches and {} hosts: at most {MOST_TURNS} fit",
             graph.switches, graph.hosts
         );
         Err(SpecError::new("round-robin-table", "kind", message)
-            .hint("take kind = \"spray\", which keeps nothing, or a smaller network"))
+            .hint("use kind = \"spray\", which needs no table, or a smaller network"))
     }
 
     fn state_bytes(&self, graph: &Graph) -> u64 {
@@ -42,10 +42,10 @@ impl Strategy for RoundRobin {
     }
 }
 
-/// Most turns of all switches together: they take a gigabyte.
+/// Maximum turns over all switches: they take a gigabyte.
 const MOST_TURNS: u64 = 1 << 29;
 
-/// How many turns the switches of a network remember: one for each switch and host.
+/// Returns the number of turns in a network: one for each switch and host.
 fn turns(graph: &Graph) -> u64 {
     u64::from(graph.switches) * u64::from(graph.hosts)
 }
@@ -75,7 +75,7 @@ impl RoundRobinState {
     fn next(&mut self, switch: SwitchId, host: HostId, choices: u32) -> u32 {
         let turn = &mut self.turns[switch.index() * self.hosts + host.index()];
         let pick = u32::from(*turn) % choices;
-        // Kept below the number of choices, so that no wrap-around breaks the order.
+        // Stored below the number of choices, so that no wrap-around breaks the order.
         *turn = if pick + 1 == choices { 0 } else { pick as u16 + 1 };
         pick
     }
@@ -86,7 +86,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_table_that_would_fill_the_memory_is_refused_and_others_are_counted() {
+    fn refuses_a_table_that_fills_the_memory_and_counts_the_bytes_of_others() {
         let graph = |hosts, switches| Graph { hosts, switches, ..Graph::default() };
         let spec = RoundRobin {};
         let largest = graph(65_536, 8_192);
@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn packets_to_one_host_visit_every_port_before_returning() {
+    fn packets_to_one_host_visit_every_port_before_repeating_one() {
         let mut balancer = RoundRobinState::new(3, 5, 1);
         let picks: Vec<u32> = (0..8).map(|_| balancer.next(SwitchId(2), HostId(4), 4)).collect();
         assert_eq!(picks[..4], picks[4..]);

@@ -1,5 +1,5 @@
-//! Random packet spraying (Dixit, Prakash, Hu, Kompella, INFOCOM 2013): every
-//! packet takes an equal-cost port of its own, uniformly at random.
+//! Random packet spraying (Dixit, Prakash, Hu, Kompella, INFOCOM 2013): every packet takes an
+//! equal-cost port of its own, uniformly at random.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -9,7 +9,7 @@ use super::{Layout, Pick, PickContext, Strategy};
 use crate::packet::Packet;
 use crate::topology::SwitchId;
 
-/// Spraying has no parameters.
+/// Parameters of spraying: none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Spray {}

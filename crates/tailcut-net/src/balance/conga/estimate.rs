@@ -1,22 +1,23 @@
-//! How busy a link is.
+//! The rate estimate of a link.
 
-/// The estimate of a link's rate (discounting rate estimator, section 3.2).
+/// The estimate of a link's rate: its bytes, discounted over time (discounting rate estimator,
+/// section 3.2).
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Estimate {
     pub bytes: f64,
-    /// Periods that have passed when it was looked at.
+    /// Number of periods that had passed at the last update.
     periods: u64,
 }
 
 impl Estimate {
-    /// Bytes now, in the period with this number.
+    /// Returns the discounted bytes in period number `periods`, for reading or adding to.
     pub fn discounted(&mut self, periods: u64, decay: f64) -> &mut f64 {
-        // A product of equal factors is the same everywhere; a power need not be.
+        // A repeated product gives the same result on every machine; a power need not.
         while self.periods < periods && self.bytes >= 1.0 {
             self.bytes *= 1.0 - decay;
             self.periods += 1;
         }
-        // Less than a byte is nothing.
+        // Less than a byte counts as nothing.
         if self.periods < periods {
             (self.bytes, self.periods) = (0.0, periods);
         }
@@ -29,7 +30,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_share_is_given_up_each_period_and_less_than_a_byte_is_nothing() {
+    fn an_estimate_decays_each_period_and_ends_below_one_byte() {
         let mut estimate = Estimate::default();
         *estimate.discounted(3, 0.5) += 8.0;
         assert_eq!(

@@ -1,9 +1,9 @@
-//! The header of CONGA's overlay, as a stamp.
+//! The header of CONGA's overlay, packed into 64 bits.
 
 use crate::balance::OverlayHeader;
 
-/// What goes with a packet (section 3.1): the uplink that it has taken and the congestion that it has met, and the same of a
-/// packet that went the other way.
+/// The overlay header of a packet (section 3.1). `forth`: the packet's own uplink and the
+/// congestion met so far. `back`: the same as feedback on a packet in the other direction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Header {
     pub forth: Option<(u16, u8)>,
@@ -32,7 +32,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_header_is_what_was_written() {
+    fn a_header_survives_writing_and_reading() {
         for back in [None, Some((0, 0)), Some((65_535, 255))] {
             let header = Header { forth: Some((7, 3)), back };
             assert_eq!(Header::read(header.write()), header);

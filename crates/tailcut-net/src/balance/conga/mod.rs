@@ -1,9 +1,11 @@
-//! CONGA (Alizadeh et al., SIGCOMM 2014): leaf switches learn how congested the ways to each other leaf are from packets that have
-//! taken them, and send each flowlet by the uplink whose way is the least congested.
+//! CONGA (Alizadeh et al., SIGCOMM 2014): leaf switches learn how congested the paths to each other
+//! leaf are from packets that have taken them, and send each flowlet by the uplink of the least
+//! congested path.
 //!
-//! Every link has an estimate of its rate (section 3.2). A packet that leaves its leaf says by which uplink, and collects the
-//! largest estimate of the links that it crosses; the leaf that it reaches keeps that, and sends it back on packets the other way
-//! (section 3.3). Above the leaves, where the paper has one way only, switches hash (section 7).
+//! Every link has an estimate of its rate (section 3.2). A packet that leaves its leaf carries the
+//! number of its uplink, and collects the largest estimate of the links that it crosses. The
+//! destination leaf stores that, and returns it on packets in the other direction (section 3.3).
+//! Above the leaves, where the paper has only one path, switches hash (section 7).
 
 mod estimate;
 mod header;
@@ -24,21 +26,22 @@ use crate::component::SpecError;
 use crate::packet::Packet;
 use crate::topology::{Graph, HostId, PortId};
 
-/// Parameters of CONGA. The defaults are the paper's (section 3.6), but for the number of entries.
+/// Parameters of CONGA. The defaults are the paper's (section 3.6), except for the number of
+/// entries.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Conga {
-    /// A silence of at least this long lets a flow change its way: Tfl.
+    /// Silence after which a flow may change its path: Tfl.
     pub gap: Time,
-    /// Time over which a link's rate is estimated: tau.
+    /// Time constant of the rate estimates: tau.
     pub tau: Time,
-    /// What the estimate gives up in each period of `decay` times `tau`: alpha.
+    /// Share that an estimate loses in each period of `decay` times `tau`: alpha.
     pub decay: f64,
-    /// Bits of a measure of congestion: Q. All of them set stand for a full link.
+    /// Bits of a congestion measure: Q. The largest value stands for a full link.
     pub bits: u32,
-    /// A measure that nothing has renewed for so long is halved, and again.
+    /// Age after which a measure without news is halved, and again after each further such time.
     pub age: Time,
-    /// Entries of each leaf's table of flowlets; the paper has 65,536.
+    /// Entries of each leaf's flowlet table; the paper has 65,536.
     pub entries: u32,
 }
 
@@ -55,7 +58,7 @@ impl Default for Conga {
     }
 }
 
-/// As many entries of either table take a gigabyte.
+/// Maximum entries of either kind of table over all leaves: they take a gigabyte.
 const MOST: u64 = 1 << 26;
 
 impl Strategy for Conga {
@@ -72,34 +75,34 @@ impl Strategy for Conga {
     fn check(&self) -> Result<(), SpecError> {
         let wrong = |field: &str, message: String| Err(SpecError::new("conga", field, message));
         if self.entries == 0 || self.entries > 1 << 20 {
-            let message = format!("entries = {}: from 1 to 1,048,576", self.entries);
+            let message = format!("entries = {}: must be from 1 to 1,048,576", self.entries);
             return wrong("entries", message);
         }
         if !(1..=8).contains(&self.bits) {
-            return wrong("bits", format!("bits = {}: from 1 to 8; the paper has 3", self.bits));
+            return wrong("bits", format!("bits = {}: must be from 1 to 8 (the paper has 3)", self.bits));
         }
         if !(self.decay > 0.0 && self.decay < 1.0) {
-            let message = format!("decay = {}: lies between 0 and 1", self.decay);
+            let message = format!("decay = {}: must be greater than 0 and less than 1", self.decay);
             return wrong("decay", message);
         }
         let second = Time::from_ms(1_000);
         for (field, time) in [("tau", self.tau), ("age", self.age)] {
             if time < Time::from_us(1) || time > second {
-                let message = format!("{field} = \"{time}\": from 1us to 1s");
+                let message = format!("{field} = \"{time}\": must be from 1us to 1s");
                 return wrong(field, message);
             }
         }
         Ok(())
     }
 
-    /// The tables of all leaves must fit into memory.
+    /// Refuses tables of all leaves that do not fit into memory.
     fn check_topology(&self, graph: &Graph) -> Result<(), SpecError> {
         let TableSizes { flowlets, measures } = self.tables(graph);
-        for (what, entries) in [("flowlets", flowlets), ("ways between leaves", measures)] {
+        for (what, entries) in [("flowlets", flowlets), ("paths between leaves", measures)] {
             if entries > MOST {
                 let message = format!("{entries} entries for {what}: at most {MOST} in all");
                 return Err(SpecError::new("conga", "entries", message)
-                    .hint("lower entries, or take a smaller network"));
+                    .hint("lower entries, or use a smaller network"));
             }
         }
         Ok(())
@@ -115,7 +118,7 @@ impl Strategy for Conga {
     }
 }
 
-/// How large the tables of a network are.
+/// Total entries in the tables of all leaves of a network.
 struct TableSizes {
     flowlets: u64,
     measures: u64,
@@ -130,29 +133,29 @@ impl Conga {
     }
 }
 
-/// How congested a way was when it was last heard of.
+/// The congestion of a path when a packet last reported it.
 #[derive(Debug, Clone, Copy, Default)]
 struct Measure {
     value: u8,
-    /// Not sent back yet.
+    /// Whether the measure has not been sent back yet.
     fresh: bool,
     at: Time,
 }
 
 impl Measure {
-    /// Returns what is left of the value, which is halved whenever `age` has passed without news.
+    /// Returns the value, halved for each `age` that has passed without news.
     fn aged(self, now: Time, age: Time) -> u8 {
         let ages = now.since(self.at).0 / age.0;
         self.value.checked_shr(ages.min(8) as u32).unwrap_or(0)
     }
 }
 
-/// Of which uplink of another leaf the next packet there tells.
+/// The order in which a leaf sends feedback to another.
 #[derive(Debug, Clone, Copy, Default)]
 struct Turn {
-    /// The first to be asked.
+    /// The uplink to be considered first.
     next: usize,
-    /// How many have news.
+    /// Number of fresh measures.
     news: u32,
 }
 
@@ -160,31 +163,33 @@ struct Turn {
 #[derive(Debug, Clone, Copy, Default)]
 struct Flowlet {
     at: Time,
-    /// Its port; none before the first.
+    /// Its port; `None` before the first packet.
     port: Option<PortId>,
 }
 
-/// What all leaves know.
+/// The state of all leaves.
 #[derive(Debug, Clone)]
 pub(crate) struct CongaState {
     spec: Conga,
     places: LeafMap,
     salts: Salts,
-    /// Of the estimates.
+    /// Length of a period of the discounting rate estimates, in picoseconds.
     period: u64,
-    /// Of a measure, per byte and picosecond that a thousand bytes take.
+    /// Congestion level per byte of an estimate and picosecond of the transmission time of 1,000
+    /// bytes.
     per_byte: f64,
-    /// Per leaf: `entries`.
+    /// Flowlet tables: `entries` for each leaf.
     flowlets: Vec<Flowlet>,
-    /// Per leaf, other leaf and uplink of the former: how congested its way there is.
+    /// By leaf and other leaf, one per uplink of the former: congestion of the paths there.
     to: Vec<Vec<Measure>>,
-    /// Per leaf, other leaf and uplink of the latter: how congested its way here was.
+    /// By leaf and other leaf, one per uplink of the latter: congestion of the paths from there, to
+    /// be sent back.
     from: Vec<Vec<Measure>>,
-    /// Per leaf and other leaf.
+    /// By leaf and other leaf.
     turns: Vec<Turn>,
-    /// Room for ports that are equally good.
+    /// Buffer for ports that are equally good.
     level: Vec<u32>,
-    /// Per leaf.
+    /// Random stream of each leaf.
     streams: Vec<RandomStream>,
 }
 
@@ -220,19 +225,21 @@ impl CongaState {
         now.0 / self.period
     }
 
-    /// The bytes that count of a link's, in the period with this number.
+    /// Returns the discounted bytes of a link in period number `periods`.
     fn sent(&mut self, periods: u64, port: PortId) -> &mut f64 {
         self.places.links[port.index()].estimate.discounted(periods, self.spec.decay)
     }
 
-    /// How congested a link is: its bytes over those that it could carry in tau.
+    /// Returns the congestion of a link: its bytes relative to those that it can carry in tau,
+    /// quantised to Q bits.
     fn congestion(&mut self, periods: u64, port: PortId, queues: &dyn PortQueues) -> u8 {
         let bytes = *self.sent(periods, port);
         let level = bytes * queues.transmission(port, 1_000).0 as f64 * self.per_byte;
         (level as u32).min((1 << self.spec.bits) - 1) as u8
     }
 
-    /// A new flowlet's port (section 3.5): the least congested of its leaf's and the fabric's links; the last one's, if none is better.
+    /// Chooses a new flowlet's port (section 3.5): the least congested by its own link and the
+    /// links behind it. Among equals it prefers `last`, then draws one.
     fn best(&mut self, fork: &PickContext<'_>, here: u32, there: u32, last: Option<PortId>) -> u32 {
         let row = self.pair(here, there);
         let periods = self.periods(fork.now);
@@ -261,9 +268,10 @@ impl CongaState {
         }
     }
 
-    /// What the next packet from a leaf to another says of packets that came from there: of one uplink after the other, and
-    /// first of those of which something new is known (section 3.3, step 4). A measure goes back as it has aged here: the other
-    /// leaf knows only when it heard of it.
+    /// Takes the feedback for the next packet from leaf `here` to leaf `there`: an uplink of
+    /// `there` and its congestion, changed ones first, then round-robin (section 3.3, step 4).
+    /// `None` before any measure. The value is aged already, because the other leaf knows only when
+    /// it received it.
     fn feedback(&mut self, now: Time, here: u32, there: u32) -> Option<(u16, u8)> {
         let pair = self.pair(here, there);
         let (row, Turn { next, news }) = (&mut self.from[pair], &mut self.turns[pair]);
@@ -279,7 +287,7 @@ impl CongaState {
         Some((place as u16, row[place].aged(now, self.spec.age)))
     }
 
-    /// A packet of another leaf has reached its leaf.
+    /// Stores what a packet from leaf `there` reports at leaf `here`.
     fn learn(&mut self, now: Time, here: u32, there: u32, header: Header) {
         let pair = self.pair(here, there);
         if let Some((uplink, value)) = header.forth {

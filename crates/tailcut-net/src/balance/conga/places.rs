@@ -1,29 +1,29 @@
-//! Which switches are leaves, which of their ports are uplinks, and what is kept of every link.
+//! The leaves of a fabric, their uplinks, and the state of every link.
 
 use super::estimate::Estimate;
 use crate::topology::Graph;
 
-/// No leaf, or no uplink.
+/// Stands for no leaf and no uplink.
 pub(super) const NONE: u32 = u32::MAX;
 
-/// Which switches are leaves, and which of their ports are uplinks.
+/// The leaves of a fabric and their uplinks.
 #[derive(Debug, Clone)]
 pub(super) struct LeafMap {
-    /// Per host.
+    /// Leaf of each host.
     pub leaf_of_host: Vec<u32>,
-    /// Per switch; `NONE` where no host hangs.
+    /// Leaf of each switch; `NONE` without hosts.
     pub leaf_of_switch: Vec<u32>,
-    /// Per port.
+    /// By port.
     pub links: Vec<LeafLink>,
-    /// Per leaf: how many uplinks it has.
+    /// Number of uplinks of each leaf.
     pub uplinks: Vec<u32>,
 }
 
-/// What every packet on a link asks for, in one place.
+/// The state of a link that every packet needs, in one place.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct LeafLink {
     pub estimate: Estimate,
-    /// Its number among the uplinks of its leaf; `NONE` where it is none.
+    /// Number among the uplinks of its leaf; `NONE` if it is no uplink.
     pub uplink: u32,
     pub from_host: bool,
     pub to_host: bool,

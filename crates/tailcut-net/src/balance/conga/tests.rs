@@ -1,4 +1,4 @@
-//! What leaves estimate, learn and choose, on two racks and two spines.
+//! Estimates, feedback and choices of leaves, on two racks and two spines.
 
 use super::*;
 use crate::packet::{ConnectionId, Flags, FlowKey, NO_OPTIONS};
@@ -35,7 +35,8 @@ fn fabric() -> Fabric {
 }
 
 impl Fabric {
-    /// Which of two spines a packet takes, and what it learns on its way.
+    /// Sends a packet and its overlay header through the fabric; returns which of two spines it
+    /// takes.
     fn send(&mut self, now: Time, src: u32, dst: u32, source_port: u16) -> u32 {
         let key = FlowKey::new(HostId(src), HostId(dst), source_port, 5_000);
         let (options, flags, wire_bytes) = (NO_OPTIONS, Flags::DATA, 1_000);
@@ -64,10 +65,11 @@ impl Fabric {
 }
 
 #[test]
-fn an_estimate_is_the_rate_times_tau() {
+fn a_rate_estimate_is_the_rate_times_tau() {
     let mut fabric = fabric();
     let port = fabric.uplink(0);
-    // 1,000 bytes each 16 us are half of 1 Gbps: 10 kB of the 20 kB that the link could carry in 160 us.
+    // 1,000 bytes each 16 us are half of 1 Gbps: 10 kB of the 20 kB that the link could carry in
+    // 160 us.
     for step in 0..200 {
         let periods = fabric.leaves.periods(Time::from_us(16 * step));
         *fabric.leaves.sent(periods, port) += 1_000.0;
@@ -84,7 +86,7 @@ fn an_estimate_is_the_rate_times_tau() {
 }
 
 #[test]
-fn a_flowlet_keeps_its_way_whatever_its_congestion() {
+fn a_flowlet_keeps_its_path_despite_congestion() {
     let mut fabric = fabric();
     let way = fabric.send(Time::ZERO, 0, 2, 1_024);
     assert!(
@@ -106,15 +108,15 @@ fn a_new_flowlet_takes_the_uplink_that_carries_less() {
 }
 
 #[test]
-fn a_flow_stays_where_it_was_if_no_way_is_better() {
+fn a_new_flowlet_keeps_its_path_if_none_is_better() {
     let mut fabric = fabric();
     let way = fabric.send(Time::ZERO, 0, 2, 1_024);
     assert!((1..50).all(|ms| fabric.send(Time::from_ms(ms), 0, 2, 1_024) == way));
 }
 
-/// The link from a spine to the leaf is beyond what the other leaf can see by itself.
+/// The link from a spine to the leaf is invisible to the other leaf.
 #[test]
-fn a_leaf_hears_of_congestion_behind_its_uplinks_from_packets_the_other_way() {
+fn a_leaf_learns_of_remote_congestion_from_packets_in_the_other_direction() {
     let mut fabric = fabric();
     let spine = fabric.routes.candidates(SwitchId(2), HostId(2))[0];
     let now = Time::from_us(100);
@@ -125,7 +127,7 @@ fn a_leaf_hears_of_congestion_behind_its_uplinks_from_packets_the_other_way() {
     };
     let blind = ways(&mut fabric, 1_024..1_032);
     assert!((1..=7).contains(&blind), "its own links are level: {blind} of 8");
-    // Answers tell of the first spine and of the second.
+    // Packets in the other direction report the first spine and the second.
     for port in 3_000..3_004 {
         fabric.send(now, 2, 0, port);
     }
@@ -144,9 +146,9 @@ fn measures_that_are_not_refreshed_age_to_zero() {
     assert_eq!(left, [7, 7, 3, 1, 0]);
 }
 
-/// The other leaf knows a measure of long ago, and packets come from there all the time.
+/// The other leaf knows an old measure, and packets from there arrive all the time.
 #[test]
-fn what_is_told_again_is_no_younger_for_it() {
+fn repeated_feedback_does_not_rejuvenate_an_old_measure() {
     let mut fabric = fabric();
     let (here, there) = (fabric.leaves.pair(0, 1), fabric.leaves.pair(1, 0));
     fabric.leaves.from[there][0] = Measure { value: 7, fresh: true, at: Time::from_ms(1) };
@@ -159,7 +161,7 @@ fn what_is_told_again_is_no_younger_for_it() {
 }
 
 #[test]
-fn parameters_that_mean_nothing_are_refused() {
+fn refuses_conga_parameters_out_of_range() {
     let wrong = [
         Conga { entries: 0, ..Conga::default() },
         Conga { bits: 9, ..Conga::default() },

@@ -1,13 +1,16 @@
 //! The symmetric components of an asymmetric fabric (DRILL's paper, its section on asymmetry).
 //!
-//! The shortest paths between the switches that hosts hang on make a labelled graph. A path of a pair (source, destination) labels
-//! each link that it crosses with the pair and with its capacity factor: the rate of its narrowest link. Two paths of a pair are
-//! symmetric if their links at each hop have the same rate and the same labels, each as often: whatever traffic there is, their
-//! queues are then offered the same. Symmetric paths are a component. The switch of a flow's source hashes the flow to one of
-//! its pair's, by their capacities, and every switch on the way keeps the flow's packets within it.
+//! The shortest paths between edge switches make a labelled graph. A path of a pair (source,
+//! destination) labels each link that it crosses with the pair and with its capacity factor: the
+//! rate of its narrowest link. Two paths of a pair are symmetric if their links at each hop have
+//! the same rate and the same labels, each as often: whatever the traffic, it loads their queues
+//! equally. A component is a class of symmetric paths. The source's edge switch hashes a flow to
+//! one of its pair's components, weighted by capacity, and every switch on the path keeps the
+//! flow's packets within it.
 //!
-//! Labels are never listed, for a fat-tree has millions: what is compared is a sum over them with coefficients drawn for each pair and
-//! rate, 128 bits wide, which paths counted towards each destination yield in a few steps per link.
+//! A fat-tree has millions of labels, so they are never listed. Instead a 128-bit sum over them is
+//! compared, with coefficients drawn for each pair and rate. Counting paths towards each
+//! destination yields it in a few steps per link.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -18,29 +21,31 @@ use crate::balance::hash::{self, Salts};
 use crate::packet::FlowKey;
 use crate::topology::{Graph, PortId, Routes, SwitchId};
 
-/// A pair with more components than this is not divided.
+/// Maximum number of components of a pair; a pair with more is not divided.
 const MOST_OF_A_PAIR: usize = 1_023;
-/// As many components, of all switches and destinations, are kept; towards destinations beyond, no pair is divided. They take some 300 MB.
+/// Maximum number of components over all switches and destinations, which take some 300 MB. Towards
+/// destinations beyond that, no pair is divided.
 const MOST: usize = 1 << 24;
 
-/// What is left of a path at its destination.
+/// Stands for the empty rest of a path at its destination.
 const ARRIVED: u32 = u32::MAX;
 
-/// How the ports of every switch towards every destination are divided.
+/// The division of the ports of every switch towards every destination.
 #[derive(Debug, Clone)]
 pub(super) struct Components {
-    /// Per host: the group of destinations that it belongs to.
+    /// Group of destinations of each host.
     groups: Vec<u32>,
-    /// Per group: its switch.
+    /// Edge switch of each group.
     targets: Vec<SwitchId>,
     switches: usize,
     salts: Salts,
-    /// Per group and switch: where its parts start, and how many there are. A switch has none where all its ports are one component.
+    /// By group and switch: where its parts start, and how many there are. A switch has none if all
+    /// its ports are one component.
     rows: Vec<(u32, u32)>,
     parts: Vec<Part>,
-    /// Ports, by their places among the equal-cost ones.
+    /// Ports, by their positions among the equal-cost ones.
     places: Vec<u16>,
-    /// Per component: the one that its paths belong to behind their first link.
+    /// By component: the component of its paths behind their first link.
     rest: Vec<u32>,
 }
 
@@ -48,14 +53,15 @@ pub(super) struct Components {
 #[derive(Debug, Clone, Copy)]
 struct Part {
     component: u32,
-    /// The last of its hashes; they start behind those of the part before.
+    /// The last hash of the component; its hashes start after those of the part before.
     upto: u32,
-    /// The end of its places; they start where those of the part before end.
+    /// End of the component's places; they start where those of the part before end.
     places: u32,
 }
 
 impl Components {
-    /// Those of a fabric with these routes; none where no pair's paths have to be divided.
+    /// Finds the components of a fabric with these routes; `None` if no pair's paths have to be
+    /// divided.
     pub fn new(graph: &Graph, routes: &Routes, salts: Salts) -> Option<Components> {
         let links = links_of(graph, routes);
         let mut search = Search::new(graph, routes, salts, &links);
@@ -66,7 +72,8 @@ impl Components {
         (!found.parts.is_empty()).then_some(found)
     }
 
-    /// The places of the ports, among those of a switch towards a packet's destination, that its flow may take; none if it may take all.
+    /// Returns the positions of the ports that a flow may take, among those of `switch` towards its
+    /// destination; `None` if it may take all.
     #[inline]
     pub fn places(&self, switch: SwitchId, key: FlowKey) -> Option<&[u16]> {
         let towards = self.groups[key.dst().index()] as usize;
@@ -80,7 +87,7 @@ impl Components {
             self.choose(whole, source, key).map_or(ARRIVED, |place| whole[place].component);
         let place = loop {
             if left == ARRIVED {
-                // It was sent here by a switch that goes by something else, or by other routes.
+                // The packet was sent here by a switch with another strategy or other routes.
                 break self.choose(here, switch, key)?;
             }
             if let Ok(place) = here.binary_search_by_key(&left, |part| part.component) {
@@ -92,7 +99,7 @@ impl Components {
         Some(&self.places[start as usize..here[place].places as usize])
     }
 
-    /// Returns the part at a switch that a flow is hashed to; none where there is none.
+    /// Returns the part at a switch that a flow is hashed to; `None` if the switch has no parts.
     #[inline]
     fn choose(&self, parts: &[Part], switch: SwitchId, key: FlowKey) -> Option<usize> {
         let hash = hash::hash(key.0, self.salts.of(switch));
@@ -100,7 +107,7 @@ impl Components {
         (place < parts.len()).then_some(place)
     }
 
-    /// Where the parts of a switch start, and the parts.
+    /// Returns where the parts of a switch start, and the parts.
     #[inline]
     fn row(&self, towards: usize, switch: SwitchId) -> (usize, &[Part]) {
         let (start, count) = self.rows[towards * self.switches + switch.index()];
@@ -108,24 +115,25 @@ impl Components {
     }
 }
 
-/// Links between switches, as all pairs see them.
+/// Links between switches, with the labels of all pairs.
 struct Links {
-    /// Per port: the switch that it leads to.
+    /// The switch that each port leads to.
     ends: Vec<SwitchId>,
-    /// Per port: a number that it shares with all that have its rate and labels.
+    /// By port: a number shared by all ports with the same rate and labels.
     labels: Vec<u32>,
-    /// Per number.
+    /// Rate of each such number.
     rates: Vec<u64>,
 }
 
-/// Rates of the links between switches, lowest first.
+/// Returns the rates of the links between switches, lowest first.
 fn rates(graph: &Graph) -> BTreeSet<u64> {
     let inner = |node| graph.switch(node).is_some();
     let links = graph.links.iter().filter(|link| inner(link.a) && inner(link.b));
     links.map(|link| link.rate.0).collect()
 }
 
-/// How many rates links between switches have, how many switches have hosts, and how many links there are.
+/// Returns the number of different rates of links between switches, of switches with hosts, and of
+/// links.
 pub(super) fn size(graph: &Graph) -> [u64; 3] {
     let ends = graph.links.iter().map(|link| (link.a, link.b));
     let ends = ends.filter(|(a, b)| graph.host(*a).is_some() || graph.host(*b).is_some());
@@ -148,7 +156,7 @@ fn links_of(graph: &Graph, routes: &Routes) -> Links {
                 let ports = routes.towards(switch, towards).iter();
                 ports.copied().filter(move |&port| rate(port) >= least)
             };
-            // Paths from each switch that are nowhere narrower than `least`.
+            // Number of paths from each switch that are nowhere narrower than `least`.
             paths.clear();
             paths.resize(graph.switches as usize, 0_u128);
             paths[targets[towards].index()] = 1;
@@ -156,7 +164,7 @@ fn links_of(graph: &Graph, routes: &Routes) -> Links {
                 let onward = wide(switch).map(|port| paths[ends[port.index()].index()]);
                 paths[switch.index()] = onward.fold(0, u128::wrapping_add);
             }
-            // Of such paths to each switch, every one with its source's coefficient.
+            // Number of such paths to each switch, weighted with their sources' coefficients.
             sources.clear();
             sources.resize(graph.switches as usize, 0_u128);
             for (source, target) in targets.iter().enumerate() {
@@ -185,13 +193,13 @@ fn links_of(graph: &Graph, routes: &Routes) -> Links {
     Links { ends, labels, rates }
 }
 
-/// Of the label of a pair and a rate in a sum.
+/// Returns the coefficient of the label of a pair and a rate in a sum.
 fn coefficient(source: u64, destination: u64, rate: u64) -> u128 {
     let low = mix(mix(source << 32 | destination) ^ rate);
     u128::from(mix(!low)) << 64 | u128::from(low)
 }
 
-/// Per group of hosts: its switch.
+/// Returns the edge switch of each group of hosts.
 fn targets(graph: &Graph, routes: &Routes) -> Vec<SwitchId> {
     let mut targets = vec![SwitchId(0); routes.groups()];
     for host in graph.each_host() {
@@ -217,8 +225,9 @@ impl Order {
         }
     }
 
-    /// Those with ports towards a group but its own switch, each after all that its ports lead to. Routes of switches that a failure has
-    /// cut off lead to the dead link, and from its far end on.
+    /// Returns the switches with ports towards a group, except the group's own switch, each after
+    /// all switches that its ports lead to. Routes of switches that a failure has cut off lead to
+    /// the dead link, and on from its far end.
     fn of(
         &mut self,
         routes: &Routes,
@@ -254,27 +263,28 @@ impl Order {
     }
 }
 
-/// A component of the paths from a switch, and how many it has.
+/// A component of the paths from a switch, and its number of paths.
 #[derive(Debug, Clone, Copy)]
 struct Bundle {
     component: u32,
     paths: f64,
 }
 
-/// Divides the paths towards one destination after the other.
+/// Divides the paths towards each destination in turn.
 struct Search<'a> {
     routes: &'a Routes,
     links: &'a Links,
     order: Order,
     found: Components,
-    /// Towards the destination at hand, from the nearest switches on: the label of the first link and the rest of each component.
+    /// For the current destination, from the nearest switches on: the component of each pair of
+    /// first link's label and rest.
     known: BTreeMap<(u32, u32), u32>,
-    /// Of the components of that destination, from the first on: the rate of the narrowest link.
+    /// For the components of that destination, from the first on: the rate of the narrowest link.
     narrowest: Vec<u64>,
-    /// Per switch: where its bundles lie, by component; nowhere if it has too many.
+    /// Range of each switch's bundles, by component; empty if it has too many.
     spans: Vec<Range<usize>>,
     bundles: Vec<Bundle>,
-    /// Room for those of one switch, with the places of the ports that they begin with.
+    /// Buffer for the bundles of one switch, with the positions of the ports that they begin with.
     begun: Vec<(Bundle, u16)>,
 }
 
@@ -348,8 +358,9 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// Lists what begins with each port of a switch, by component; false where what follows is not divided. The components of this
-    /// destination are numbered from `base` on.
+    /// Lists the bundles that begin with each port of a switch, sorted by component. Returns false
+    /// if a following switch is not divided. The components of this destination are numbered from
+    /// `base` on.
     fn begin(&mut self, switch: SwitchId, towards: usize, base: usize) -> bool {
         self.begun.clear();
         let mut last = None;
@@ -360,7 +371,7 @@ impl<'a> Search<'a> {
                 return false;
             }
             for &Bundle { component: rest, paths } in &self.bundles[behind] {
-                // Mostly all ports of a switch begin one component.
+                // Usually all ports of a switch begin one component.
                 let component = match last {
                     Some((known, component)) if known == (label, rest) => component,
                     _ => *self.known.entry((label, rest)).or_insert_with(|| {
@@ -380,7 +391,7 @@ impl<'a> Search<'a> {
         true
     }
 
-    /// Writes down the parts of a switch, whose bundles start at `start`.
+    /// Stores the parts of a switch, whose bundles start at `start`.
     fn part(&mut self, start: usize, base: usize) {
         let bundles = &self.bundles[start..];
         let capacity = |bundle: &Bundle| {
@@ -393,7 +404,7 @@ impl<'a> Search<'a> {
         for bundle in bundles {
             sum += capacity(bundle);
             places.extend(begun.next().into_iter().flatten().map(|(_, place)| *place));
-            // The conversion stops at the largest number.
+            // The conversion saturates at the largest number.
             let upto = (sum / all * (1_u64 << 32) as f64) as u32;
             parts.push(Part { component: bundle.component, upto, places: places.len() as u32 });
         }

@@ -1,9 +1,10 @@
-//! DRILL (Ghorbani, Yang, Godfrey, Ganjali, Firoozshahian, SIGCOMM 2017): each packet takes the shortest queue of a few
-//! ports, some drawn at random and some that were the best before. What a switch sees of its own queues is enough to
-//! even out bursts of microseconds; no switch asks another.
+//! DRILL (Ghorbani, Yang, Godfrey, Ganjali, Firoozshahian, SIGCOMM 2017): each packet takes the
+//! shortest queue of a few ports, some drawn at random and some that were the best before. A
+//! switch's view of its own queues is enough to even out bursts of microseconds; no switch asks
+//! another.
 //!
-//! Where paths differ, in rates or in what else crosses them, a packet is compared within its flow's component of paths that do not
-//! (`components`).
+//! Where paths differ in rates or in the traffic that crosses them, a packet compares only the
+//! ports of its flow's component of symmetric paths (`components`).
 
 mod components;
 
@@ -26,10 +27,12 @@ use crate::topology::{Graph, PortId, Routes};
 pub struct Drill {
     /// Ports drawn at random for each packet: d of the paper's DRILL(d, m).
     pub samples: u32,
-    /// Best ports of the packets before that are looked at again: m.
+    /// Best ports of earlier packets that are compared again: m.
     pub memory: u32,
-    /// Paths between two edge switches that differ in rates, or in which traffic crosses their links, are divided into symmetric components:
-    /// a flow is hashed to one by its capacity, and its packets choose among the ports of that one. Nothing is divided in a symmetric fabric.
+    /// Whether paths between two edge switches that differ in rates, or in the traffic that crosses
+    /// their links, are divided into symmetric components. A flow is then hashed to one component
+    /// by its capacity, and its packets choose among the ports of that one. A symmetric fabric is
+    /// not divided.
     pub components: bool,
 }
 
@@ -39,9 +42,10 @@ impl Default for Drill {
     }
 }
 
-/// A switch has at most so many equal-cost ports.
+/// Maximum number of equal-cost ports of a switch.
 const MOST: u32 = 1_023;
-/// Rates times destinations times links that components are found by: beyond, it takes minutes.
+/// Maximum of rates times destinations times links for finding components: beyond, it takes
+/// minutes.
 const MOST_STEPS: u64 = 1 << 32;
 
 impl Strategy for Drill {
@@ -53,24 +57,24 @@ impl Strategy for Drill {
 
     fn check(&self) -> Result<(), SpecError> {
         if !(1..=MOST).contains(&self.samples) {
-            let message = format!("samples = {}: 1 to {MOST} ports are drawn", self.samples);
+            let message = format!("samples = {}: must be from 1 to {MOST}", self.samples);
             return Err(SpecError::new("drill-samples", "samples", message)
-                .hint("the paper draws 2; one without memory is kind = \"spray\""));
+                .hint("the paper draws 2; one sample without memory is kind = \"spray\""));
         }
         if self.memory > MOST {
-            let message = format!("memory = {}: at most {MOST} ports", self.memory);
+            let message = format!("memory = {}: must be at most {MOST}", self.memory);
             return Err(SpecError::new("drill-memory", "memory", message));
         }
         Ok(())
     }
 
-    /// Components must be found in reasonable time.
+    /// Refuses components that take too long to find.
     fn check_topology(&self, graph: &Graph) -> Result<(), SpecError> {
         let [rates, edges, links] = components::size(graph);
         let steps = rates.saturating_mul(edges).saturating_mul(links);
         if self.components && steps > MOST_STEPS {
             let message = format!(
-                "components = true: {rates} rates of links between switches, {edges} switches with hosts and {links} links take too long"
+                "components = true: takes too long with {rates} rates of links between switches, {edges} switches with hosts and {links} links"
             );
             return Err(SpecError::new("drill-components", "components", message)
                 .hint("write components = false, or give more links the same rate"));
@@ -78,7 +82,8 @@ impl Strategy for Drill {
         Ok(())
     }
 
-    /// Memories of the best ports, at most one per port. Components are left out: most fabrics of several rates have none.
+    /// Returns the memory of the best ports in bytes, at most one per port. Components are left
+    /// out: most fabrics of several rates have none.
     fn state_bytes(&self, graph: &Graph) -> u64 {
         let entry = size_of::<(PortId, Vec<PortId>)>() as u64 + u64::from(self.memory) * 4;
         u64::from(graph.switches) * size_of::<Switch>() as u64
@@ -113,19 +118,21 @@ impl Drill {
 #[derive(Debug, Clone)]
 struct Switch {
     stream: RandomStream,
-    /// By the first of some equal-cost ports: those of them that had the shortest queues, shortest first.
+    /// Keyed by the first of some equal-cost ports: those with the shortest queues last time,
+    /// shortest first.
     best: BTreeMap<PortId, Vec<PortId>>,
 }
 
-/// Every switch's memory.
+/// The memories of all switches.
 #[derive(Debug, Clone)]
 pub(crate) struct DrillState {
     spec: Drill,
-    /// None where all paths between two edge switches are alike.
+    /// `None` if all paths between two edge switches are symmetric.
     components: Option<Box<Components>>,
     salts: Salts,
     switches: Vec<Switch>,
-    /// Room for what one packet looks at: ports by their place in the fork, and their queues.
+    /// Buffer for the ports that one packet compares: their waiting times, and their positions
+    /// among its choices.
     seen: Vec<(Time, u32)>,
 }
 
@@ -139,7 +146,7 @@ impl Pick for DrillState {
         let Switch { stream, best } = &mut self.switches[fork.switch.index()];
         let PickContext { now, ports, queues, choices, .. } = fork;
         let choices = among.map_or(choices, |among| among.len() as u32);
-        // The port at a place among those that are compared.
+        // Returns the port at a position among those that are compared.
         let port = |place: u32| {
             ports[among.map_or(place as usize, |among| usize::from(among[place as usize]))]
         };
@@ -153,13 +160,13 @@ impl Pick for DrillState {
         for _ in 0..self.spec.samples {
             look(stream.below(u64::from(choices)) as u32);
         }
-        // After a failure a port may no longer lead there.
+        // After a failure a remembered port may no longer lead to the destination.
         for known in &*best {
             if let Some(place) = (0..choices).find(|&place| port(place) == *known) {
                 look(place);
             }
         }
-        // Of equal queues the one that was drawn first.
+        // Stable sort: of equal queues the one drawn first wins.
         self.seen.sort_by_key(|&(wait, _)| wait);
         best.clear();
         let kept = self.seen.iter().take(self.spec.memory as usize);
@@ -185,7 +192,7 @@ mod tests {
     use crate::topology::fat_tree::FatTree;
     use crate::topology::leaf_spine::LeafSpine;
 
-    /// What waits at ports 10, 11, 12 and on, in microseconds.
+    /// Waiting times at ports 10, 11, 12 and on, in microseconds.
     struct At(Vec<u64>);
 
     impl PortQueues for At {
@@ -228,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn the_best_port_is_remembered_as_long_as_it_stays_the_best() {
+    fn remembers_the_best_port_while_it_stays_the_best() {
         let mut drilling = drilling(&Drill::default());
         let mut waits = [90; 16];
         waits[7] = 0;
@@ -240,13 +247,13 @@ mod tests {
     }
 
     #[test]
-    fn without_memory_the_shorter_of_the_drawn_queues_is_taken() {
+    fn without_memory_takes_the_shorter_of_the_drawn_queues() {
         let mut drilling = drilling(&Drill { samples: 2, memory: 0, ..Drill::default() });
         let waits: Vec<u64> = (0..10).collect();
         let picks = (0..20_000).map(|_| pick(&mut drilling, &waits));
         let mut counts = [0.0; 10];
         picks.for_each(|place| counts[place as usize] += 1.0);
-        // The place is the smaller of two independent draws from ten.
+        // The position is the smaller of two independent draws from ten.
         let expected = |place: usize| 20_000.0 * (19.0 - 2.0 * place as f64) / 100.0;
         let square = |(place, n): (usize, &f64)| (n - expected(place)).powi(2) / expected(place);
         let chi2: f64 = counts.iter().enumerate().map(square).sum();
@@ -254,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn a_port_that_no_longer_leads_there_is_forgotten() {
+    fn forgets_a_port_that_no_longer_leads_to_the_destination() {
         let mut drilling = drilling(&Drill { samples: 1, memory: 4, ..Drill::default() });
         let waits = [5; 8];
         let before = (0..50).map(|_| pick(&mut drilling, &waits)).max();
@@ -263,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn a_fabric_with_a_rate_for_each_of_its_many_links_is_not_divided() {
+    fn refuses_components_of_a_large_fabric_with_a_rate_for_each_link() {
         let shape = LeafSpine { racks: 500, spines: 100, ..LeafSpine::default() };
         let mut graph = shape.build().expect("it is not too large");
         assert_eq!(Drill::default().check_topology(&graph), Ok(()));

@@ -19,13 +19,13 @@ fn fat_tree(k: u32) -> Graph {
     FatTree { k, ..FatTree::default() }.build().expect("k is even")
 }
 
-/// The links between two switches, by their numbers.
+/// Returns the number of the link between two switches.
 fn between(graph: &Graph, a: u32, b: u32) -> usize {
     let [a, b] = [a, b].map(|switch| SwitchId(switch).node(graph.hosts));
     graph.links.iter().position(|link| (link.a, link.b) == (a, b)).expect("they are joined")
 }
 
-/// A fabric whose routes avoid some links.
+/// Returns routes that avoid the `dead` links, and the components of the fabric with them.
 fn without(graph: &Graph, dead: &[usize]) -> (Routes, Option<Components>) {
     let whole = Routes::new(graph).expect("it is connected");
     let routes = whole.avoiding(graph, |link| !dead.contains(&link)).expect("they fit");
@@ -37,7 +37,8 @@ fn key(src: u32, dst: u32, number: u16) -> FlowKey {
     FlowKey::new(HostId(src), HostId(dst), number, 5_000)
 }
 
-/// What flows from one host to another may take at a switch, and how many of 10,000 flows may.
+/// Returns the sets of ports that flows from one host to another may take at a switch, each with
+/// how many of 10,000 flows may.
 fn parts(components: &Components, switch: u32, src: u32, dst: u32) -> BTreeMap<Vec<u16>, u32> {
     let mut counts = BTreeMap::new();
     for number in 0..10_000 {
@@ -106,13 +107,13 @@ fn a_symmetric_fabric_is_not_divided() {
     for graph in [leaf_spine(5, 4), fat_tree(4), fat_tree(8), tiers.expect("it is small")] {
         assert!(without(&graph, &[]).1.is_none());
     }
-    // Nor is one that has lost a leaf with all its links.
+    // Neither is one that has lost a leaf with all its links.
     let graph = leaf_spine(4, 3);
     let dead: Vec<usize> = (4..7).map(|spine| between(&graph, 0, spine)).collect();
     assert!(without(&graph, &dead).1.is_none());
 }
 
-/// Every shortest path from one host's switch to another's, link by link.
+/// Returns every shortest path from one host's switch to another's, link by link.
 fn paths(graph: &Graph, routes: &Routes, src: HostId, dst: HostId) -> Vec<Vec<PortId>> {
     let target = routes.edge_switch(dst);
     let mut done = vec![];
@@ -130,7 +131,7 @@ fn paths(graph: &Graph, routes: &Routes, src: HostId, dst: HostId) -> Vec<Vec<Po
     done
 }
 
-/// The definition: per pair of hosts, the paths of each component.
+/// Returns the paths of each component of every pair of hosts, by definition.
 type Divided = BTreeMap<(HostId, HostId), BTreeMap<Vec<(u64, Labels)>, Vec<Vec<PortId>>>>;
 type Labels = BTreeMap<(SwitchId, SwitchId, u64), u32>;
 
@@ -164,7 +165,7 @@ fn by_definition(graph: &Graph, routes: &Routes) -> Divided {
     divided
 }
 
-/// The ports that a flow may take, hop by hop, whatever it takes among them.
+/// Returns the ports that a flow may take, hop by hop, whatever it chooses among them.
 fn followed(
     graph: &Graph,
     routes: &Routes,
@@ -190,13 +191,14 @@ fn followed(
     done
 }
 
-/// The links between switches.
+/// Returns the links between switches.
 fn inner(graph: &Graph) -> Vec<usize> {
     let inner = |link: &usize| graph.switch(graph.links[*link].a).is_some();
     (0..graph.links.len()).filter(inner).collect()
 }
 
-/// Each flow has all paths of one component, and no other, at every hop; the flows of a pair have its components by capacity.
+/// Each flow has all paths of exactly one component, at every hop; the flows of a pair are spread
+/// over its components by capacity.
 #[test]
 fn flows_take_the_paths_of_one_component_as_it_is_defined() {
     let mut divided = 0;
@@ -244,9 +246,9 @@ fn flows_take_the_paths_of_one_component_as_it_is_defined() {
     assert!(divided > 1_000, "{divided} pairs have several components");
 }
 
-/// As where edges spray, or routes have just changed.
+/// This happens where edges spray, or routes have just changed.
 #[test]
-fn a_switch_that_a_packet_should_not_have_come_to_hashes_it_to_a_component_of_its_own() {
+fn a_switch_off_the_flows_component_hashes_it_to_one_of_its_own() {
     // Aggregation switch 8 is the first of pod 0 and has lost its link to the first core, 16.
     let graph = fat_tree(4);
     let (routes, components) = without(&graph, &[between(&graph, 8, 16)]);

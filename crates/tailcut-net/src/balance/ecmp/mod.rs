@@ -1,8 +1,9 @@
 //! Equal-cost multipath by hashing the five-tuple (RFC 2991, RFC 2992), salted per switch.
 //!
-//! A hash chooses a port in one of three ways ([`Spread`]). They differ in what a failure moves of the flows that did not use the
-//! failed port: modulo-N moves (n - 2)/(n - 1) of them, resilient hashing none. Hash-threshold moves a third where the last of four
-//! ports fails, and a ninth where the second does.
+//! A hash chooses a port in one of three ways ([`Spread`]). They differ in how many flows that did
+//! not use a failed port move: modulo-N moves (n - 2)/(n - 1) of them, resilient hashing none.
+//! Hash-threshold moves a third where the last of four ports fails, and a ninth where the second
+//! does.
 
 mod resilient;
 mod shares;
@@ -21,20 +22,21 @@ use crate::component::SpecError;
 use crate::packet::{FlowKey, Packet};
 use crate::topology::{Graph, PortId, Routes, SwitchId};
 
-/// How a hash chooses one of the ports that there are.
+/// How a hash chooses one of the available ports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Spread {
-    /// The remainder of the hash by the number of ports (RFC 2991).
+    /// Remainder of the hash by the number of ports (RFC 2991).
     Modulo,
     /// Each port has a region of the hash's range (hash-threshold, RFC 2992), as in Linux.
     #[default]
     Threshold,
-    /// Each port has some of a fixed number of buckets; a failure hands on the buckets of the failed port alone.
+    /// Each port has a share of a fixed number of buckets; a failure moves only the buckets of the
+    /// failed port.
     Resilient,
 }
 
-/// How much of the traffic each port gets.
+/// Shares of the traffic that ports get.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Weights {
@@ -53,14 +55,14 @@ pub struct Ecmp {
     pub salt: Salting,
     /// How a hash chooses one of the ports.
     pub spread: Spread,
-    /// How much of the traffic each port gets.
+    /// Shares of the traffic that ports get.
     pub weights: Weights,
-    /// Buckets of each group of ports, with `spread = "resilient"`: 128 when left out.
+    /// Buckets of each group of ports, with `spread = "resilient"`; 128 by default.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 65_536))]
     pub buckets: Option<u32>,
-    /// With `spread = "resilient"`: a bucket returns to a repaired port once it has carried nothing for so long; at once with
-    /// `"0s"`, 120 s when left out, as in Linux.
+    /// With `spread = "resilient"`: idle time after which a bucket returns to a repaired port; with
+    /// `"0s"` at once. 120 s by default, as in Linux.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub idle_timer: Option<Time>,
 }
@@ -74,7 +76,7 @@ impl Strategy for Ecmp {
 
     fn check(&self) -> Result<(), SpecError> {
         if self.buckets.is_some_and(|buckets| !(1..=MOST_BUCKETS).contains(&buckets)) {
-            let message = format!("buckets: from 1 to {MOST_BUCKETS}");
+            let message = format!("buckets: must be from 1 to {MOST_BUCKETS}");
             return Err(SpecError::new("ecmp-buckets", "buckets", message));
         }
         let idle = [("buckets", self.buckets.is_some()), ("idle_timer", self.idle_timer.is_some())];
@@ -120,15 +122,15 @@ impl Strategy for Ecmp {
     }
 }
 
-/// The hashes of every switch.
+/// Hashing at every switch.
 #[derive(Debug, Clone)]
 pub(crate) struct Hashing {
     salts: Salts,
-    /// Equal regions.
+    /// Whether the spread is by threshold and all shares are equal.
     plain: bool,
     spread: Spread,
     shares: Shares,
-    /// Buckets, with [`Spread::Resilient`].
+    /// Buckets, with [`Spread::Resilient`] only.
     resilient: Option<Box<Resilient>>,
 }
 
@@ -168,7 +170,7 @@ impl Pick for Hashing {
 }
 
 impl Hashing {
-    /// Returns the place of the port that a hash chooses, where there are no buckets.
+    /// Returns the position of the port that a hash chooses, without buckets.
     fn place(&self, hash: u32, ports: &[PortId]) -> u32 {
         let total = self.shares.total(ports);
         let at = match self.spread {

@@ -1,6 +1,7 @@
-//! Resilient hashing, as switches and Linux's resilient next-hop groups have it: a hash chooses one of a fixed number of buckets, and
-//! a bucket belongs to a port. When a port fails, its buckets are lent to the ports that are left, and no other bucket
-//! moves. After the repair a lent bucket returns once it has carried nothing for a while.
+//! Resilient hashing, as switches and Linux's resilient next-hop groups do it: a hash chooses one
+//! of a fixed number of buckets, and a bucket belongs to a port. When a port fails, its buckets are
+//! lent to the remaining ports, and no other bucket moves. After the repair, a lent bucket returns
+//! once it has been idle for a while.
 
 use std::collections::BTreeMap;
 
@@ -15,19 +16,20 @@ use crate::topology::{Graph, HostId, PortId, Routes, SwitchId};
 pub(super) struct Resilient {
     buckets: u32,
     idle_timer: Time,
-    /// The routes of the whole network: to which port a bucket belongs.
+    /// Routes of the intact network, which decide to which port a bucket belongs.
     whole: Routes,
-    /// Lent buckets, by switch, group of destinations and number.
+    /// Lent buckets, by switch, group of destinations and bucket number.
     lent: BTreeMap<(SwitchId, usize, u32), Lent>,
-    /// Switches with several ports towards a group of destinations that have one left: nothing is chosen there.
+    /// The only remaining port of switches that have several towards a group of destinations; no
+    /// choice is made there.
     alone: BTreeMap<(SwitchId, usize), PortId>,
 }
 
-/// A bucket that a port carries in another's stead.
+/// A bucket that another port carries in place of its own.
 #[derive(Debug, Clone, Copy)]
 struct Lent {
     to: PortId,
-    /// None before the first packet that a choice was made for.
+    /// `None` before the first packet that is hashed to the bucket.
     last_use: Option<Time>,
 }
 
@@ -42,7 +44,8 @@ impl Resilient {
         }
     }
 
-    /// The place among `ports`, those that are left, of the port that carries a hash towards a host.
+    /// Returns the position among `ports`, the remaining ones, of the port that carries `hash`
+    /// towards a host. May lend or return the bucket.
     pub fn pick(
         &mut self,
         now: Time,
@@ -75,7 +78,7 @@ impl Resilient {
         })
     }
 
-    /// Lends the buckets that a port alone has carried, where there are several ports again.
+    /// Lends the buckets that one port alone has carried, where there are several ports again.
     pub fn reroute(&mut self, graph: &Graph, routes: &Routes, shares: &Shares) {
         let groups = self.whole.groups();
         let places = graph.each_switch().flat_map(|s| (0..groups).map(move |group| (s, group)));
@@ -97,7 +100,8 @@ impl Resilient {
         }
     }
 
-    /// Returns what [`Resilient::pick`] would say of a packet that comes while the bucket is in use.
+    /// Returns what [`Resilient::pick`] would return for a packet that comes while the bucket is in
+    /// use.
     pub fn look(
         &self,
         switch: SwitchId,
@@ -120,12 +124,14 @@ fn place(ports: &[PortId], port: PortId) -> Option<u32> {
     ports.iter().position(|one| *one == port).map(|place| place as u32)
 }
 
-/// The port that a bucket belongs to. Ports have runs of buckets in proportion to their shares.
+/// Returns the port that a bucket belongs to. Ports have runs of buckets in proportion to their
+/// shares.
 fn owner(bucket: u32, buckets: u32, owners: &[PortId], shares: &Shares) -> PortId {
     owners[portion(bucket, buckets, owners, shares) as usize]
 }
 
-/// The place of the port that carries a bucket whose port has failed: the buckets of failed ports are shared out like whole groups.
+/// Returns the position of the port that carries a bucket whose port has failed. The buckets of all
+/// failed ports are shared out like a whole group.
 fn deputy(bucket: u32, buckets: u32, owners: &[PortId], left: &[PortId], shares: &Shares) -> u32 {
     let homeless = |bucket: &u32| !left.contains(&owner(*bucket, buckets, owners, shares));
     let before = (0..bucket).filter(homeless).count() as u32;
@@ -133,7 +139,7 @@ fn deputy(bucket: u32, buckets: u32, owners: &[PortId], left: &[PortId], shares:
     portion(before, all, left, shares)
 }
 
-/// The place of the port that has the thing numbered `number` when `all` things are shared out.
+/// Returns the position of the port that gets item `number` when `all` items are shared out.
 fn portion(number: u32, all: u32, ports: &[PortId], shares: &Shares) -> u32 {
     let total = u64::from(shares.total(ports));
     shares.at(ports, (u64::from(number) * total / u64::from(all)) as u32)

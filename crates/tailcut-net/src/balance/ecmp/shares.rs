@@ -1,18 +1,19 @@
-//! Shares of ports that a hash is to choose among.
+//! Weights of ports in hashing.
 
 use crate::topology::{Graph, PortId};
 
-/// The share of every port, as a small integer. Empty where all are equal.
+/// The share of every port, as a small integer.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Shares {
     of: Vec<u32>,
 }
 
-/// Shares are cut to so many steps of the highest rate, so that their sum over 1,023 ports fits 32 bits.
+/// Number of steps of the highest rate that shares are rounded to, so that their sum over 1,023
+/// ports fits 32 bits.
 const STEPS: u64 = 1 << 20;
 
 impl Shares {
-    /// In proportion to the rates of the links.
+    /// Creates shares in proportion to the rates of the links.
     pub fn by_rate(graph: &Graph) -> Shares {
         let rates = || graph.links.iter().map(|link| link.rate.0);
         let common = rates().fold(0, gcd).max(1);
@@ -26,12 +27,12 @@ impl Shares {
         }
     }
 
-    /// Whether every port has the same.
+    /// Returns whether every port has the same share.
     pub fn are_equal(&self) -> bool {
         self.of.is_empty()
     }
 
-    /// The sum of the shares of some ports.
+    /// Returns the sum of the shares of some ports.
     pub fn total(&self, ports: &[PortId]) -> u32 {
         match self.are_equal() {
             true => ports.len() as u32,
@@ -39,7 +40,8 @@ impl Shares {
         }
     }
 
-    /// The place among `ports` of the port that holds the share numbered `at`, which is below their sum.
+    /// Returns the position among `ports` of the port that holds share number `at`, which must be
+    /// less than their sum.
     pub fn at(&self, ports: &[PortId], at: u32) -> u32 {
         if self.are_equal() {
             return at;

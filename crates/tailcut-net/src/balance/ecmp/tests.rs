@@ -1,4 +1,4 @@
-//! Tests of what a failure moves, in closed form, and of shares by rate.
+//! Tests of how many flows a failure moves, in closed form, and of shares by rate.
 
 use tailcut_engine::Rate;
 
@@ -10,7 +10,7 @@ use crate::topology::parallel_paths::ParallelPaths;
 
 const FLOWS: u16 = 20_000;
 
-/// A switch with `paths` equal-cost ports towards host 1, at work.
+/// A switch with `paths` equal-cost ports towards host 1, and its balancer.
 struct Edge {
     graph: Graph,
     whole: Routes,
@@ -38,14 +38,14 @@ impl Edge {
         HostId(self.graph.hosts - 1)
     }
 
-    /// Takes ports away, or gives all back, and tells the balancer.
+    /// Removes ports, or restores all, and updates the balancer.
     fn without(&mut self, dead: &[PortId]) {
         let alive = |link: usize| dead.iter().all(|port| port.link() != link);
         self.left = self.whole.avoiding(&self.graph, alive).expect("it fits");
         self.hashing.reroute(&self.graph, &self.left);
     }
 
-    /// The port that each flow takes at a time in microseconds.
+    /// Returns the port that each flow takes at a time in microseconds.
     fn ways(&mut self, us: u64) -> Vec<PortId> {
         let ports = self.left.candidates(SwitchId(0), self.far()).to_vec();
         let far = self.far();
@@ -71,7 +71,8 @@ fn spread(spread: Spread) -> Ecmp {
     Ecmp { spread, ..Ecmp::default() }
 }
 
-/// The share of the flows that did not use the port at `place` of `paths` ones and take another way without it.
+/// Returns the share of the flows that did not use the port at `place` of `paths` and take another
+/// port without it.
 fn moved(spec: Ecmp, paths: u32, place: usize) -> f64 {
     let mut edge = Edge::new(spec, paths);
     let dead = edge.ports()[place];
@@ -85,14 +86,14 @@ fn moved(spec: Ecmp, paths: u32, place: usize) -> f64 {
     f64::from(moved) / f64::from(all)
 }
 
-/// Five standard deviations of a share of some 15,000 flows.
+/// Asserts a share of some 15,000 flows within five standard deviations.
 fn assert_share(found: f64, expected: f64, what: &str) {
     let deviation = (expected * (1.0 - expected) / 14_000.0).sqrt();
     assert!((found - expected).abs() <= 5.0 * deviation, "{what}: {found} for {expected}");
 }
 
 #[test]
-fn every_way_gives_each_port_an_equal_share() {
+fn every_spread_gives_each_port_an_equal_share() {
     for kind in [Spread::Modulo, Spread::Threshold, Spread::Resilient] {
         for paths in [2, 4, 8] {
             let mut edge = Edge::new(spread(kind), paths);
@@ -105,10 +106,11 @@ fn every_way_gives_each_port_an_equal_share() {
     }
 }
 
-/// Without the port at place p of n, the region of a port before it begins i/(n(n - 1)) of the range later, and that of a port
-/// behind it ends (n - 1 - i)/(n(n - 1)) earlier, i being the port's place (RFC 2992, section 2).
+/// Without the port at place p of n, the region of the port at place i before it begins i/(n(n -
+/// 1)) of the range later. The region of a port behind it ends (n - 1 - i)/(n(n - 1)) earlier (RFC
+/// 2992, section 2).
 #[test]
-fn hash_threshold_moves_what_its_regions_say() {
+fn hash_threshold_moves_the_flows_of_shifted_regions() {
     for paths in 2..=8_u32 {
         for place in 0..paths {
             let n = f64::from(paths);
@@ -124,7 +126,7 @@ fn hash_threshold_moves_what_its_regions_say() {
 }
 
 #[test]
-fn modulo_moves_all_but_one_in_the_ports_that_are_left() {
+fn modulo_moves_all_flows_but_one_in_the_number_of_remaining_ports() {
     for (paths, place) in [(3, 0), (4, 0), (4, 3), (8, 5)] {
         let n = f64::from(paths);
         let found = moved(spread(Spread::Modulo), paths, place);
@@ -133,7 +135,7 @@ fn modulo_moves_all_but_one_in_the_ports_that_are_left() {
 }
 
 #[test]
-fn resilient_hashing_moves_no_flow_that_was_not_on_the_failed_port_and_shares_the_others_out() {
+fn resilient_hashing_moves_only_flows_of_the_failed_port_and_spreads_them() {
     for (paths, place) in [(2, 0), (4, 0), (4, 2), (8, 7)] {
         let mut edge = Edge::new(spread(Spread::Resilient), paths);
         let dead = edge.ports()[place];
@@ -147,7 +149,7 @@ fn resilient_hashing_moves_no_flow_that_was_not_on_the_failed_port_and_shares_th
         for port in edge.ports().into_iter().filter(|port| *port != dead) {
             let share = lent.iter().filter(|now| **now == port).count() as f64 / lent.len() as f64;
             let expected = 1.0 / f64::from(paths - 1);
-            // A hundred and twenty-eight buckets do not divide evenly.
+            // 128 buckets do not divide evenly.
             assert!((share - expected).abs() < 0.06, "{share} for {expected}");
         }
     }
@@ -170,7 +172,7 @@ fn a_lent_bucket_returns_after_the_repair_when_it_has_been_idle_for_the_timer() 
 }
 
 #[test]
-fn buckets_return_at_once_where_the_timer_is_nothing_and_stay_by_default() {
+fn buckets_return_at_once_with_a_zero_timer_and_stay_by_default() {
     for (idle_timer, stays) in [(Some(Time::ZERO), false), (None, true)] {
         let mut edge = Edge::new(Ecmp { idle_timer, ..spread(Spread::Resilient) }, 4);
         let before = edge.ways(10);
@@ -203,13 +205,13 @@ fn shares_by_rate_follow_the_links() {
 }
 
 #[test]
-fn shares_of_links_of_one_rate_are_equal_shares() {
+fn links_of_one_rate_have_equal_shares() {
     let graph = ParallelPaths::default().build().expect("the parameters are valid");
     assert!(Shares::by_rate(&graph).are_equal());
 }
 
 #[test]
-fn seeds_draw_salts_fixed_ones_stay_and_without_any_all_switches_choose_alike() {
+fn salts_differ_by_seed_or_stay_fixed_and_without_any_all_switches_choose_alike() {
     let choices = |salt, seed, switch| {
         let salts = Salts::of_run(salt, seed);
         (0..64).map(|key| hash::pick(key, salts.of(SwitchId(switch)), 4)).collect::<Vec<_>>()
@@ -222,7 +224,7 @@ fn seeds_draw_salts_fixed_ones_stay_and_without_any_all_switches_choose_alike() 
 }
 
 #[test]
-fn parameters_of_buckets_are_refused_where_there_are_none() {
+fn refuses_bucket_parameters_without_resilient_hashing() {
     let buckets = Ecmp { buckets: Some(64), ..Ecmp::default() };
     assert_eq!(buckets.check().expect_err("no buckets").field, "buckets");
     let idle = Ecmp { idle_timer: Some(Time::ZERO), ..spread(Spread::Modulo) };

@@ -1,4 +1,4 @@
-//! Which of the elephants that edge switches have detected are elephants.
+//! The audit of TinyFlow's detections: which detected flows are elephants.
 
 use std::collections::BTreeSet;
 
@@ -14,29 +14,31 @@ pub(super) struct Detection {
     pub key: FlowKey,
     pub connection: ConnectionId,
     pub at: Time,
-    /// What was detected is the acknowledgements of the flow.
+    /// Whether the detected stream is the acknowledgements of the flow.
     pub acks: bool,
 }
 
-/// Links between hosts of one edge switch: flows between these have no paths to choose from, and are not counted.
+/// Links between hosts of one edge switch. Flows between such hosts have no paths to choose from
+/// and are not counted.
 const WITHIN_RACK: u8 = 2;
 
 /// The detections of a run.
 #[derive(Debug, Clone)]
 pub(super) struct DetectionAudit {
-    /// A flow of at least so many bytes is an elephant in truth.
+    /// Size in bytes from which on a flow is an elephant in truth.
     elephant: Bytes,
-    /// Detections that nobody has judged yet.
+    /// Detections not judged yet.
     pub news: Vec<Detection>,
-    /// The elephants detected.
+    /// Elephants detected.
     found: BTreeSet<FlowIndex>,
-    /// Smaller flows taken for elephants.
+    /// Number of smaller flows taken for elephants.
     mistaken: u64,
-    /// Streams of acknowledgements taken for elephants, most of them those of true elephants.
+    /// Number of streams of acknowledgements taken for elephants, most of them those of true
+    /// elephants.
     ack_streams: u64,
-    /// From the start of each elephant found to its detection, added up.
+    /// Sum over the elephants found of the time from their start to their detection.
     detection_time: Time,
-    /// Draws of a new path.
+    /// Number of new paths drawn.
     pub reroutes: u64,
 }
 
@@ -120,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn an_elephant_counts_once_and_its_detection_from_its_start() {
+    fn an_elephant_counts_once_with_the_time_from_its_start_to_detection() {
         let ledger = settled(&[(10, false), (10, false), (9, false), (12, true)]);
         assert_eq!(totals(&ledger, &[]), [1, 0, 1, 1, 5_000, 0]);
         assert!(ledger.news.is_empty());

@@ -1,4 +1,5 @@
-//! What tells TinyFlow's edge switches that a flow is an elephant: samples, counters, or marks of the hosts.
+//! The detection of elephants at TinyFlow's edge switches: by samples, counters, or marks of the
+//! hosts.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -18,7 +19,7 @@ struct Counter {
     idle: bool,
 }
 
-/// What one sampler counts.
+/// A sampler and the bytes left until its next sample.
 #[derive(Debug, Clone)]
 struct Sampler {
     stream: RandomStream,
@@ -26,7 +27,7 @@ struct Sampler {
 }
 
 impl Sampler {
-    /// Begins the way to the next sample.
+    /// Begins the interval until the next sample.
     fn skip(&mut self, spec: &TinyFlow) {
         let mean = spec.sample_every.0 as f64;
         self.left += match spec.detect {
@@ -36,7 +37,7 @@ impl Sampler {
     }
 }
 
-/// What a switch has seen lately.
+/// Recent samples and counters of a switch.
 #[derive(Debug, Clone)]
 struct Sights {
     samples: VecDeque<(u64, Time)>,
@@ -45,7 +46,7 @@ struct Sights {
 }
 
 impl Sights {
-    /// A flow is sampled; true when that makes it an elephant.
+    /// Notes a sample of a flow; returns whether that makes it an elephant.
     fn note_sample(&mut self, spec: &TinyFlow, now: Time, key: FlowKey) -> bool {
         let samples = &mut self.samples;
         while samples.front().is_some_and(|(_, at)| now - *at > spec.window) {
@@ -58,7 +59,9 @@ impl Sights {
         samples.iter().filter(|(sampled, _)| *sampled == key.0).count() >= spec.samples as usize
     }
 
-    /// Counts; and where a poll is due, looks at all counters. A switch without traffic has nothing to look at.
+    /// Counts a packet, and looks at all counters first if a poll is due. Returns whether that poll
+    /// finds the packet's flow to be large; other large flows go to `others`. A switch without
+    /// traffic needs no poll.
     fn poll(
         &mut self,
         spec: &TinyFlow,
@@ -93,9 +96,9 @@ impl Sights {
 #[derive(Debug, Clone)]
 pub(super) struct Detector {
     spec: TinyFlow,
-    /// Per host or per switch.
+    /// By host or by switch.
     samplers: Vec<Sampler>,
-    /// Per switch.
+    /// By switch.
     sights: Vec<Sights>,
 }
 
@@ -123,8 +126,8 @@ impl Detector {
         }
     }
 
-    /// Counts a packet that a host of this switch sends; true when it tells that its flow is an elephant. `others`
-    /// hears of further flows that a poll finds to be large.
+    /// Counts a packet that a host of this switch sends. Returns whether its flow is now found to
+    /// be an elephant; `others` receives further flows that a poll finds to be large.
     pub fn observe(
         &mut self,
         now: Time,
@@ -155,7 +158,7 @@ impl Detector {
         while sampler.left <= 0.0 {
             sampler.skip(&self.spec);
         }
-        // A packet is looked at once, however many samples fall into it.
+        // A packet is sampled at most once, however many samples fall into it.
         self.sights[switch.index()].note_sample(&self.spec, now, packet.key)
     }
 }

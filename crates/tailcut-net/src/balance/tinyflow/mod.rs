@@ -1,10 +1,11 @@
-//! TinyFlow (Xu, Li, LANMAN 2014): edge switches detect elephants among what their hosts send and give each a new
-//! egress port every so many bytes, so that it travels as a sequence of mice; all else is ECMP.
+//! TinyFlow (Xu, Li, LANMAN 2014): edge switches detect elephants among the flows of their hosts
+//! and give each a new egress port every few kilobytes, so that it travels as a sequence of mice;
+//! other flows use ECMP.
 //!
-//! The paper samples "every 100 KB" and calls a flow with two samples within 500 us an elephant. Counted exactly on
-//! one port of 1 Gbps, which carries 62.5 KB in 500 us, that never happens; counted on a whole switch, two elephants
-//! that alternate are missed. Random skips with that mean, as sFlow draws them, detect a lone elephant within a few
-//! milliseconds: the default.
+//! The paper samples "every 100 KB" and calls a flow with two samples within 500 us an elephant.
+//! Counted exactly on one port of 1 Gbps, which carries 62.5 KB in 500 us, that never happens;
+//! counted on a whole switch, two elephants that alternate are missed. Random skips with that mean,
+//! as sFlow draws them, detect a lone elephant within a few milliseconds: the default.
 
 mod audit;
 mod detector;
@@ -28,55 +29,57 @@ use crate::topology::{HostId, Routes, SwitchId};
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct TinyFlow {
-    /// How edge switches tell elephants.
+    /// How edge switches detect elephants.
     pub detect: Detect,
-    /// Bytes from one sample to the next, on average where skips are random.
+    /// Bytes from one sample to the next; the mean where skips are random.
     pub sample_every: Bytes,
-    /// So many samples of a flow within `window` make it an elephant.
+    /// Number of samples within `window` that make a flow an elephant.
     #[schemars(range(min = 1))]
     pub samples: u32,
-    /// How long samples count.
+    /// Time for which a sample counts.
     pub window: Time,
     /// Time from one poll of the per-flow counters to the next (`detect = "polled-counters"`).
     pub poll_every: Time,
-    /// A flow of at least so many bytes is an elephant in truth. Hosts mark such flows, and polled counters reach it;
-    /// samples know nothing of it: it decides which detections count as found, missed or mistaken.
+    /// Size from which on a flow is an elephant in truth. Hosts mark such flows, and polled
+    /// counters detect it. Samples do not depend on it: it decides which detections count as found,
+    /// missed or mistaken.
     pub elephant: Bytes,
-    /// Bytes of an elephant from one egress port to the next.
+    /// Bytes of an elephant between changes of its egress port.
     pub reroute_every: Bytes,
-    /// What is drawn anew.
+    /// The field that is drawn anew.
     pub reroute: Reroute,
-    /// An elephant silent for so long is a flow like any other again.
+    /// Silence after which an elephant is a flow like any other again.
     pub forget: Time,
 }
 
-/// How edge switches tell elephants.
+/// How edge switches detect elephants.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Detect {
     /// Samples with random skips, for each port that leads to a host.
     #[default]
     RandomSkip,
-    /// Samples with random skips over all that the hosts of a switch send.
+    /// Samples with random skips, over all traffic from the hosts of a switch.
     RandomSkipSwitch,
-    /// A sample every so many bytes exactly, for each port that leads to a host.
+    /// Samples at exact intervals of bytes, for each port that leads to a host.
     ExactPort,
-    /// A sample every so many bytes exactly, over all that the hosts of a switch send.
+    /// Samples at exact intervals of bytes, over all traffic from the hosts of a switch.
     ExactSwitch,
-    /// Counters per flow, looked at now and then (as in Hedera).
+    /// Counters per flow, polled at intervals (as in Hedera).
     PolledCounters,
     /// Hosts mark the packets of large flows from the start (as in Mahout).
     HostMarked,
 }
 
-/// What is drawn anew for an elephant.
+/// The field that is drawn anew for an elephant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Reroute {
     /// The egress port at the edge switch.
     #[default]
     Egress,
-    /// The source port in the packet, which every switch on the way hashes. The far edge puts it back.
+    /// The source port in the packet, which every switch on the path hashes. The far edge restores
+    /// it.
     FiveTuple,
 }
 
@@ -107,7 +110,7 @@ impl Strategy for TinyFlow {
         ];
         for (field, value) in bytes {
             if value.0 == 0 || value.0 > 1 << 40 {
-                let message = format!("{field} = \"{value}\": at least \"1B\", and at most 1 TB");
+                let message = format!("{field} = \"{value}\": must be from \"1B\" to 1 TB");
                 return Err(SpecError::new("tinyflow-bytes", field, message));
             }
         }
@@ -115,12 +118,12 @@ impl Strategy for TinyFlow {
             [("window", self.window), ("poll_every", self.poll_every), ("forget", self.forget)];
         for (field, value) in times {
             if value == Time::ZERO {
-                let message = format!("{field} = \"{value}\": longer than that");
+                let message = format!("{field} = \"{value}\": must be greater than 0");
                 return Err(SpecError::new("tinyflow-time", field, message));
             }
         }
         if self.samples == 0 {
-            let message = "samples = 0: every flow would be an elephant";
+            let message = "samples = 0: must be at least 1";
             return Err(SpecError::new("tinyflow-samples", "samples", message)
                 .hint("spraying gives every packet a path of its own: balance.kind = \"spray\""));
         }
@@ -141,7 +144,7 @@ impl Strategy for TinyFlow {
     }
 }
 
-/// An elephant on its way.
+/// The state of an elephant at its edge switch.
 #[derive(Debug, Clone, Copy)]
 struct Elephant {
     draw: u32,
@@ -149,7 +152,7 @@ struct Elephant {
     last: Time,
 }
 
-/// What an edge switch remembers of its elephants.
+/// The elephants that an edge switch knows.
 #[derive(Debug, Clone)]
 struct Edge {
     stream: RandomStream,
@@ -158,12 +161,12 @@ struct Edge {
 }
 
 impl Edge {
-    /// A flow is an elephant from now on: its first path is drawn with the packet in hand.
+    /// Makes a flow an elephant; its first path is drawn with the current packet.
     fn add(&mut self, key: FlowKey, now: Time) {
         self.elephants.insert(key.0, Elephant { draw: 0, bytes: u64::MAX, last: now });
     }
 
-    /// Forgets elephants that have fallen silent, now and then.
+    /// Forgets silent elephants once the table has doubled since the last time.
     fn purge(&mut self, now: Time, forget: Time) {
         if self.elephants.len() > self.purge_at {
             self.elephants.retain(|_, e| now - e.last < forget);
@@ -176,7 +179,7 @@ impl Edge {
 #[derive(Debug, Clone)]
 pub(crate) struct TinyFlows {
     spec: TinyFlow,
-    /// Per host: the switch it hangs on.
+    /// Edge switch of each host.
     edge_of: Vec<SwitchId>,
     edges: Vec<Edge>,
     salts: Salts,
@@ -200,7 +203,7 @@ impl Pick for TinyFlows {
         elephant.bytes += u64::from(packet.wire_bytes);
         elephant.last = now;
         match self.spec.reroute {
-            // The same as a draw below the number of choices, which routing may change.
+            // Scaling the draw to the number of choices allows for routing to change that number.
             Reroute::Egress => ((u64::from(elephant.draw) * u64::from(choices)) >> 32) as u32,
             Reroute::FiveTuple => {
                 let port = (elephant.draw >> 16) as u16;
@@ -223,7 +226,8 @@ impl Pick for TinyFlows {
         true
     }
 
-    /// Hosts also send what stays in the rack, and what has one way left: both count as the rest.
+    /// Counts a packet that stays in the rack or has one path left, because hosts send such packets
+    /// too.
     fn see(&mut self, now: Time, switch: SwitchId, packet: &Packet) {
         let key = packet.key;
         if self.edge_of[key.src().index()] != switch || !self.is_elephant(now, switch, packet) {
@@ -259,7 +263,8 @@ impl TinyFlows {
         }
     }
 
-    /// Counts a packet that a host of this switch sends, and says whether its flow is taken for an elephant.
+    /// Counts a packet that a host of this switch sends; returns whether its flow is taken for an
+    /// elephant.
     fn is_elephant(&mut self, now: Time, switch: SwitchId, packet: &Packet) -> bool {
         let (key, edge) = (packet.key, &mut self.edges[switch.index()]);
         let seen = self.detector.observe(now, switch, packet, |other| {
@@ -316,7 +321,8 @@ mod tests {
         }
     }
 
-    /// Full packets at 1 Gbps, of `flows` of hosts in turn, for so long; the times of detection in microseconds.
+    /// Sends full packets at 1 Gbps, of `flows` of hosts in turn, for `ms` milliseconds. Returns
+    /// the times of detection in microseconds.
     fn detections(detect: Detect, flows: &[(u32, u16)], ms: u64) -> Vec<(u16, u64)> {
         let mut tinyflows = tinyflows(&TinyFlow { detect, ..TinyFlow::default() });
         let interval = 12 / flows.len() as u64;
@@ -342,8 +348,9 @@ mod tests {
     }
 
     #[test]
-    fn exact_sampling_of_a_switch_finds_elephants_that_share_it_but_only_by_luck() {
-        // Two ports carry 125 KB in 500 us: consecutive samples fall on the same flow only now and then.
+    fn exact_sampling_of_a_switch_rarely_finds_elephants_that_share_it() {
+        // Two ports carry 125 KB in 500 us: consecutive samples fall on the same flow only now and
+        // then.
         let found = detections(Detect::ExactSwitch, &[(0, 7), (1, 8)], 200);
         let expected = detections(Detect::RandomSkipSwitch, &[(0, 7), (1, 8)], 200);
         assert!(found.len() <= expected.len());
@@ -392,7 +399,7 @@ mod tests {
     }
 
     #[test]
-    fn five_tuple_rewriting_changes_the_source_port_alone_and_says_so() {
+    fn five_tuple_rewriting_changes_only_the_source_port_and_sets_the_flag() {
         let (_, packets, _) = elephant_path(Reroute::FiveTuple);
         assert!(packets.iter().all(|p| p.flags.has(Flags::REWRITTEN)));
         assert!(packets
