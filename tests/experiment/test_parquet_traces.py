@@ -82,14 +82,14 @@ def test_only_the_columns_that_mean_something_are_read() -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"bytes": [1, -10]}, 'flows.parquet: row 1: bytes: "-10" is not a whole number from 0 on'),
-        ({"bytes": [1, None]}, "flows.parquet: row 1: bytes: null is not a whole number from 0 on"),
-        ({"bytes": [1.0, 2.5]}, 'flows.parquet: row 1: bytes: "2.5" is not a whole number from 0 on'),
+        ({"bytes": [1, -10]}, 'flows.parquet: row 1: bytes: "-10" is not a non-negative integer'),
+        ({"bytes": [1, None]}, "flows.parquet: row 1: bytes: null is not a non-negative integer"),
+        ({"bytes": [1.0, 2.5]}, 'flows.parquet: row 1: bytes: "2.5" is not a non-negative integer'),
         ({"src": [True, False]}, 'flows.parquet: row 0: src: there is no host "True"'),
         ({"dst": [1, 2**32]}, 'flows.parquet: row 1: dst: "4294967296" is not a host number'),
         ({"dst": [1, 16]}, "flows.parquet: row 1: dst = 16: the topology has hosts 0 to 15"),
         ({"start_ns": ["1ms", "2ms"]}, 'flows.parquet: row 0: start_ns: "1ms" is not a number'),
-        ({"start_us": [1, 2]}, "flows.parquet: more than one column says start_ns"),
+        ({"start_us": [1, 2]}, "flows.parquet: more than one column has the meaning start_ns"),
     ],
 )
 def test_what_is_wrong_in_a_file_is_named_by_row_and_column(

@@ -88,7 +88,7 @@ def test_switches_may_be_named_over_several_lines(tmp_path: Path) -> None:
         ("flow.txt", "0 3 3 100", "0 2 3 100", "2:3", "node 2 is no host of the topology"),
         ("flow.txt", "0 3 3 100", "3 3 3 100", "2:1", "a flow from a host to itself"),
         ("flow.txt", "30000", "0", "2:1", "a flow of 0 bytes"),
-        ("flow.txt", "30000", "1.5", "2:11", "bytes: '1.5' is not a whole number from 0 on"),
+        ("flow.txt", "30000", "1.5", "2:11", "bytes: '1.5' is not a non-negative integer"),
         ("flow.txt", "2.000000001", "2.0000000001", "3:16", "start: 2.0000000001 is finer than a nanosecond"),
         ("flow.txt", "3.5e0", "-1", "4:13", "start: -1 is below 0"),
         ("flow.txt", " 101 7", " 7", "4:1", "5 columns where 6 are expected"),

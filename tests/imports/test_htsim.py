@@ -126,7 +126,7 @@ def test_priorities_and_queues_are_left_out_with_a_note(tmp_path: Path) -> None:
         ("some.cm", "2->3", "failure switch_type AGG\n2->3", "5:1", "a failure"),
         ("some.cm", "2->3", "9->3", "5:1", "there is no node 9: the matrix counts 8"),
         ("some.cm", "2->3", "3->3", "5:1", "a flow from a host to itself"),
-        ("some.cm", "2->3", "x->3", "5:1", "node: 'x' is not a whole number from 0 on"),
+        ("some.cm", "2->3", "x->3", "5:1", "node: 'x' is not a non-negative integer"),
         ("some.cm", "start 1000", "start 1500.5", "4:17", "start: 1500.5 is finer than a nanosecond"),
         ("some.cm", "start 1000", "begin 0", "4:11", "'begin' is no attribute of a connection"),
         ("some.cm", "id 8", "id 7", "4:9", "id 7 is that of line 3, too"),

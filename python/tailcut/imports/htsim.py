@@ -129,7 +129,7 @@ def _flow(word: Word, given: dict[str, Word], nodes: int, ids: dict[int, Word]) 
     if "id" in given:
         own = given["id"].whole("id")
         if own in ids:
-            given["id"].refuse(f"id {own} is that of line {ids[own].line}, too", "ids tell flows apart")
+            given["id"].refuse(f"id {own} is that of line {ids[own].line}, too", "every flow needs an id of its own")
         ids[own] = given["id"]
     return Flow(ends[0], ends[1], given["size"].whole("size"), start, own)
 

@@ -164,7 +164,7 @@ def checked_flow(flow: Flow, word: Word, count: int) -> Flow:
         ImportRefusedError: its ends are equal, it has no bytes, or there are too many.
     """
     if flow.src == flow.dst:
-        word.refuse("a flow from a host to itself", "a flow joins two different hosts")
+        word.refuse("a flow from a host to itself", "a flow needs two different hosts")
     if flow.size == 0:
         word.refuse("a flow of 0 bytes", "state how many bytes it carries")
     if flow.size > 3 * 10**12:

@@ -41,7 +41,7 @@ class Word:
         try:
             number = cells.whole(self.text)
         except ValueError:
-            self.refuse(f"{what}: {self.text!r} is not a whole number from 0 on", "write it with digits alone")
+            self.refuse(f"{what}: {self.text!r} is not a non-negative integer", "write it with digits alone")
         if number > most:
             self.refuse(f"{what}: {self.text} is more than {most:,}", "take a part of the file, or split it")
         return number

@@ -56,7 +56,7 @@ def meanings(names: Sequence[str], file: str) -> dict[str, int]:
     for index, name in enumerate(names):
         meaning = _MEANINGS.get(usual(name))
         if meaning in found:
-            message = f"{file}: more than one column says {_called(meaning)} (found: {listed})"
+            message = f"{file}: more than one column has the meaning {_called(meaning)} (found: {listed})"
             raise TraceError("trace-columns", message)
         if meaning is not None:
             found[meaning] = index

@@ -66,7 +66,7 @@ def texts(content: bytes, file: str) -> tuple[list[str], list[list[str]], bool]:
     for name in known:
         missing = table[name].is_null().arg_true()
         if len(missing):
-            what = "is not a number" if name.startswith("start") else "is not a whole number from 0 on"
+            what = "is not a number" if name.startswith("start") else "is not a non-negative integer"
             raise TraceError("trace-row", f"{file}: row {missing[0]}: {name}: null {what}")
     exact = all(_is_exact(name, table.schema[name]) for name in known)
     cells = {name: _texts(table[name]) for name in known}

@@ -92,10 +92,10 @@ def _text(content: bytes, file: str, names: Sequence[str] | None) -> "_Table":
             numbers.append(number)
             rows.append(fields)
     if not rows:
-        raise TraceError("trace-empty", f"{file}: lists no flow")
+        raise TraceError("trace-empty", f"{file}: contains no flow")
     if columns.is_header(rows[0]):
         if names is not None:
-            message = f"{file}: line {numbers[0]} names the columns, and so does the experiment"
+            message = f"{file}: line {numbers[0]} names the columns, and so does traffic.columns"
             hint = "leave columns out: the file's own header decides"
             raise TraceError("trace-columns", message, hint, field="columns")
         names = rows.pop(0)
@@ -127,7 +127,7 @@ class _Table:
     def trace(self, hosts: Hosts) -> Trace:
         where = columns.meanings(self.names, self.file)
         if not self.numbers:
-            raise TraceError("trace-empty", f"{self.file}: lists no flow")
+            raise TraceError("trace-empty", f"{self.file}: contains no flow")
         if len(self.numbers) > MAX_ROWS:
             message = f"{self.file}: {len(self.numbers):,} flows, and a run has at most {MAX_ROWS:,}"
             raise TraceError("trace-rows", message, "take a part of it")
@@ -192,11 +192,13 @@ class _Table:
             if exact is None:
                 raise self._bad(index, column, f"{_shown(cell)} is not a {'number' if unit else 'time'}")
             if exact < 0:
-                raise self._bad(index, column, f"{_shown(cell)} is not a start time from 0 on")
+                raise self._bad(index, column, f"{_shown(cell)} is not a start time of 0 or later")
             if exact.denominator != 1:
                 message = f"{self.file}: {self.place} {self.numbers[index]}: starts at {_with_unit(cell, unit)}"
                 raise TraceError(
-                    "trace-start", f"{message}, which is finer than a nanosecond", "results state times in nanoseconds"
+                    "trace-start",
+                    f"{message}, which is not a whole number of nanoseconds",
+                    "results hold times in nanoseconds",
                 )
             found.append(int(exact))
         if days and days != len(found):
@@ -222,16 +224,16 @@ def _check(trace: Trace) -> None:
     for index, (src, dst, size) in enumerate(zip(trace.src, trace.dst, trace.sizes, strict=True)):
         if src == dst:
             message = f"{trace.where(index)}: src and dst are both {src}"
-            raise TraceError("trace-self", message, "a flow joins two different hosts")
+            raise TraceError("trace-self", message, "a flow needs two different hosts")
         if size == 0:
-            message = f"{trace.where(index)}: a flow of 0 bytes"
-            raise TraceError("trace-bytes", message, "a flow carries at least one byte")
+            message = f"{trace.where(index)}: bytes = 0"
+            raise TraceError("trace-bytes", message, "a flow must have at least 1 byte")
     if trace.ids is not None and len(set(trace.ids)) != len(trace.ids):
         seen: dict[int, int] = {}
         for index, number in enumerate(trace.ids):
             if number in seen:
                 message = f"{trace.where(index)}: id {number} is already that of {trace.where(seen[number])}"
-                raise TraceError("trace-id", message, "ids tell flows apart")
+                raise TraceError("trace-id", message, "every flow needs an id of its own")
             seen[number] = index
 
 

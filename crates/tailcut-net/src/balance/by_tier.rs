@@ -212,9 +212,8 @@ fn below(place: &str, error: SpecError) -> SpecError {
 /// Refuses a strategy that needs the switches of all tiers.
 fn fabric_only(place: &str, spec: &BalanceSpec) -> Result<(), SpecError> {
     let Some(kind) = spec.fabric_only() else { return Ok(()) };
-    let message = format!(
-        "{place}: {kind} must run at all switches, because they exchange what they see"
-    );
+    let message =
+        format!("{place}: {kind} must run at all switches, because they exchange what they see");
     Err(SpecError::new("by-tier-fabric", place, message)
         .hint(format!("write balance = {{ kind = \"{kind}\" }}")))
 }

@@ -38,8 +38,7 @@ impl Strategy for Flowlet {
 
     fn check(&self) -> Result<(), SpecError> {
         if self.entries == 0 || self.entries > 1 << 20 {
-            let message =
-                format!("entries = {}: must be from 1 to 1,048,576", self.entries);
+            let message = format!("entries = {}: must be from 1 to 1,048,576", self.entries);
             return Err(SpecError::new("flowlet-entries", "entries", message));
         }
         Ok(())

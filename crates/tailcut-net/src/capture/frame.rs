@@ -1,22 +1,22 @@
-//! A simulated packet as the bytes of an Ethernet frame that carries IPv4 and TCP.
+//! Encoding of a simulated packet as an Ethernet frame with IPv4 and TCP.
 //!
-//! The fabric looks like one Ethernet segment: MAC addresses are those of the two hosts and the time to live
-//! is the same on every link. Headers are RFC 791 and RFC 9293; options RFC 9293 (MSS), RFC 7323 (window scale,
-//! timestamps) and RFC 2018 (SACK); ECN bits RFC 3168. Payload bytes are zero: the simulator
-//! models how many there are, not what they say.
+//! The fabric looks like one Ethernet segment: MAC addresses are those of the two hosts, and the
+//! time to live is the same on every link. Headers follow RFC 791 and RFC 9293; options RFC 9293
+//! (MSS), RFC 7323 (window scale, timestamps) and RFC 2018 (SACK); ECN bits RFC 3168. Payload bytes
+//! are zero, because the simulator models only their number.
 
 use crate::topology::HostId;
 use etherparse::{
     EtherType, Ethernet2Header, IpEcn, IpNumber, Ipv4Header, TcpHeader, TcpOptionElement,
 };
 
-/// Bytes before the IP datagram.
+/// Bytes of the Ethernet header, before the IP datagram.
 pub const ETHERNET_HEADER: usize = Ethernet2Header::LEN;
-/// Hosts that have an address in 10.0.0.0/8, without its first and its last.
+/// Number of hosts with an address: those of 10.0.0.0/8 without the first and the last.
 pub const ADDRESSABLE_HOSTS: u32 = (1 << 24) - 2;
 
 const TIME_TO_LIVE: u8 = 64;
-/// Bytes that the options of a TCP header may take.
+/// Maximum bytes of TCP options in a header.
 const OPTION_SPACE: usize = 40;
 
 /// One end of a connection.
@@ -29,13 +29,13 @@ pub struct Endpoint {
 }
 
 impl Endpoint {
-    /// The host's locally administered MAC address: 02:00 and the host number.
+    /// Returns the host's locally administered MAC address: 02:00 and the host number.
     pub fn mac(self) -> [u8; 6] {
         let [a, b, c, d] = self.host.0.to_be_bytes();
         [0x02, 0, a, b, c, d]
     }
 
-    /// The host's address: 10.0.0.1 for host 0, 10.0.1.0 for host 255.
+    /// Returns the host's IPv4 address: 10.0.0.1 for host 0, 10.0.1.0 for host 255.
     pub fn ip(self) -> [u8; 4] {
         let [_, b, c, d] = (self.host.0 + 1).to_be_bytes();
         [10, b, c, d]
@@ -65,7 +65,7 @@ pub struct TcpFlags {
     pub fin: bool,
     /// Reset the connection.
     pub rst: bool,
-    /// Push: the last segment of what the application wrote.
+    /// Push: set on the last segment of what the application wrote.
     pub psh: bool,
     /// ECN echo.
     pub ece: bool,
@@ -80,16 +80,16 @@ pub struct TcpOptions<'a> {
     pub maximum_segment: Option<u16>,
     /// Window scale; on a SYN.
     pub window_scale: Option<u8>,
-    /// Selective acknowledgements are understood; on a SYN.
+    /// Selective acknowledgements permitted; on a SYN.
     pub sack_permitted: bool,
     /// Timestamp value and echo reply.
     pub timestamps: Option<(u32, u32)>,
-    /// Selectively acknowledged ranges of sequence numbers, half open. Those that do not fit are left out: beyond
-    /// four, or beyond three beside timestamps.
+    /// Selectively acknowledged ranges of sequence numbers, half open. Ranges that do not fit are
+    /// left out: beyond four, or beyond three with timestamps.
     pub sack: &'a [(u32, u32)],
 }
 
-/// What a frame says.
+/// The contents of a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Frame<'a> {
     /// Sending end.
@@ -100,11 +100,11 @@ pub struct Frame<'a> {
     pub sequence: u32,
     /// Next sequence number expected, when the ACK flag is set.
     pub acknowledgment: u32,
-    /// Flags.
+    /// TCP flags.
     pub flags: TcpFlags,
     /// The window field as transmitted: shifted by the scale, except on a SYN.
     pub window: u16,
-    /// Options.
+    /// TCP options.
     pub options: TcpOptions<'a>,
     /// Payload bytes.
     pub payload: u16,
@@ -112,10 +112,10 @@ pub struct Frame<'a> {
     pub ecn: Ecn,
 }
 
-/// Why a packet has no frame.
+/// Reasons for which a packet has no frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum FrameError {
-    /// An IPv4 datagram holds at most 65,535 bytes.
+    /// The packet does not fit an IPv4 datagram, which holds at most 65,535 bytes.
     #[error("{0} payload bytes and their headers do not fit into an IPv4 datagram")]
     PayloadTooLong(u16),
     /// The host number is beyond 10.0.0.0/8.
@@ -153,11 +153,12 @@ pub fn encode(frame: &Frame<'_>, out: &mut Vec<u8>) -> Result<(), FrameError> {
     Ok(())
 }
 
-/// The IP header over `payload` bytes, with its checksum; none if the datagram is too long.
+/// Returns the IP header over `payload` bytes, with its checksum; `None` if the datagram is too
+/// long.
 fn ipv4_header(frame: &Frame<'_>, payload: u16) -> Option<Ipv4Header> {
     let (source, destination) = (frame.source.ip(), frame.destination.ip());
     let mut ip = Ipv4Header::new(payload, TIME_TO_LIVE, IpNumber::TCP, source, destination).ok()?;
-    // An atomic datagram (RFC 6864): never fragmented, so its identification means nothing.
+    // An atomic datagram (RFC 6864) is never fragmented, so its identification has no meaning.
     ip.dont_fragment = true;
     ip.ecn = match frame.ecn {
         Ecn::NotCapable => IpEcn::ZERO,
@@ -181,8 +182,8 @@ fn tcp_header(frame: &Frame<'_>) -> TcpHeader {
     tcp
 }
 
-/// Lays the options out, each padded in front to words of four bytes as the simulator weighs them; returns how many
-/// elements.
+/// Lays out the options, each padded in front to words of four bytes as the simulator counts them.
+/// Returns the number of elements.
 fn lay_out(options: &TcpOptions<'_>, elements: &mut [TcpOptionElement; 12]) -> usize {
     use TcpOptionElement::*;
     let (mut count, mut used) = (0, 0);
@@ -197,7 +198,7 @@ fn lay_out(options: &TcpOptions<'_>, elements: &mut [TcpOptionElement; 12]) -> u
     }
     match options.sack_permitted {
         true => {
-            // Beside a timestamp it needs no padding of its own, as in Linux.
+            // Beside a timestamp, SACK-permitted needs no padding of its own, as in Linux.
             if options.timestamps.is_none() {
                 push(1, Noop);
                 push(1, Noop);
@@ -235,7 +236,7 @@ mod tests {
 
     use super::*;
 
-    /// The one's complement sum of RFC 1071, written out; a valid header sums to all ones.
+    /// Returns the one's complement sum of RFC 1071; a valid header sums to all ones.
     fn internet_sum(bytes: &[u8]) -> u16 {
         let mut sum: u32 = bytes
             .chunks(2)
@@ -275,7 +276,8 @@ mod tests {
             0x02, 0, 0, 0, 0, 1,  0x02, 0, 0, 0, 0, 0,  0x08, 0x00,
             // IPv4: 52 bytes, don't fragment, 64 hops, TCP, checksum, 10.0.0.1 to 10.0.0.2.
             0x45, 0x00, 0x00, 0x34,  0x00, 0x00, 0x40, 0x00,  0x40, 0x06, 0x26, 0xc2,  10, 0, 0, 1,  10, 0, 0, 2,
-            // TCP: ports, sequence, no acknowledgment, 8 words, SYN, window, checksum, no urgent data.
+            // TCP: ports, sequence, no acknowledgment, 8 words, SYN, window, checksum, no urgent
+            // data.
             0x9c, 0x40, 0x13, 0x89,  1, 2, 3, 4,  0, 0, 0, 0,  0x80, 0x02, 0xfa, 0x00,  0xad, 0x3e, 0, 0,
             // MSS 1460; two no-operations and SACK permitted; a no-operation and window scale 7.
             0x02, 0x04, 0x05, 0xb4,  0x01, 0x01, 0x04, 0x02,  0x01, 0x03, 0x03, 0x07,
@@ -284,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn sack_blocks_beyond_what_fits_are_left_out() {
+    fn leaves_out_sack_blocks_that_do_not_fit() {
         let sack = [(10, 20), (30, 40), (50, 60), (70, 80), (90, 100)];
         let options = TcpOptions { sack: &sack, ..TcpOptions::default() };
         let four = bytes_of(&Frame { options, ..Frame::default() });
@@ -310,7 +312,7 @@ mod tests {
     }
 
     #[test]
-    fn every_host_has_an_address_of_its_own_inside_the_network() {
+    fn addresses_of_hosts_are_distinct_and_inside_the_network() {
         let address = |host| Endpoint { host, port: 0 }.ip();
         assert_eq!(address(HostId(0)), [10, 0, 0, 1]);
         assert_eq!(address(HostId(255)), [10, 0, 1, 0]);

@@ -1,8 +1,8 @@
-//! Packet captures: simulated packets as frames of a real Ethernet, in pcapng.
+//! Packet captures: simulated packets as Ethernet frames in pcapng files.
 //!
-//! [`frame`] writes one packet as Ethernet, IPv4 and TCP headers (with options and valid checksums) and payload;
-//! [`pcapng`] writes such frames into a capture file that is handed in as a [`std::io::Write`];
-//! [`tap`] observes a run and picks the packets at chosen hosts and links.
+//! [`frame`] encodes one packet as Ethernet, IPv4 and TCP headers (with options and valid
+//! checksums) and payload; [`pcapng`] writes such frames into a [`std::io::Write`]; [`tap`]
+//! observes a run and selects the packets at chosen hosts and links.
 
 pub mod frame;
 pub mod pcapng;

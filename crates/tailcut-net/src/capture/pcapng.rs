@@ -1,8 +1,9 @@
-//! The pcapng file format (draft-ietf-opsawg-pcapng), as much of it as a capture of frames needs.
+//! The pcapng file format (draft-ietf-opsawg-pcapng), as far as a capture of frames needs it.
 //!
-//! One section: its header, one interface description per capture point, an enhanced packet block per frame and, at
-//! the end, the statistics of each interface. Timestamps count nanoseconds from the start of the run; each interface
-//! declares that the run starts at midnight UTC of 2 January 1970, because readers take a time of zero for none.
+//! A file has one section: its header, one interface description per capture point, an enhanced
+//! packet block per frame and, at the end, the statistics of each interface. Timestamps count
+//! nanoseconds from the start of the run. Each interface declares that the run starts at midnight
+//! UTC of 2 January 1970, because readers take a time of zero for a missing one.
 
 use std::io::{self, Write};
 
@@ -30,18 +31,18 @@ const ISB_ENDTIME: u16 = 3;
 const ISB_IFRECV: u16 = 4;
 const ISB_IFDROP: u16 = 5;
 
-/// A place where frames are captured.
+/// An interface at which frames are captured.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Interface {
     /// Short name: `"h3"`, `"h0>s0"`.
     pub name: String,
-    /// What a reader sees beside the name.
+    /// Description that readers show beside the name.
     pub description: String,
     /// Rate of the link.
     pub speed: Rate,
 }
 
-/// Which way a frame passed the interface of a host.
+/// Direction in which a frame passes the interface of a host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Direction {
     /// The host received it.
@@ -50,20 +51,21 @@ pub enum Direction {
     Outbound = 2,
 }
 
-/// Where a capture ends. Later frames are counted as dropped by their interface and not written.
+/// Limits of a capture. Later frames are counted as dropped by their interface and not written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Bounds {
-    /// Most frames in the file.
+    /// Maximum frames in the file.
     pub packets: u64,
-    /// Most bytes in the file, headers of the format included and the closing statistics excluded.
+    /// Maximum bytes in the file, including the format's headers and excluding the closing
+    /// statistics.
     pub bytes: u64,
-    /// Most bytes kept of one frame; its original length is kept beside them. A frame cut short has no checksum
-    /// that a reader could verify.
+    /// Maximum bytes kept of one frame, beside its original length. The checksum of a truncated
+    /// frame cannot be verified.
     pub snapshot: u32,
 }
 
 impl Bounds {
-    /// Whole frames, as many as there are.
+    /// No limits: all frames, each as a whole.
     pub const NONE: Bounds = Bounds { packets: u64::MAX, bytes: u64::MAX, snapshot: 262_144 };
 }
 
@@ -86,10 +88,11 @@ pub struct Writer<W> {
 }
 
 impl<W: Write> Writer<W> {
-    /// Starts a file: section header and interface descriptions. `application` names the program and its version.
+    /// Starts a file: writes the section header and interface descriptions. `application` names the
+    /// program and its version.
     ///
     /// # Errors
-    /// Those of `out`.
+    /// Returns the errors of `out`.
     pub fn new(
         out: W,
         application: &str,
@@ -109,7 +112,7 @@ impl<W: Write> Writer<W> {
         writer.put(&BYTE_ORDER_MAGIC.to_le_bytes());
         writer.put(&1u16.to_le_bytes());
         writer.put(&0u16.to_le_bytes());
-        // The length of the section is not known while it is streamed.
+        // The length of the section is unknown while it is streamed.
         writer.put(&u64::MAX.to_le_bytes());
         writer.option(SHB_USERAPPL, application.as_bytes());
         writer.end_of_options();
@@ -134,10 +137,11 @@ impl<W: Write> Writer<W> {
         self.end(INTERFACE_DESCRIPTION)
     }
 
-    /// Writes a frame that passed `interface` (an index into those described) at `time`, unless a bound is reached.
+    /// Writes a frame that passed `interface` (an index into those described) at `time`, unless a
+    /// limit is reached.
     ///
     /// # Errors
-    /// Those of the file.
+    /// Returns the errors of the file.
     pub fn packet(
         &mut self,
         interface: usize,
@@ -154,7 +158,8 @@ impl<W: Write> Writer<W> {
         let options = if direction.is_some() { 12 } else { 0 };
         let length = 32 + kept.next_multiple_of(4) + options;
         if self.bytes + length as u64 > self.bounds.bytes {
-            // No later frame is written either, not even a shorter one: the file has no gap.
+            // No later frame is written either, not even a shorter one, so that the file has no
+            // gap.
             self.bounds.packets = self.packets;
             return Ok(());
         }
@@ -175,20 +180,21 @@ impl<W: Write> Writer<W> {
         Ok(())
     }
 
-    /// Frames that passed the interfaces after a bound was reached, and so are not in the file.
+    /// Returns the number of frames that passed the interfaces after a limit was reached and are
+    /// not in the file.
     pub fn left_out(&self) -> u64 {
         self.seen.iter().map(|seen| seen.frames - seen.written).sum()
     }
 
-    /// Frames written.
+    /// Returns the number of frames written.
     pub fn packets(&self) -> u64 {
         self.packets
     }
 
-    /// Ends the file with the statistics of each interface and returns what was written to, flushed.
+    /// Ends the file with the statistics of each interface, flushes the output and returns it.
     ///
     /// # Errors
-    /// Those of the file.
+    /// Returns the errors of the file.
     pub fn finish(mut self) -> io::Result<W> {
         for (index, seen) in std::mem::take(&mut self.seen).into_iter().enumerate() {
             self.begin();
@@ -243,7 +249,7 @@ impl<W: Write> Writer<W> {
     }
 }
 
-/// Nanoseconds as the format has them: the upper 32 bits, then the lower.
+/// Returns nanoseconds in the format's order: the upper 32 bits, then the lower.
 fn split(time: Time) -> [u8; 8] {
     let nanoseconds = time.as_ns();
     let mut bytes = [0; 8];

@@ -1,4 +1,4 @@
-//! The observer that writes what passes chosen hosts and links.
+//! The observer that captures frames at chosen hosts and links.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
@@ -16,18 +16,18 @@ use crate::topology::find::{UnknownLink, find_link};
 use crate::topology::{Graph, HostId, NodeId, PortId};
 use crate::transport::tcp::options::UNSCALED_WINDOW;
 
-/// What to capture and when to stop.
+/// Capture points and limits of a capture.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct CaptureSpec {
-    /// Where: `"host:3"` or `"h3"` sees what host 3 sends and receives, `"link:h0>s0"` or `"h0>s0"` what one
-    /// direction of a link carries.
+    /// Capture points: `"host:3"` or `"h3"` captures what host 3 sends and receives, `"link:h0>s0"`
+    /// or `"h0>s0"` the traffic in one direction of a link.
     pub points: Vec<String>,
-    /// Most packets in the file.
+    /// Maximum packets in the file.
     pub max_packets: u64,
-    /// Most bytes in the file.
+    /// Maximum bytes in the file.
     pub max_bytes: Bytes,
-    /// Most bytes kept of one packet. Less than a whole packet leaves its TCP checksum unverifiable.
+    /// Maximum bytes kept of one packet. The TCP checksum of a truncated packet cannot be verified.
     pub snapshot: Bytes,
 }
 
@@ -42,7 +42,7 @@ impl Default for CaptureSpec {
     }
 }
 
-/// Why a capture cannot be taken.
+/// Reasons for which a capture fails.
 #[derive(Debug, thiserror::Error)]
 pub enum CaptureError {
     /// A host that the topology does not have.
@@ -50,9 +50,9 @@ pub enum CaptureError {
         "the topology has no host {host:?}; write \"host:0\" to \"host:{}\", or a link such as \"link:h0>s0\"", .hosts - 1
     )]
     UnknownHost {
-        /// As written.
+        /// The host as written.
         host: String,
-        /// Hosts in the graph.
+        /// Number of hosts in the graph.
         hosts: u32,
     },
     /// A link that the topology does not have.
@@ -66,7 +66,7 @@ pub enum CaptureError {
     Io(#[from] io::Error),
 }
 
-/// What became of a capture.
+/// Totals of a finished capture.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CaptureSummary {
     /// Packets in the file.
@@ -75,7 +75,8 @@ pub struct CaptureSummary {
     pub left_out: u64,
 }
 
-/// A frame whose last bit has yet to leave: by time, then in the order in which frames were noted.
+/// A frame whose last bit has yet to leave. Ordered by time, then by the order in which frames were
+/// noted.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Pending {
     time: Time,
@@ -92,10 +93,10 @@ struct Tapped {
     rate: Rate,
 }
 
-/// Writes packets to a file as they pass.
+/// Observer that writes packets to a capture file as they pass.
 ///
-/// A frame at a host bears the time at which it was handed to the interface or arrived; a frame on a link the time at
-/// which its last bit left. The file is in order of time.
+/// A frame at a host bears the time at which it was handed to the interface or arrived; a frame on
+/// a link bears the time at which its last bit left. The file is in order of time.
 #[derive(Debug)]
 pub struct Capture<W: Write> {
     writer: Writer<W>,
@@ -108,10 +109,10 @@ pub struct Capture<W: Write> {
 }
 
 impl<W: Write> Capture<W> {
-    /// Prepares the capture that `spec` describes, to be written to `out`.
+    /// Prepares the capture that `spec` describes and writes the file's headers to `out`.
     ///
     /// # Errors
-    /// When a point is not in `graph`, or `out` refuses the headers of the file.
+    /// Refuses points that `graph` does not have; returns the errors of `out`.
     pub fn new(spec: &CaptureSpec, graph: &Graph, out: W) -> Result<Self, CaptureError> {
         let (mut hosts, mut links) = (BTreeMap::new(), BTreeMap::new());
         let mut interfaces: Vec<Interface> = vec![];
@@ -154,10 +155,11 @@ impl<W: Write> Capture<W> {
         })
     }
 
-    /// Ends the file of a run that ended at `end`; what has not left its link by then is not in it.
+    /// Ends the file of a run that ended at `end`. Frames that have not left their link by then are
+    /// not in it.
     ///
     /// # Errors
-    /// The first thing that went wrong since the capture began. The file then ends before it.
+    /// Returns the first error since the capture began. The file then ends before it.
     pub fn finish(mut self, end: Time) -> Result<CaptureSummary, CaptureError> {
         self.flush(end);
         if let Some(failure) = self.failure {
@@ -169,12 +171,13 @@ impl<W: Write> Capture<W> {
         Ok(summary)
     }
 
-    /// The hosts whose frames are captured.
+    /// Returns the hosts whose frames are captured.
     pub fn hosts(&self) -> Vec<HostId> {
         self.hosts.keys().copied().collect()
     }
 
-    /// A frame that a real host has sent or is handed, whole as it is: no earlier than any before it.
+    /// Captures a whole frame that a real host has sent or received. Frames must come in order of
+    /// time.
     pub fn frame(&mut self, now: Time, host: HostId, direction: Direction, bytes: &[u8]) {
         if let Some(&interface) = self.hosts.get(&host) {
             self.write(interface, now, Some(direction), bytes);
@@ -234,7 +237,7 @@ impl<W: Write> Observer for Capture<W> {
         self.pending.push(Reverse(Pending { time: departs, order, interface, wire_bytes, bytes }));
     }
 
-    /// What has not left a link that goes down never does.
+    /// Forgets frames that have not left a link that goes down.
     fn lost(&mut self, now: Time, link: PortId, loss: Loss, _: &PacketView) {
         let Some(&Tapped { interface, .. }) = self.links.get(&link) else { return };
         if loss == Loss::UnderWay {
@@ -249,7 +252,7 @@ impl<W: Write> Observer for Capture<W> {
         tapped.rate = rate;
         let interface = tapped.interface;
         self.flush(now);
-        // The first to leave stands last.
+        // The next frame to leave is the last element.
         let pending = std::mem::take(&mut self.pending).into_sorted_vec();
         for Reverse(mut frame) in pending.into_iter().rev() {
             if frame.interface == interface {
@@ -265,7 +268,8 @@ enum Place<'a> {
     Link(&'a str),
 }
 
-/// What a capture point names: with its kind (`"host:3"`), or by its form (`"h3"`, `"h0>s0"`).
+/// Returns what a capture point names: with its kind (`"host:3"`), or by its form (`"h3"`,
+/// `"h0>s0"`).
 fn place(point: &str) -> Place<'_> {
     let point = point.trim();
     if let Some(name) = point.strip_prefix("link:") {
@@ -279,8 +283,9 @@ fn place(point: &str) -> Place<'_> {
     }
 }
 
-/// The port as captures show it: where no protocol is registered, so that readers do not take the
-/// payload for one. The simulator's own ports, which enter the ECMP hash, overlap many that are.
+/// Returns the port that captures show. It lies where no protocol is registered, so that readers do
+/// not decode the payload. The simulator's own ports, which enter the ECMP hash, overlap many
+/// registered ones.
 fn shown_port(port: u16, service: bool) -> u16 {
     if service {
         40_000 + (port - SERVICE_PORT)
@@ -289,7 +294,7 @@ fn shown_port(port: u16, service: bool) -> u16 {
     }
 }
 
-/// The headers of a packet.
+/// Returns the headers of a packet.
 fn describe<'a>(packet: &PacketView, sack: &'a [(u32, u32)]) -> Frame<'a> {
     let has = |flag| packet.flags.has(flag);
     let shift = window_scale(packet.window);
@@ -299,7 +304,8 @@ fn describe<'a>(packet: &PacketView, sack: &'a [(u32, u32)]) -> Frame<'a> {
     Frame {
         source: Endpoint { host: packet.src, port: shown_port(packet.sport, from_service) },
         destination: Endpoint { host: packet.dst, port: shown_port(packet.dport, !from_service) },
-        // Sequence numbers are those of the stream modulo 2^32, from an initial sequence number of 0.
+        // Sequence numbers are those of the stream modulo 2^32, from an initial sequence number of
+        // 0.
         sequence: packet.seq as u32,
         acknowledgment: if ack { packet.ack as u32 } else { 0 },
         flags: TcpFlags {
@@ -336,12 +342,12 @@ fn describe<'a>(packet: &PacketView, sack: &'a [(u32, u32)]) -> Frame<'a> {
     }
 }
 
-/// The smallest scale with which `window` fits into 16 bits (RFC 7323 section 2).
+/// Returns the smallest scale with which `window` fits into 16 bits (RFC 7323 section 2).
 fn window_scale(window: u64) -> u8 {
     (0..14).find(|&shift| window >> shift <= UNSCALED_WINDOW).unwrap_or(14)
 }
 
-/// The SACK blocks of a packet as sequence numbers.
+/// Returns the SACK blocks of a packet as sequence numbers, and how many there are.
 fn sack_ranges(packet: &PacketView) -> ([(u32, u32); 4], usize) {
     let mut ranges = [(0, 0); 4];
     let blocks = packet.blocks.as_slice();

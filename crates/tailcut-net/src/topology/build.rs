@@ -1,16 +1,16 @@
-//! What the built-in topologies share: numbering, naming and range checks.
+//! Numbering, naming and range checks for the built-in topologies.
 
 use tailcut_engine::{Rate, Time};
 
 use super::{Graph, Link, NodeId, TopologyError};
 
-/// Packets carry host numbers in 16 bits.
+/// Maximum number of hosts: packets carry host numbers in 16 bits.
 const MAX_HOSTS: u64 = 1 << 16;
-/// More nodes than this are a slip of the keyboard rather than a network to simulate on one machine.
+/// Maximum number of hosts and switches that one machine is meant to simulate.
 const MAX_NODES: u64 = 1 << 17;
-/// As many links take a gigabyte.
+/// Maximum number of links: they take a gigabyte.
 const MAX_LINKS: u64 = 1 << 21;
-/// Equal-cost ports of a switch are counted in 10 bits.
+/// Maximum number of equal-cost ports of a switch, which routes count in 10 bits.
 pub(super) const MAX_PATHS: u32 = 1_023;
 
 pub(super) struct Builder {
@@ -18,7 +18,8 @@ pub(super) struct Builder {
 }
 
 impl Builder {
-    /// `switches` gives the name prefix and number of each kind of switch, in numbering order.
+    /// Begins a graph. `switches` gives the name prefix and number of each kind of switch, in
+    /// numbering order.
     pub fn new(hosts: u32, switches: &[(&str, u32)], tiers: &[&str]) -> Builder {
         let mut names: Vec<String> = (0..hosts).map(|i| format!("h{i}")).collect();
         for (prefix, count) in switches {
@@ -29,7 +30,7 @@ impl Builder {
         Builder { graph: Graph { hosts, switches, tiers, names, ..Graph::default() } }
     }
 
-    /// Joins `lower` and `upper`, both node numbers.
+    /// Joins nodes `lower` and `upper`; returns the link for further settings.
     pub fn link(
         &mut self,
         lower: u32,
@@ -48,7 +49,7 @@ impl Builder {
     }
 }
 
-/// Checks that `field` is at least `minimum`.
+/// Refuses a `field` below `minimum`. `of_what` names the things counted.
 pub(super) fn at_least(
     code: &'static str,
     field: &str,
@@ -62,23 +63,19 @@ pub(super) fn at_least(
     Err(TopologyError::new(
         code,
         field,
-        format!("{field} = {value}: at least {minimum} {of_what} needed"),
+        format!("{field} = {value}: must be at least {minimum} {of_what}"),
     ))
 }
 
-/// Checks that a rate is positive: nothing ever crosses a link of rate zero.
+/// Refuses a rate of 0, at which nothing ever crosses a link.
 pub(super) fn positive(code: &'static str, field: &str, rate: Rate) -> Result<Rate, TopologyError> {
     if rate.0 > 0 {
         return Ok(rate);
     }
-    Err(TopologyError::new(
-        code,
-        field,
-        format!("{field} = \"0bps\": a link needs a positive rate"),
-    ))
+    Err(TopologyError::new(code, field, format!("{field} = \"0bps\": must be greater than 0")))
 }
 
-/// Checks that the network stays within what one machine can hold.
+/// Refuses networks with more hosts or nodes than one machine can hold.
 pub(super) fn size(
     code: &'static str,
     field: &str,
@@ -89,28 +86,32 @@ pub(super) fn size(
         return Err(TopologyError::new(
             code,
             field,
-            format!("{hosts} hosts: at most {MAX_HOSTS} can be told apart"),
+            format!("{hosts} hosts: at most {MAX_HOSTS} are supported"),
         ));
     }
     if nodes > MAX_NODES {
         return Err(TopologyError::new(
             code,
             field,
-            format!("{nodes} hosts and switches: at most {MAX_NODES} fit"),
+            format!("{nodes} hosts and switches: at most {MAX_NODES} are supported"),
         ));
     }
     Ok(())
 }
 
-/// Checks that the links stay within what one machine can hold.
+/// Refuses networks with more links than one machine can hold.
 pub(super) fn links(code: &'static str, field: &str, links: u64) -> Result<(), TopologyError> {
     if links <= MAX_LINKS {
         return Ok(());
     }
-    Err(TopologyError::new(code, field, format!("{links} links: at most {MAX_LINKS} fit")))
+    Err(TopologyError::new(
+        code,
+        field,
+        format!("{links} links: at most {MAX_LINKS} are supported"),
+    ))
 }
 
-/// Checks the number of equal-cost paths that one switch chooses from.
+/// Refuses a number of equal-cost paths at one switch that is 0 or too large.
 pub(super) fn paths(code: &'static str, field: &str, paths: u32) -> Result<(), TopologyError> {
     if (1..=MAX_PATHS).contains(&paths) {
         return Ok(());
@@ -118,6 +119,6 @@ pub(super) fn paths(code: &'static str, field: &str, paths: u32) -> Result<(), T
     Err(TopologyError::new(
         code,
         field,
-        format!("{field} = {paths}: from 1 to {MAX_PATHS} are possible"),
+        format!("{field} = {paths}: must be from 1 to {MAX_PATHS}"),
     ))
 }

@@ -1,4 +1,4 @@
-//! The chain h0 - s0 - s1 - ... - h1: one path, every link of which may differ.
+//! The chain h0 - s0 - s1 - ... - h1: one path whose links may all differ.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -14,14 +14,14 @@ use crate::files::FileReader;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Chain {
-    /// Switches between the two hosts; there is one link more.
+    /// Switches between the two hosts; the chain has one link more.
     #[schemars(range(min = 1))]
     pub switches: u32,
     /// Rate of every link, or a list with the rate of each from h0 to h1.
     pub rate: OneOrEach<Rate, Vec<Rate>>,
-    /// One-way propagation delay of every link, or a list with that of each.
+    /// One-way propagation delay of every link, or a list with the delay of each from h0 to h1.
     pub propagation: OneOrEach<Time, Vec<Time>>,
-    /// Queue limit at both ends of the links between switches; `queue.limit` when left out.
+    /// Queue limit at both ends of the links between switches; `queue.limit` by default.
     pub trunk_queue: Option<Limit>,
 }
 
@@ -36,7 +36,7 @@ impl Default for Chain {
     }
 }
 
-/// The value of each of `links` links.
+/// Returns the value of each of `links` links.
 fn per_link<T: Copy>(
     values: &OneOrEach<T, Vec<T>>,
     links: u32,
@@ -62,7 +62,8 @@ impl Chain {
     /// Builds the graph: h0, h1, then the switches from h0 to h1.
     ///
     /// # Errors
-    /// When there is no switch, a rate is zero or a list does not have one value per link.
+    /// Refuses a chain without a switch, a rate of 0, and a list without exactly one value per
+    /// link.
     pub fn build(&self) -> Result<Graph, TopologyError> {
         at_least("chain-switches", "switches", self.switches, 1, "switch")?;
         size("chain-size", "switches", 2, 2 + u64::from(self.switches))?;

@@ -21,7 +21,7 @@ pub struct Dumbbell {
     pub rate: OneOrEach<Rate, DumbbellValues<Rate>>,
     /// One-way propagation delay of every link, or of each part.
     pub propagation: OneOrEach<Time, DumbbellValues<Time>>,
-    /// Queue limit at both ends of the bottleneck link; `queue.limit` when left out.
+    /// Queue limit at both ends of the bottleneck link; `queue.limit` by default.
     pub bottleneck_queue: Option<Limit>,
 }
 
@@ -59,7 +59,7 @@ impl Dumbbell {
     /// Builds the graph.
     ///
     /// # Errors
-    /// When there is no pair, a rate is zero or the network is too large.
+    /// Refuses a dumbbell without pairs, a rate of 0, and networks that are too large.
     pub fn build(&self) -> Result<Graph, TopologyError> {
         at_least("dumbbell-pairs", "pairs", self.pairs, 1, "pair")?;
         let hosts = 2 * u64::from(self.pairs);

@@ -1,8 +1,8 @@
 //! The fat-tree of k-port switches (Al-Fares, Loukissas, Vahdat, SIGCOMM 2008).
 //!
-//! k pods of k/2 edge and k/2 aggregation switches, (k/2)^2 cores. Edge uplink i
-//! goes to aggregation switch i of the pod; uplink c of aggregation switch a goes
-//! to core a*k/2 + c, so that choosing both uplinks chooses the path.
+//! It has k pods of k/2 edge and k/2 aggregation switches, and (k/2)^2 cores. Edge uplink i goes to
+//! aggregation switch i of the pod; uplink c of aggregation switch a goes to core a*k/2 + c. The
+//! choice of both uplinks is therefore the choice of the path.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -20,12 +20,14 @@ pub struct FatTree {
     /// Ports per switch: even, from 2 to 64. The network has k^3/4 hosts at `oversubscription` 1.
     #[schemars(range(min = 2, max = 64))]
     pub k: u32,
-    /// Rate of every link, or of each tier: `{ host = "1Gbps", aggregation = "1Gbps", core = "230Mbps" }`.
+    /// Rate of every link, or of each tier: `{ host = "1Gbps", aggregation = "1Gbps", core =
+    /// "230Mbps" }`.
     pub rate: OneOrEach<Rate, FatTreeValues<Rate>>,
-    /// One-way propagation delay of every link, or of each tier. The default makes 32 us of
-    /// twelve links, there and back between pods.
+    /// One-way propagation delay of every link, or of each tier. By default the twelve links of a
+    /// round trip between pods add up to 32 us.
     pub propagation: OneOrEach<Time, FatTreeValues<Time>>,
-    /// Hosts per uplink of an edge switch: 4 attaches four times as many hosts as a full-bisection fat-tree has.
+    /// Hosts per uplink of an edge switch: 4 attaches four times as many hosts as a full-bisection
+    /// fat-tree has.
     #[schemars(range(min = 1))]
     pub oversubscription: u32,
 }
@@ -68,7 +70,7 @@ impl FatTree {
     /// Builds the graph.
     ///
     /// # Errors
-    /// When k is odd or out of range, a rate is zero or the network is too large.
+    /// Refuses a k that is odd or out of range, a rate of 0, and networks that are too large.
     pub fn build(&self) -> Result<Graph, TopologyError> {
         let k = self.k;
         if k % 2 == 1 || !(2..=64).contains(&k) {

@@ -1,4 +1,4 @@
-//! Places of a graph by their names: nodes, links, pairs of hosts.
+//! Names of nodes, links and pairs of hosts in a graph.
 
 use super::{Graph, HostId, NodeId, PortId, SwitchId};
 
@@ -9,11 +9,11 @@ use super::{Graph, HostId, NodeId, PortId, SwitchId};
 )]
 pub struct UnknownLink(pub String);
 
-/// The directed link that `text` (`"from>to"`) names. Nodes go by their names in the graph,
-/// or `h<n>` for host n and `s<n>` for switch n.
+/// Finds the directed link that `text` (`"from>to"`) names. Nodes are named as in the graph, or
+/// `h<n>` for host n and `s<n>` for switch n.
 ///
 /// # Errors
-/// When there is no such link.
+/// Refuses text that names no link of the graph.
 pub fn find_link(graph: &Graph, text: &str) -> Result<PortId, UnknownLink> {
     let unknown = || UnknownLink(text.to_owned());
     let (from, to) = text.split_once('>').ok_or_else(unknown)?;
@@ -32,7 +32,7 @@ pub fn find_link(graph: &Graph, text: &str) -> Result<PortId, UnknownLink> {
         .ok_or_else(unknown)
 }
 
-/// What a directed link is called: as [`find_link`] finds it.
+/// Returns the name of a directed link, in the form that [`find_link`] accepts.
 pub fn link_name(graph: &Graph, link: PortId) -> String {
     format!(
         "{}>{}",
@@ -41,7 +41,7 @@ pub fn link_name(graph: &Graph, link: PortId) -> String {
     )
 }
 
-/// What a node is called: as the graph says, or `h<n>` for host n and `s<n>` for switch n.
+/// Returns the name of a node in the graph; without one, `h<n>` for host n and `s<n>` for switch n.
 pub fn node_name(graph: &Graph, node: NodeId) -> String {
     match (graph.names.get(node.index()), graph.switch(node)) {
         (Some(name), _) => name.clone(),
@@ -50,7 +50,8 @@ pub fn node_name(graph: &Graph, node: NodeId) -> String {
     }
 }
 
-/// The node that `name` names: by its name in the graph, or `h<n>` for host n and `s<n>` for switch n.
+/// Finds a node by its name in the graph, or as `h<n>` for host n and `s<n>` for switch n. `None`
+/// if there is no such node.
 pub fn find_node(graph: &Graph, name: &str) -> Option<NodeId> {
     let name = name.trim();
     if let Some(index) = graph.names.iter().position(|n| n == name) {
@@ -71,10 +72,10 @@ pub fn find_node(graph: &Graph, name: &str) -> Option<NodeId> {
 )]
 pub struct UnknownHosts(pub String);
 
-/// The two hosts that `text` (`"h0>h15"`) names.
+/// Finds the two hosts that `text` (`"h0>h15"`) names.
 ///
 /// # Errors
-/// When they do not exist.
+/// Refuses text that does not name two different hosts of the graph.
 pub fn find_hosts(graph: &Graph, text: &str) -> Result<(HostId, HostId), UnknownHosts> {
     let host = |name: &str| find_node(graph, name).and_then(|node| graph.host(node));
     let both = text.split_once('>').and_then(|(from, to)| host(from).zip(host(to)));
@@ -91,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn a_link_goes_by_its_two_ends_and_has_two_directions() {
+    fn finds_each_direction_of_a_link_by_its_two_ends() {
         let graph = star();
         let (up, down) = (find_link(&graph, "h1>s0"), find_link(&graph, "s0>h1"));
         let (up, down) = (up.expect("it is there"), down.expect("it is there"));
@@ -125,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pair_is_two_hosts_that_differ() {
+    fn find_hosts_refuses_equal_and_unknown_hosts() {
         let graph = star();
         assert_eq!(find_hosts(&graph, "h2>h0"), Ok((HostId(2), HostId(0))));
         for wrong in ["h0>h0", "h0>s0", "h0", "h0>h3"] {

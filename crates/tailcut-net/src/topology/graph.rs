@@ -10,7 +10,8 @@ use crate::amount::{Amount, Limit};
 
 use super::{HostId, NodeId, PortId, SwitchId};
 
-/// A full-duplex link. Direction `2 * index` runs from `a` to `b`, direction `2 * index + 1` from `b` to `a`.
+/// A full-duplex link. Direction `2 * index` runs from `a` to `b`, direction `2 * index + 1` from
+/// `b` to `a`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Link {
     /// One end: the lower tier (the host, for a host link).
@@ -23,16 +24,17 @@ pub struct Link {
     pub propagation: Time,
     /// Index into [`Graph::tiers`].
     pub tier: u8,
-    /// Overrides the experiment's queue limit at both ends (toy fabrics), as in the `queue.limit` field.
+    /// Overrides the experiment's queue limit at both ends (toy fabrics), as in the `queue.limit`
+    /// field.
     pub queue_limit: Option<Limit>,
     /// Overrides the threshold of marking queues at both ends, as in the `queue.threshold` field.
     pub threshold: Option<Amount>,
-    /// The probability that the link corrupts a packet, in each direction.
+    /// Probability that the link corrupts a packet, in each direction.
     pub loss: f64,
 }
 
 impl Link {
-    /// A link that loses nothing, with the experiment's queues.
+    /// Creates a link without loss, with the experiment's queues.
     pub fn new(a: NodeId, b: NodeId, rate: Rate, propagation: Time, tier: u8) -> Link {
         Link { a, b, rate, propagation, tier, queue_limit: None, threshold: None, loss: 0.0 }
     }
@@ -47,59 +49,59 @@ pub struct Graph {
     pub switches: u32,
     /// Names of the link tiers, from the hosts upwards: `"host"`, `"aggregation"`, `"core"`.
     pub tiers: Vec<String>,
-    /// The links. The order in which a switch's links appear is its port order,
-    /// and so the order of ECMP candidates.
+    /// The links. The order of a switch's links is its port order, and so the order of ECMP
+    /// candidates.
     pub links: Vec<Link>,
-    /// Optional display name per node (hosts, then switches); empty when unnamed.
+    /// Optional display name of each node (hosts, then switches); empty without names.
     pub names: Vec<String>,
-    /// Attributes of the graph's file that no one reads.
+    /// Attributes of the graph's file that are not read.
     pub ignored: Vec<String>,
 }
 
 impl Graph {
-    /// Hosts and switches.
+    /// Returns the number of hosts and switches.
     pub fn nodes(&self) -> usize {
         (self.hosts + self.switches) as usize
     }
 
-    /// Each of them, hosts first.
+    /// Returns all nodes, hosts first.
     pub fn each_node(&self) -> impl ExactSizeIterator<Item = NodeId> {
         (0..self.nodes()).map(NodeId::at)
     }
 
-    /// Whether any link corrupts packets.
+    /// Returns whether any link corrupts packets.
     pub fn is_lossy(&self) -> bool {
         self.links.iter().any(|link| link.loss > 0.0)
     }
 
-    /// The switches, in the order of their numbers.
+    /// Returns the switches in the order of their numbers.
     pub fn each_switch(&self) -> impl ExactSizeIterator<Item = SwitchId> {
         (0..self.switches as usize).map(SwitchId::at)
     }
 
-    /// The host that a node is; none where it is a switch.
+    /// Returns the host that `node` is, or `None` for a switch.
     pub fn host(&self, node: NodeId) -> Option<HostId> {
         node.host(self.hosts)
     }
 
-    /// The hosts, in the order of their numbers.
+    /// Returns the hosts in the order of their numbers.
     pub fn each_host(&self) -> impl ExactSizeIterator<Item = HostId> {
         (0..self.hosts as usize).map(HostId::at)
     }
 
-    /// The switch that a node is; none where it is a host.
+    /// Returns the switch that `node` is, or `None` for a host.
     pub fn switch(&self, node: NodeId) -> Option<SwitchId> {
         node.switch(self.hosts)
     }
 
-    /// The node that a directed link leads to.
+    /// Returns the node that a directed link leads to.
     pub fn far_end(&self, port: PortId) -> NodeId {
         let link = &self.links[port.link()];
         [link.b, link.a][port.index() % 2]
     }
 
-    /// The propagation delay from the first host to the host that is farthest from it. No two hosts are more than twice as far
-    /// apart.
+    /// Returns the propagation delay from the first host to the host farthest from it. No two hosts
+    /// are more than twice as far apart.
     pub fn reach(&self) -> Time {
         let mut neighbours = vec![vec![]; self.nodes()];
         for link in &self.links {
@@ -120,7 +122,7 @@ impl Graph {
         hosts.filter(|distance| *distance < Time::NEVER).max().unwrap_or_default()
     }
 
-    /// The switch that a link between two switches leads to.
+    /// Returns the switch that a link between two switches leads to.
     pub(super) fn next_switch(&self, port: PortId) -> SwitchId {
         self.switch(self.far_end(port)).expect("the link joins two switches")
     }

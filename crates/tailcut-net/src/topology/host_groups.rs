@@ -1,20 +1,20 @@
-//! Which hosts are near each other, and how much can leave a neighbourhood.
+//! Groups of nearby hosts, such as racks and pods, and the rates of their uplinks.
 
 use tailcut_engine::Rate;
 
 use super::{Graph, Link, NodeId};
 
-/// Hosts partitioned into the parts that remain joined when the links of some tiers are taken away.
+/// Partition of the hosts into the parts that remain connected without the links of some tiers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HostGroups {
-    /// Group of each host, numbered in the order of their first hosts.
+    /// Group of each host; groups are numbered in the order of their first hosts.
     pub of_host: Vec<u32>,
-    /// For each group, the total rate of the links that leave it, in one direction.
+    /// Total rate, in one direction, of the links that leave each group.
     pub uplink: Vec<Rate>,
 }
 
 impl HostGroups {
-    /// Hosts in each group.
+    /// Returns the number of hosts in each group.
     pub fn sizes(&self) -> Vec<u32> {
         let mut sizes = vec![0; self.uplink.len()];
         for &group in &self.of_host {
@@ -25,8 +25,8 @@ impl HostGroups {
 }
 
 impl Graph {
-    /// The groups that remain when links between switches of `tier` and above are taken away:
-    /// tier 1 gives the racks.
+    /// Returns the groups that remain connected without the links between switches of `tier` and
+    /// above. Tier 1 gives the racks.
     pub fn groups_below(&self, tier: u8) -> HostGroups {
         let nodes = self.nodes();
         let mut parent: Vec<NodeId> = (0..nodes).map(NodeId::at).collect();
@@ -59,18 +59,18 @@ impl Graph {
         HostGroups { of_host, uplink }
     }
 
-    /// Hosts that share an edge switch.
+    /// Returns the groups of hosts that share an edge switch.
     pub fn racks(&self) -> HostGroups {
         self.groups_below(1)
     }
 
-    /// Hosts that reach each other without the topmost tier of links: the pods of a
-    /// fat-tree, the racks of a leaf-spine.
+    /// Returns the groups of hosts that reach each other without the topmost tier of links: the
+    /// pods of a fat-tree, the racks of a leaf-spine.
     pub fn pods(&self) -> HostGroups {
         self.groups_below((self.tiers.len() as u8).saturating_sub(1).max(1))
     }
 
-    /// Rate of each host's link.
+    /// Returns the rate of each host's link.
     pub fn host_rates(&self) -> Vec<Rate> {
         let mut rates = vec![Rate(0); self.hosts as usize];
         for link in self.links.iter().filter(|link| self.switch(link.a).is_none()) {
@@ -80,7 +80,7 @@ impl Graph {
     }
 }
 
-/// The representative of `node`, shortening the way to it.
+/// Returns the representative of `node`, and shortens the path to it.
 fn root(parent: &mut [NodeId], mut node: NodeId) -> NodeId {
     while parent[node.index()] != node {
         parent[node.index()] = parent[parent[node.index()].index()];

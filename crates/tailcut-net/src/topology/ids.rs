@@ -1,4 +1,4 @@
-//! What the places of a network are numbered by: each kind of number is a type of its own.
+//! Numbers of nodes, hosts, switches and ports, each kind with a type of its own.
 
 use std::fmt;
 
@@ -14,12 +14,12 @@ macro_rules! number {
         pub struct $name(pub u32);
 
         impl $name {
-            /// The one at this place of a table.
+            /// Returns the number that stands for index `place` of a table.
             #[inline]
             pub const fn at(place: usize) -> $name {
                 $name(place as u32)
             }
-            /// Its place.
+            /// Returns the number as an index.
             #[inline]
             pub const fn index(self) -> usize {
                 self.0 as usize
@@ -40,12 +40,12 @@ number! {
 }
 
 number! {
-    /// A host: its number as a node, too.
+    /// A host; its number is also its number as a node.
     HostId
 }
 
 number! {
-    /// A switch, numbered over switches.
+    /// A switch, numbered from 0 among the switches.
     SwitchId
 }
 
@@ -55,12 +55,12 @@ number! {
 }
 
 impl NodeId {
-    /// The host that it is among so many; none where it is a switch.
+    /// Returns the host that the node is in a network of `hosts` hosts, or `None` for a switch.
     #[inline]
     pub const fn host(self, hosts: u32) -> Option<HostId> {
         if self.0 < hosts { Some(HostId(self.0)) } else { None }
     }
-    /// The switch that it is among so many hosts; none where it is one of them.
+    /// Returns the switch that the node is in a network of `hosts` hosts, or `None` for a host.
     #[inline]
     pub const fn switch(self, hosts: u32) -> Option<SwitchId> {
         match self.0.checked_sub(hosts) {
@@ -71,7 +71,7 @@ impl NodeId {
 }
 
 impl HostId {
-    /// Its number as a node.
+    /// Returns the number of the host as a node.
     #[inline]
     pub const fn node(self) -> NodeId {
         NodeId(self.0)
@@ -79,7 +79,7 @@ impl HostId {
 }
 
 impl SwitchId {
-    /// Its number as a node, behind so many hosts.
+    /// Returns the number of the switch as a node in a network of `hosts` hosts.
     #[inline]
     pub const fn node(self, hosts: u32) -> NodeId {
         NodeId(hosts + self.0)
@@ -87,17 +87,17 @@ impl SwitchId {
 }
 
 impl PortId {
-    /// The ports of the link at this place, that of `a` first.
+    /// Returns both ports of the link at index `link`, that of end `a` first.
     #[inline]
     pub const fn both_directions(link: usize) -> [PortId; 2] {
         [PortId::at(2 * link), PortId::at(2 * link + 1)]
     }
-    /// Its link's place.
+    /// Returns the index of the port's link.
     #[inline]
     pub const fn link(self) -> usize {
         self.0 as usize / 2
     }
-    /// The other direction of its link.
+    /// Returns the port of the other direction of the link.
     #[inline]
     pub const fn reversed(self) -> PortId {
         PortId(self.0 ^ 1)
@@ -109,7 +109,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn switches_are_numbered_behind_hosts() {
+    fn switch_nodes_are_numbered_after_hosts() {
         assert_eq!([3, 4].map(|n| NodeId(n).host(4)), [Some(HostId(3)), None]);
         assert_eq!(HostId(3).node(), NodeId(3));
         assert_eq!(

@@ -1,6 +1,6 @@
-//! Leaf-spine: every rack's switch has one link to every spine switch.
+//! Leaf-spine: the leaf switch of every rack has one link to every spine switch.
 //!
-//! RepNet's testbed is 2 racks, 3 spines and 6 hosts per rack (2:1) or 3 (1:1).
+//! RepNet's testbed has 2 racks, 3 spines and 6 hosts per rack (2:1) or 3 (1:1).
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -21,7 +21,7 @@ pub struct LeafSpine {
     /// Hosts in each rack.
     #[schemars(range(min = 1))]
     pub hosts_per_rack: u32,
-    /// Spine switches: as many paths between racks. With equal rates the fabric is
+    /// Spine switches: the number of paths between racks. With equal rates the fabric is
     /// oversubscribed `hosts_per_rack` : `spines`.
     #[schemars(range(min = 1, max = 1023))]
     pub spines: u32,
@@ -66,7 +66,7 @@ impl LeafSpine {
     /// Builds the graph: hosts by rack, then leaves, then spines.
     ///
     /// # Errors
-    /// When a count or a rate is zero, there are fewer than two hosts, or the network is too large.
+    /// Refuses counts and rates of 0, fewer than two hosts, and networks that are too large.
     pub fn build(&self) -> Result<Graph, TopologyError> {
         at_least("leaf-spine-racks", "racks", self.racks, 1, "rack")?;
         at_least("leaf-spine-hosts", "hosts_per_rack", self.hosts_per_rack, 1, "host per rack")?;

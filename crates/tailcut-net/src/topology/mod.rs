@@ -1,6 +1,7 @@
 //! Topologies: each builds a [`Graph`].
 //!
-//! A new topology is one file here, with its parameters as a [`Topology`], and one line in the list below.
+//! A new topology is one file here, with its parameters as a [`Topology`], and one line in the list
+//! below.
 
 mod build;
 pub mod chain;
@@ -26,7 +27,7 @@ pub use graph::{Graph, Link};
 pub use ids::{HostId, NodeId, PortId, SwitchId};
 pub use routes::{PathCounts, RouteError, Routes};
 
-/// Why a topology cannot be built.
+/// Error in the parameters or the file of a topology.
 pub type TopologyError = SpecError;
 
 /// The parameters of a topology.
@@ -34,9 +35,9 @@ trait Topology {
     /// Builds the graph. `read` supplies the files that [`Topology::files`] lists.
     ///
     /// # Errors
-    /// When a parameter is out of range, or a file does not describe a usable network.
+    /// Refuses parameters out of range, and files that do not describe a usable network.
     fn graph(&self, read: &dyn FileReader) -> Result<Graph, TopologyError>;
-    /// The files that decide the graph.
+    /// Returns the files that decide the graph.
     fn files(&self) -> Vec<&str> {
         vec![]
     }
@@ -87,12 +88,12 @@ impl TopologySpec {
     /// Builds the graph. `read` supplies the files that [`TopologySpec::files`] lists.
     ///
     /// # Errors
-    /// When a parameter is out of range, or the node-link file does not describe a usable network.
+    /// Refuses parameters out of range, and node-link files that do not describe a usable network.
     pub fn build(&self, read: &dyn FileReader) -> Result<Graph, TopologyError> {
         self.topology().graph(read)
     }
 
-    /// The files that decide the graph.
+    /// Returns the files that decide the graph.
     pub fn files(&self) -> Vec<&str> {
         self.topology().files()
     }

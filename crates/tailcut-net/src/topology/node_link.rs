@@ -1,9 +1,8 @@
 //! Any graph, from a NetworkX node-link JSON file (`networkx.node_link_data`).
 //!
-//! Hosts and switches are numbered in the order of the file, and edges in the
-//! order of the file give the port order of a switch. A link belongs to the tier
-//! that its attribute `tier` names; without one, the tier follows from how far
-//! the link is from the nearest host.
+//! Hosts and switches are numbered in the order of the file, and the order of edges is the port
+//! order of a switch. The attribute `tier` names the tier of a link; without it, the tier follows
+//! from the link's distance from the nearest host.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -22,9 +21,10 @@ use crate::files::FileReader;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct NodeLink {
-    /// Path of the JSON file that `networkx.node_link_data` wrote. Nodes carry `kind` ("host" or
-    /// "switch"), edges carry `rate` and `propagation` with units, and optionally `queue_limit`, `threshold`
-    /// (of marking queues), `loss` (the probability that a packet is corrupted) and `tier`.
+    /// Path of the JSON file that `networkx.node_link_data` wrote. Nodes have `kind` ("host" or
+    /// "switch"); edges have `rate` and `propagation` with units. Edges may also have
+    /// `queue_limit`, `threshold` (of marking queues), `loss` (the probability that a packet is
+    /// corrupted) and `tier`.
     pub file: String,
 }
 
@@ -32,7 +32,8 @@ impl NodeLink {
     /// Reads and builds the graph.
     ///
     /// # Errors
-    /// When the file cannot be read or does not describe a usable network; the message names the node or edge.
+    /// Refuses files that cannot be read or do not describe a usable network; the message names the
+    /// node or edge.
     pub fn build(&self, read: &dyn FileReader) -> Result<Graph, TopologyError> {
         let text = read_text(read, "node-link-file", "file", &self.file)?;
         parse(&text).map_err(|mut error| {
@@ -51,7 +52,7 @@ impl Topology for NodeLink {
     }
 }
 
-/// The file as NetworkX writes it: up to version 3.3 the edges are called `links`, later `edges`.
+/// The file as NetworkX writes it: edges are called `links` up to version 3.3, `edges` later.
 #[derive(Deserialize)]
 struct Document {
     #[serde(default)]
@@ -68,7 +69,7 @@ struct Node {
     host: bool,
 }
 
-/// An edge between nodes, by their position in the file.
+/// An edge between two nodes, given by their positions in the file.
 struct Edge {
     ends: [usize; 2],
     rate: Rate,
@@ -79,14 +80,14 @@ struct Edge {
     tier: Option<String>,
 }
 
-/// Attributes of nodes that are read.
+/// Node attributes that are read.
 const OF_NODES: [&str; 2] = ["id", "kind"];
 
-/// Attributes of edges that are read.
+/// Edge attributes that are read.
 const OF_EDGES: [&str; 9] =
     ["source", "target", "key", "rate", "propagation", "queue_limit", "threshold", "loss", "tier"];
 
-/// Settings of a link, each with its names in other programs, in lower case and without signs between words.
+/// Attributes of a link with their names in other programs, in lower case and without punctuation.
 const CALLED_ELSEWHERE: [(&str, &[&str]); 5] = [
     ("rate", &["bandwidth", "bw", "capacity", "cap", "datarate", "linkrate", "linkspeed", "speed"]),
     (
@@ -154,7 +155,7 @@ fn parse(text: &str) -> Result<Graph, TopologyError> {
     let mut position = BTreeMap::new();
     for (index, node) in nodes.iter().enumerate() {
         if position.insert(node.name.as_str(), index).is_some() {
-            return Err(error("node-link-node", format!("two nodes are called {:?}", node.name)));
+            return Err(error("node-link-node", format!("two nodes have the id {:?}", node.name)));
         }
     }
     let edges = document
@@ -174,7 +175,7 @@ fn parse(text: &str) -> Result<Graph, TopologyError> {
     Ok(graph)
 }
 
-/// How messages call the value of an identifying attribute.
+/// Returns an identifying attribute as messages show it.
 fn label(value: &Value) -> String {
     match value {
         Value::String(text) => text.clone(),
@@ -194,7 +195,7 @@ fn refuse_misspelt(
         if let Some((meant, _)) = meant.filter(|(meant, _)| known.contains(meant)) {
             return Err(error(
                 "node-link-attribute",
-                format!("{place}: {name:?} is no attribute of a link here"),
+                format!("{place}: {name:?} is not an attribute of links"),
             )
             .hint(format!("write {meant:?}")));
         }
@@ -243,14 +244,15 @@ fn read_edge(
     let end = |key: &str| attributes.get(key).map(label);
     let (Some(source), Some(target)) = (end("source"), end("target")) else {
         let edge = Value::Object(attributes.clone());
-        return Err(error("node-link-edge", format!("an edge has no source or no target: {edge}")));
+        return Err(error("node-link-edge", format!("an edge lacks source or target: {edge}")));
     };
     let place = format!("edge {source:?} - {target:?}");
     refuse_misspelt(attributes, &OF_EDGES, &place)?;
     let find = |name: &str| {
-        position.get(name).copied().ok_or_else(|| {
-            error("node-link-edge", format!("{place}: there is no node called {name:?}"))
-        })
+        position
+            .get(name)
+            .copied()
+            .ok_or_else(|| error("node-link-edge", format!("{place}: no node has the id {name:?}")))
     };
     let ends = [find(&source)?, find(&target)?];
     if ends[0] == ends[1] {
@@ -263,7 +265,7 @@ fn read_edge(
     let rate =
         quantity::<Rate>(attributes, "rate", &place)?.ok_or_else(|| missing("rate", "1Gbps"))?;
     if rate.0 == 0 {
-        let message = format!("{place}: rate = \"0bps\": a link needs a positive rate");
+        let message = format!("{place}: rate = \"0bps\": must be greater than 0");
         return Err(error("node-link-rate", message));
     }
     Ok(Edge {
@@ -278,17 +280,17 @@ fn read_edge(
     })
 }
 
-/// The attribute `loss`: nothing when it is absent.
+/// Returns the attribute `loss`, 0 if absent.
 fn probability(attributes: &Map<String, Value>, place: &str) -> Result<f64, TopologyError> {
     let Some(value) = attributes.get("loss") else { return Ok(0.0) };
     let number = value.as_f64().or_else(|| label(value).parse().ok());
     number.filter(|loss| (0.0..=1.0).contains(loss)).ok_or_else(|| {
-        let message = format!("{place}: loss is {value}: a probability from 0 to 1");
+        let message = format!("{place}: loss = {value}: must be a probability from 0 to 1");
         error("node-link-attribute", message).hint("one packet in a hundred is loss=0.01")
     })
 }
 
-/// The attribute `key` parsed with its unit; `None` when it is absent.
+/// Parses the attribute `key` with its unit; returns `None` if absent.
 fn quantity<T: std::str::FromStr<Err = UnitError>>(
     attributes: &Map<String, Value>,
     key: &str,
@@ -299,7 +301,8 @@ fn quantity<T: std::str::FromStr<Err = UnitError>>(
     })
 }
 
-/// Checks that the edges make a network; gives each node's distance from the nearest host.
+/// Checks that the edges make a network; returns each node's distance from the nearest host in
+/// hops.
 fn check(nodes: &[Node], edges: &[Edge], multigraph: bool) -> Result<Vec<usize>, TopologyError> {
     let name = |index: usize| &nodes[index].name;
     let mut neighbours = vec![vec![]; nodes.len()];
@@ -321,20 +324,20 @@ fn check(nodes: &[Node], edges: &[Edge], multigraph: bool) -> Result<Vec<usize>,
     if hosts.len() < 2 {
         return Err(error(
             "node-link-hosts",
-            format!("{} hosts: at least two are needed", hosts.len()),
+            format!("{} hosts: must be at least two", hosts.len()),
         ));
     }
     for &host in &hosts {
         let links = neighbours[host].len();
         if links != 1 {
             let message =
-                format!("host {:?} has {links} links: a host has exactly one", name(host));
-            return Err(error("node-link-host", message).hint("put a switch between"));
+                format!("host {:?} has {links} links: a host must have exactly one", name(host));
+            return Err(error("node-link-host", message).hint("put a switch in between"));
         }
         if nodes[neighbours[host][0]].host {
             let message =
                 format!("host {:?} is joined to host {:?}", name(host), name(neighbours[host][0]));
-            return Err(error("node-link-host", message).hint("put a switch between"));
+            return Err(error("node-link-host", message).hint("put a switch in between"));
         }
     }
     let reached = distances(&neighbours, &hosts[..1]);
@@ -360,7 +363,7 @@ fn check(nodes: &[Node], edges: &[Edge], multigraph: bool) -> Result<Vec<usize>,
         .collect())
 }
 
-/// Hops from the nearest of `sources`.
+/// Returns each node's distance from the nearest of `sources` in hops; `None` if none is reachable.
 fn distances(neighbours: &[Vec<usize>], sources: &[usize]) -> Vec<Option<usize>> {
     let mut distance = vec![None; neighbours.len()];
     let mut queue: VecDeque<usize> = sources.iter().copied().collect();
@@ -407,7 +410,7 @@ fn graph(nodes: &[Node], edges: &[Edge], level: &[usize]) -> Result<Graph, Topol
     }
     tiers.sort_by_key(|tier| tier.0);
     if tiers.len() > usize::from(u8::MAX) {
-        let message = format!("the links fall into {} tiers: at most 255", tiers.len());
+        let message = format!("the links have {} tiers: at most 255 are supported", tiers.len());
         return Err(
             error("node-link-tiers", message).hint("give edges a tier attribute to group them")
         );

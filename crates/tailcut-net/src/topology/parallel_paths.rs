@@ -1,8 +1,8 @@
-//! Two edge switches joined by parallel paths: the toy fabrics of RepFlow (Fig. 3,
-//! Table I) and TinyFlow (Figs. 1 and 2), which are one pod of a small fat-tree.
+//! Two edge switches joined by parallel paths: the toy fabrics of RepFlow (Fig. 3, Table I) and
+//! TinyFlow (Figs. 1 and 2), which are one pod of a small fat-tree.
 //!
-//! Each path runs through a switch of its own, so that the choice is made at the
-//! edge switch and each half of a path has a queue of its own.
+//! Each path runs through a switch of its own, so that the choice is made at the edge switch and
+//! each half of a path has a queue of its own.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -13,7 +13,8 @@ use super::{Graph, Topology, TopologyError};
 use crate::component::OneOrEach;
 use crate::files::FileReader;
 
-/// Parameters of parallel paths. Hosts `0..hosts_per_side` are on the left, the others on the right.
+/// Parameters of parallel paths. Hosts `0..hosts_per_side` are on the left, the others on the
+/// right.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct ParallelPaths {
@@ -23,9 +24,9 @@ pub struct ParallelPaths {
     /// Paths between the edge switches.
     #[schemars(range(min = 1, max = 1023))]
     pub paths: u32,
-    /// Rate of the host links, and of the paths unless `path_rates` gives them.
+    /// Rate of the host links, and of the paths without `path_rates`.
     pub rate: Rate,
-    /// Rate of each path in turn; empty when all have `rate`.
+    /// Rate of each path in order; empty if all have `rate`.
     pub path_rates: Vec<Rate>,
     /// One-way propagation delay of every link, or of each part: `{ host = "2us", path = "1ms" }`.
     pub propagation: OneOrEach<Time, ParallelPathsValues<Time>>,
@@ -57,7 +58,7 @@ impl ParallelPaths {
     /// Builds the graph: hosts, the two edge switches, then one switch per path.
     ///
     /// # Errors
-    /// When a count or a rate is zero, or `path_rates` does not have one rate per path.
+    /// Refuses counts and rates of 0, and `path_rates` without exactly one rate per path.
     pub fn build(&self) -> Result<Graph, TopologyError> {
         at_least(
             "parallel-paths-hosts",
@@ -78,7 +79,7 @@ impl ParallelPaths {
             return Err(TopologyError::new(
                 "parallel-paths-rates",
                 "path_rates",
-                format!("path_rates names {given} rates: {paths} paths need as many"),
+                format!("path_rates lists {given} rates: must list one for each of {paths} paths"),
             )
             .hint("leave path_rates out to give every path the same rate"));
         }

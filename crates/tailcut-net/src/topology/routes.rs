@@ -4,59 +4,61 @@ use std::collections::{BTreeMap, VecDeque};
 
 use super::{Graph, HostId, NodeId, PortId, SwitchId};
 
-/// Bits of a table entry that locate the candidates; the rest count them, and are 0 where the entry is the only one itself.
+/// Bits of a table entry that locate the candidates; the upper bits count them. If the count is 0,
+/// the entry is the only candidate itself.
 const START_BITS: u32 = 22;
-/// Table entry: the host is attached.
+/// Table entry of the switch that the destination is attached to.
 const ATTACHED: PortId = PortId((1 << START_BITS) - 1);
 
 const UNREACHABLE: u32 = u32::MAX;
 
-/// Entries of the table: beyond, it takes a gigabyte.
+/// Maximum entries of the table: they take a gigabyte.
 const MOST_ENTRIES: usize = 1 << 28;
-/// Links looked at, over all destinations: beyond, it takes minutes.
+/// Maximum links to look at, over all destinations: beyond, it takes minutes.
 const MOST_STEPS: usize = 1 << 30;
-/// Links between two hosts: result tables count them in 8 bits.
+/// Maximum links between two hosts: result tables count them in 8 bits.
 const LONGEST_PATH: u32 = 255;
 
 /// Equal-cost routes of every switch towards every switch that has hosts.
 ///
-/// Destinations are grouped by the switch that they hang on, which keeps the
-/// table small enough for the cache: 160 KB for 1,024 hosts.
+/// Destinations are grouped by their edge switch, which keeps the table small enough for the cache:
+/// 160 KB for 1,024 hosts.
 #[derive(Debug, Clone)]
 pub struct Routes {
-    /// Per host: the group of destinations it belongs to (its switch).
+    /// Group of destinations of each host (its edge switch).
     group: Vec<u16>,
-    /// Per host: the port that leads down to it from its switch.
+    /// Port that leads down to each host from its switch.
     down: Vec<PortId>,
-    /// Per host: the port that leads up from it.
+    /// Port that leads up from each host.
     up: Vec<PortId>,
-    /// Per switch and group: its only candidate, or where they start, and above `START_BITS` how many there are.
+    /// By switch and group: the only candidate itself, or where the candidates start and, above
+    /// `START_BITS`, their number.
     table: Vec<PortId>,
     groups: usize,
     candidates: Vec<PortId>,
-    /// Per group: its switch.
+    /// Edge switch of each group.
     targets: Vec<SwitchId>,
     switches: u32,
 }
 
-/// Why a graph cannot be routed.
+/// Reasons for which a graph cannot be routed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum RouteError {
-    /// A host without exactly one link.
-    #[error("host {host} has {links} links; a host has exactly one")]
+    /// A host does not have exactly one link.
+    #[error("host {host} has {links} links; a host must have exactly one")]
     HostLinks {
         /// The host.
         host: HostId,
         /// Its links.
         links: usize,
     },
-    /// Two hosts joined without a switch.
+    /// Two hosts are joined without a switch.
     #[error("host {host} is not attached to a switch")]
     NoSwitch {
         /// The host.
         host: HostId,
     },
-    /// More equal-cost paths than the tables hold.
+    /// A switch has more equal-cost ports than the tables hold.
     #[error(
         "switch {switch} has {paths} equal-cost ports towards one destination; at most 1,023 fit, and 4 million over all switches"
     )]
@@ -66,7 +68,7 @@ pub enum RouteError {
         /// Its equal-cost ports.
         paths: usize,
     },
-    /// A network whose routes would not fit.
+    /// The routes of the network would not fit into memory or time.
     #[error(
         "{switches} switches, {edges} of them with hosts, and {links} links: the routes would not fit into memory or time"
     )]
@@ -78,13 +80,13 @@ pub enum RouteError {
         /// Links.
         links: usize,
     },
-    /// Hosts too far apart.
-    #[error("hosts are {links} links apart; at most 255 are counted")]
+    /// Two hosts are too far apart.
+    #[error("hosts are {links} links apart; at most 255 are supported")]
     TooFar {
         /// Links of a shortest path.
         links: u32,
     },
-    /// No path.
+    /// A switch has no path to a host.
     #[error("switch {switch} has no path to host {host}")]
     Disconnected {
         /// The switch, numbered over switches.
@@ -98,7 +100,8 @@ impl Routes {
     /// Computes the routes of a graph.
     ///
     /// # Errors
-    /// When a host has not exactly one link to a switch, or the graph is not connected.
+    /// Refuses hosts without exactly one link to a switch, unconnected graphs, and networks that
+    /// are too large.
     pub fn new(graph: &Graph) -> Result<Routes, RouteError> {
         let hosts = graph.hosts;
         let ports = ports(graph, |_| true);
@@ -149,12 +152,12 @@ impl Routes {
         Ok(routes)
     }
 
-    /// These routes of the whole graph, recomputed without the links that `alive` refuses. A switch that can no
-    /// longer reach a destination keeps its routes to it: they lead to the dead link, not in circles, since no
-    /// live link leaves the part of the network that is cut off.
+    /// Recomputes these routes, those of the whole graph, without the links that `alive` refuses. A
+    /// switch that can no longer reach a destination keeps its routes to it. These lead to the dead
+    /// link, not in circles, because no live link leaves the part of the network that is cut off.
     ///
     /// # Errors
-    /// When a table overflows.
+    /// Refuses more equal-cost ports than the table holds.
     pub fn avoiding(
         &self,
         graph: &Graph,
@@ -165,8 +168,8 @@ impl Routes {
         Ok(routes)
     }
 
-    /// For each pair of groups (source, then destination): whether `now` misses some of the paths that these
-    /// routes, those of the whole graph, take.
+    /// Returns, for each pair of groups (source, then destination), whether `now` lacks some of the
+    /// paths of these routes, those of the whole graph.
     pub fn lost_paths(&self, graph: &Graph, now: &Routes) -> Vec<bool> {
         let mut lost = vec![false; self.groups * self.groups];
         for destination in 0..self.groups {
@@ -202,7 +205,8 @@ impl Routes {
         lost
     }
 
-    /// Ports from a switch towards the switch of a group; none at that switch itself.
+    /// Returns the ports from a switch towards the edge switch of a group; empty at that switch
+    /// itself.
     pub(crate) fn towards(&self, switch: SwitchId, group: usize) -> &[PortId] {
         match &self.table[switch.index() * self.groups + group] {
             &ATTACHED => &[],
@@ -210,7 +214,7 @@ impl Routes {
         }
     }
 
-    /// The candidates that an entry of the table stands for.
+    /// Returns the candidates that an entry of the table stands for.
     #[inline]
     fn listed<'a>(&'a self, entry: &'a PortId) -> &'a [PortId] {
         match entry.0 >> START_BITS {
@@ -219,23 +223,23 @@ impl Routes {
         }
     }
 
-    /// The group of a host: which of the switches with hosts it hangs on.
+    /// Returns the group of a host: the number of its edge switch among those with hosts.
     pub fn group(&self, host: HostId) -> usize {
         usize::from(self.group[host.index()])
     }
 
-    /// Number of groups.
+    /// Returns the number of groups.
     pub fn groups(&self) -> usize {
         self.groups
     }
 
-    /// The switch, numbered over switches, that a host hangs on.
+    /// Returns the switch that a host is attached to, numbered among the switches.
     pub fn edge_switch(&self, host: HostId) -> SwitchId {
         self.targets[self.group(host)]
     }
 
-    /// Fills the tables, from `fallback` where there is no path; says which pair of switches that was, and how many
-    /// links the switches with hosts that are farthest apart have between them.
+    /// Fills the tables, from `fallback` where there is no path. Returns the first pair of switches
+    /// without a path, and the largest number of links between two edge switches.
     fn fill(
         &mut self,
         ports: &[Vec<(PortId, NodeId)>],
@@ -247,7 +251,7 @@ impl Routes {
         let mut table = vec![ATTACHED; switches * groups];
         let mut candidates: Vec<PortId> = vec![];
         let mut known: BTreeMap<Vec<PortId>, PortId> = BTreeMap::new();
-        // In the order of the switches that hosts hang on, on which the layout of the table depends.
+        // In the order of edge switches, on which the layout of the table depends.
         let mut targets: Vec<(SwitchId, usize)> =
             self.targets.iter().enumerate().map(|(group, &switch)| (switch, group)).collect();
         targets.sort_unstable();
@@ -292,20 +296,20 @@ impl Routes {
         Ok((cut_off, farthest))
     }
 
-    /// The port that leads up from a host.
+    /// Returns the port that leads up from a host.
     #[inline]
     pub fn host_port(&self, host: HostId) -> PortId {
         self.up[host.index()]
     }
 
-    /// Asks for what [`Routes::candidates`] will look up.
+    /// Prefetches the table entry that [`Routes::candidates`] will read.
     #[inline]
     pub(crate) fn fetch(&self, switch: SwitchId, host: HostId) {
         let group = self.group.get(host.index()).map_or(0, |group| usize::from(*group));
         tailcut_engine::prefetch(&self.table[switch.index() * self.groups + group]);
     }
 
-    /// The equal-cost ports from `switch` (numbered over switches) towards `host`, in port order.
+    /// Returns the equal-cost ports from `switch` towards `host`, in port order.
     #[inline]
     pub fn candidates(&self, switch: SwitchId, host: HostId) -> &[PortId] {
         let group = usize::from(self.group[host.index()]);
@@ -317,7 +321,8 @@ impl Routes {
 }
 
 impl Routes {
-    /// The ports of all shortest paths from one host to another, by how many links come before them.
+    /// Returns the ports of all shortest paths from one host to another, grouped by the number of
+    /// links before them.
     pub fn layers(&self, graph: &Graph, src: HostId, dst: HostId) -> Vec<Vec<PortId>> {
         let mut layers = vec![vec![self.host_port(src)]];
         loop {
@@ -337,15 +342,17 @@ impl Routes {
     }
 }
 
-/// How many shortest paths there are, as far as it was asked. Layered graphs have exponentially many: none is walked.
+/// Numbers of shortest paths, computed as far as requested. Layered graphs have exponentially many
+/// paths, so none is enumerated.
 #[derive(Debug, Clone, Default)]
 pub struct PathCounts {
-    /// Per group of destinations that was asked for: the number from each switch, 0 where it is not known.
+    /// By requested group of destinations: the number of paths from each switch, 0 if not known.
     from: BTreeMap<usize, Vec<u32>>,
 }
 
 impl PathCounts {
-    /// Shortest paths from one host to another over `routes`, always the same; `u32::MAX` stands for that many or more.
+    /// Returns the number of shortest paths from one host to another over `routes`, which must be
+    /// the same in every call; `u32::MAX` stands for that many or more.
     pub fn between(&mut self, graph: &Graph, routes: &Routes, src: HostId, dst: HostId) -> u32 {
         let group = routes.group(dst);
         let target = routes.targets[group];
@@ -375,7 +382,7 @@ impl PathCounts {
     }
 }
 
-/// Per node: its ports, and the node at the far end of each.
+/// Returns the live ports of each node, and the node at the far end of each.
 fn ports(graph: &Graph, alive: impl Fn(usize) -> bool) -> Vec<Vec<(PortId, NodeId)>> {
     let mut ports = vec![vec![]; graph.nodes()];
     for (index, link) in graph.links.iter().enumerate().filter(|(index, _)| alive(*index)) {
@@ -386,7 +393,7 @@ fn ports(graph: &Graph, alive: impl Fn(usize) -> bool) -> Vec<Vec<(PortId, NodeI
     ports
 }
 
-/// Hops from every switch to `target`.
+/// Returns the distance of every switch from `target` in hops, `UNREACHABLE` without a path.
 fn distances(
     ports: &[Vec<(PortId, NodeId)>],
     hosts: u32,

@@ -12,7 +12,7 @@ use crate::files::FileReader;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Star {
-    /// Hosts.
+    /// Number of hosts.
     #[schemars(range(min = 2))]
     pub hosts: u32,
     /// Rate of every link.
@@ -31,7 +31,7 @@ impl Star {
     /// Builds the graph.
     ///
     /// # Errors
-    /// When there are fewer than two hosts, the rate is zero or the network is too large.
+    /// Refuses fewer than two hosts, a rate of 0, and networks that are too large.
     pub fn build(&self) -> Result<Graph, TopologyError> {
         at_least("star-hosts", "hosts", self.hosts, 2, "hosts")?;
         size("star-size", "hosts", u64::from(self.hosts), u64::from(self.hosts) + 1)?;

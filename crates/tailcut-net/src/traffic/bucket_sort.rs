@@ -1,4 +1,5 @@
-//! Bucket sort: a master deals numbers out to slaves in small batches, and each slave returns its bucket (RepNet, section IV-C).
+//! Bucket sort: a master deals numbers out to slaves in small batches, and each slave returns its
+//! sorted bucket (RepNet, section IV-C).
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -11,7 +12,8 @@ use super::{
 };
 use crate::topology::HostId;
 
-/// Parameters of bucket sort. Every host is the master of its own jobs, and a slave in those of all others.
+/// Parameters of bucket sort. Every host is the master of its own jobs, and a slave in the jobs of
+/// all others.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct BucketSort {
@@ -25,17 +27,18 @@ pub struct BucketSort {
     pub batch_bytes: Bytes,
     /// Bytes of each number in a returned bucket: five digits and a separator.
     pub bytes_per_number: Bytes,
-    /// Batches that a master has under way at once. The paper does not say how far its master runs ahead.
+    /// Batches that a master has in flight at once. The paper does not say how far its master runs
+    /// ahead.
     #[schemars(range(min = 1))]
     pub batches_at_once: u32,
-    /// From the last batch at a slave to the start of its answer.
+    /// Time from the last batch at a slave to the start of its answer.
     pub sort_time: Time,
     /// Jobs of each master, one after another.
     #[schemars(range(min = 1))]
     pub rounds: u32,
-    /// The hosts that take part; all when left empty.
+    /// Hosts that take part; all by default.
     pub hosts: Vec<u32>,
-    /// Each master begins this much later at most, uniformly (RepNet: "several milliseconds").
+    /// Maximum delay of each master's start, drawn uniformly (RepNet: "several milliseconds").
     pub jitter: Time,
 }
 
@@ -117,12 +120,12 @@ impl BucketSort {
             ("rounds", u64::from(self.rounds)),
         ] {
             if count == 0 {
-                let error = format!("{field} = 0: at least 1 is needed");
+                let error = format!("{field} = 0: must be at least 1");
                 return Err(TrafficError::new("bucket-sort-count", field, error));
             }
         }
         if self.jitter > setting.horizon.arrivals {
-            let error = format!("jitter = \"{}\" exceeds horizon.arrivals", self.jitter);
+            let error = format!("jitter = \"{}\": must be at most horizon.arrivals", self.jitter);
             return Err(TrafficError::new("bucket-sort-jitter", "jitter", error));
         }
         Ok(())

@@ -1,4 +1,5 @@
-//! Starts flows when what they wait for has happened. Sans-I/O: it is told what has happened, and says which flows start when.
+//! Closed-loop traffic: starts flows when the flows they depend on have finished. Sans-I/O: it is
+//! fed events and returns which flows start when.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -11,17 +12,18 @@ use super::{Flow, FlowIndex};
 /// What happened to one job: one row of the job table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct JobRecord {
-    /// Its number among the jobs of the run.
+    /// Number among the jobs of the run.
     pub id: u64,
-    /// What kind of job it is: `"query"`, `"transfer"`.
+    /// Kind of job: `"query"`, `"transfer"`.
     pub kind: JobKind,
-    /// When its first flow started.
+    /// Start of its first flow.
     pub start: Time,
-    /// From `start` until the last byte of its last flow reached its receiver; none if that did not happen.
+    /// Time from `start` until the last byte of its last flow reached its receiver; `None` if that
+    /// did not happen.
     pub completion: Option<Time>,
-    /// Its flows.
+    /// Number of its flows.
     pub flows: u32,
-    /// Their application bytes.
+    /// Application bytes of its flows.
     pub bytes: u64,
 }
 
@@ -29,13 +31,13 @@ pub struct JobRecord {
 #[derive(Debug, Clone)]
 pub struct ClosedLoop {
     jobs: Jobs,
-    /// What waits for flow i: `edges[first_edge[i]..first_edge[i + 1]]`, as positions in `jobs.edges`.
+    /// The dependencies on flow i are `edges[first_edge[i]..first_edge[i + 1]]` of `jobs`.
     first_edge: Vec<u32>,
-    /// How much a flow, or a pool, still waits for.
+    /// Number of unmet dependencies of each flow and of each pool.
     flow_needs: Vec<u32>,
     pool_needs: Vec<u32>,
     pools: Vec<PoolState>,
-    /// Flows whose start is known and not yet reached.
+    /// Flows whose start is known and not reached yet.
     due: BinaryHeap<Reverse<(Time, FlowIndex)>>,
     started: Vec<bool>,
     progress: Vec<JobProgress>,
@@ -45,7 +47,7 @@ pub struct ClosedLoop {
 struct PoolState {
     open: bool,
     running: u32,
-    /// Flows that wait for their turn alone.
+    /// Flows that wait for nothing but their turn.
     ready: VecDeque<FlowIndex>,
 }
 
@@ -59,7 +61,7 @@ struct JobProgress {
 }
 
 impl ClosedLoop {
-    /// The driver of closed-loop traffic; none for open-loop traffic.
+    /// Creates the state of closed-loop traffic; `None` for open-loop traffic.
     pub fn new(flows: &[Flow], jobs: &Jobs) -> Option<ClosedLoop> {
         if jobs.is_empty() {
             return None;
@@ -104,18 +106,18 @@ impl ClosedLoop {
         Some(driver)
     }
 
-    /// When the next flow starts, as far as that is known.
+    /// Returns the start of the next flow, if one is known.
     pub fn next(&self) -> Option<Time> {
         self.due.peek().map(|Reverse((time, _))| *time)
     }
 
-    /// A flow whose time has come.
+    /// Takes a flow whose start is reached.
     pub fn take(&mut self, now: Time) -> Option<FlowIndex> {
         self.due.peek().filter(|Reverse((time, _))| *time <= now)?;
         self.due.pop().map(|Reverse((_, flow))| flow)
     }
 
-    /// A flow starts.
+    /// Notes that a flow starts.
     pub fn on_start(&mut self, flow: FlowIndex, now: Time) {
         self.started[flow.index()] = true;
         let job = self.jobs.rules[flow.index()].job;
@@ -124,7 +126,7 @@ impl ClosedLoop {
         }
     }
 
-    /// A flow is over, as far as `signal` says.
+    /// Notes that a flow has finished in the sense of `signal`.
     pub fn on_finished(&mut self, flow: FlowIndex, signal: Signal, now: Time) {
         let rule = self.jobs.rules[flow.index()];
         if signal == Signal::Received && rule.job != NONE {
@@ -188,23 +190,23 @@ impl ClosedLoop {
 
     fn release(&mut self, flow: FlowIndex, now: Time) {
         let at = now + self.jobs.rules[flow.index()].delay;
-        // Starts are whole nanoseconds, so that the flow table states them exactly.
+        // Starts are rounded up to whole nanoseconds, so that the flow table holds them exactly.
         let at = Time::from_ns(at.0.div_ceil(1_000));
         self.due.push(Reverse((at, flow)));
     }
 
-    /// True once a flow has started; listed ones count as such.
+    /// Returns whether a flow has started; independent flows count as started.
     pub fn has_started(&self, flow: FlowIndex) -> bool {
         flow.index() < self.jobs.independent || self.started[flow.index()]
     }
 
-    /// What became of the jobs that have begun.
+    /// Returns a record of each job that has begun.
     pub fn records(&self) -> Vec<JobRecord> {
         records(&self.progress, &self.jobs)
     }
 }
 
-/// No job has begun.
+/// Returns the progress of all jobs before any has begun.
 fn begin(flows: &[Flow], jobs: &Jobs) -> Vec<JobProgress> {
     let idle = JobProgress { start: None, end: None, left: 0, flows: 0, bytes: 0 };
     let mut progress = vec![idle; jobs.kinds.len()];
@@ -228,8 +230,8 @@ fn records(progress: &[JobProgress], jobs: &Jobs) -> Vec<JobRecord> {
     begun.collect()
 }
 
-/// What became of jobs that something other than the simulator has carried out: of each flow that has started, when, and
-/// when its last byte was received.
+/// Returns records of jobs carried out by something other than the simulator. `carried` has the
+/// start of each started flow, and when its last byte was received.
 pub fn measured_job_records(
     flows: &[Flow],
     jobs: &Jobs,
@@ -271,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn a_flow_starts_its_delay_after_the_last_that_it_waits_for() {
+    fn a_flow_starts_its_delay_after_its_last_dependency() {
         let mut demand = Demand::default();
         let (a, b) = (demand.flow(RULE, flow()), demand.flow(RULE, flow()));
         let c = demand.flow(StartRule { delay: Time::from_us(5), ..RULE }, flow());
@@ -288,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pool_runs_so_many_at_once_and_in_order() {
+    fn a_pool_starts_its_flows_in_order_and_limits_concurrency() {
         let mut demand = Demand::default();
         let opens = Time::from_us(3);
         let pool = demand.pool(FlowPool { opens, at_once: 2, on: Signal::Received });
@@ -329,7 +331,7 @@ mod tests {
     }
 
     #[test]
-    fn jobs_carried_out_elsewhere_last_from_their_first_start_to_their_last_byte() {
+    fn measured_jobs_last_from_their_first_start_to_their_last_byte() {
         let mut demand = Demand::default();
         let (query, other) = (demand.job("query"), demand.job("pings"));
         let a = demand.flow(StartRule { job: query, ..RULE }, flow());
@@ -349,7 +351,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pool_may_wait_for_flows() {
+    fn a_pool_opens_after_the_flows_it_depends_on() {
         let mut demand = Demand::default();
         let first = demand.flow(RULE, flow());
         let pool = demand.pool(FlowPool { opens: Time::ZERO, at_once: 1, on: Signal::Received });

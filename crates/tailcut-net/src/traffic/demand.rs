@@ -1,8 +1,8 @@
-//! What a run has to carry: flows, some of which wait for others, and the jobs that they make up.
+//! The traffic of a run: flows, some of which depend on others, and the jobs that they make up.
 //!
-//! Closed-loop traffic is a graph that is drawn whole before the run: which flows there are, how large they are and between
-//! whom, and what each of them waits for. Only the times at which waiting flows start depend on the scheme, so that schemes
-//! are compared on the same flows, one by one.
+//! Closed-loop traffic is a graph that is drawn as a whole before the run: the flows, their sizes
+//! and hosts, and their dependencies. Only the start times of dependent flows depend on the scheme,
+//! so that schemes are compared on the same flows, one by one.
 
 use std::collections::BTreeSet;
 
@@ -10,46 +10,46 @@ use tailcut_engine::Time;
 
 use super::{Flow, FlowIndex};
 
-/// No job, or no pool.
+/// Stands for no job and no pool.
 pub const NONE: u32 = u32::MAX;
 
-/// When a flow counts as over for what waits for it.
+/// The event by which a flow counts as finished for its dependents.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Signal {
-    /// The last byte is at the receiver: what the receiver waits for.
+    /// The last byte has reached the receiver: for dependents at the receiver.
     Received,
-    /// The sender has its acknowledgement: what the sender waits for.
+    /// The sender has the acknowledgement of the last byte: for dependents at the sender.
     Acknowledged,
 }
 
-/// What a kind of job is called in the table.
+/// Name of a kind of job in the job table.
 pub type JobKind = &'static str;
 
-/// How a flow depends on others.
+/// The job and pool of a flow, and its delay.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StartRule {
-    /// The job that it is part of, or [`NONE`].
+    /// The job of the flow, or [`NONE`].
     pub job: u32,
-    /// The pool that it starts from, or [`NONE`].
+    /// The pool that the flow starts from, or [`NONE`].
     pub pool: u32,
-    /// From the last thing it waits for to its start.
+    /// Time from the flow's last met dependency to its start.
     pub delay: Time,
 }
 
 const FREE: StartRule = StartRule { job: NONE, pool: NONE, delay: Time::ZERO };
 
-/// Flows of which only so many run at once: they start in order, each when one before it is over.
+/// Flows with limited concurrency: they start in order, each when an earlier one has finished.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FlowPool {
-    /// When its first flows start, unless it waits for other flows itself.
+    /// Start of its first flows, unless the pool depends on other flows itself.
     pub opens: Time,
-    /// How many run at once.
+    /// Maximum number of its flows that run at once.
     pub at_once: u32,
-    /// When a flow is over.
+    /// Event by which its flows count as finished.
     pub on: Signal,
 }
 
-/// What waits for a flow.
+/// What depends on a flow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Dependent {
     /// The start of another flow.
@@ -58,47 +58,48 @@ pub enum Dependent {
     Pool(u32),
 }
 
-/// One wait.
+/// A dependency on a flow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Dependency {
-    /// The flow that is waited for.
+    /// The flow that is depended on.
     pub from: FlowIndex,
-    /// When it counts as over.
+    /// Event by which that flow counts as finished.
     pub on: Signal,
-    /// What waits.
+    /// What depends on the flow.
     pub to: Dependent,
 }
 
-/// The graph over the flows of closed-loop traffic; empty for open-loop traffic.
+/// The dependencies of closed-loop traffic; empty for open-loop traffic.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Jobs {
-    /// What each job is called.
+    /// Kind of each job.
     pub kinds: Vec<JobKind>,
-    /// One per flow; none at all when no flow waits or belongs to a job.
+    /// One rule per flow; empty if no flow has dependencies or belongs to a job.
     pub rules: Vec<StartRule>,
-    /// The waits.
+    /// The dependencies.
     pub edges: Vec<Dependency>,
     /// The pools.
     pub pools: Vec<FlowPool>,
-    /// Flows that wait for nothing: they come first, in order of start.
+    /// Number of flows without dependencies: they come first, in order of start.
     pub independent: usize,
 }
 
 impl Jobs {
-    /// True when every flow starts at its own time and belongs to no job.
+    /// Returns whether every flow starts at its own time and belongs to no job.
     pub fn is_empty(&self) -> bool {
         self.rules.is_empty()
     }
 }
 
-/// The flows of a run and their jobs. The start of a waiting flow is the earliest possible until it is known.
+/// The flows of a run and their jobs. The start of a dependent flow is the earliest possible one
+/// until it is known.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Demand {
-    /// The flows: those that wait for nothing in order of start, then the others.
+    /// The flows: those without dependencies in order of start, then the others.
     pub flows: Vec<Flow>,
-    /// What they wait for.
+    /// Their dependencies.
     pub jobs: Jobs,
-    /// Whether the identifier of each flow is its own, given by a trace; none at all when no flow has one.
+    /// Whether the identifier of each flow was given by a trace; empty if none was.
     pub(super) named: Vec<bool>,
 }
 
@@ -109,7 +110,7 @@ impl From<Vec<Flow>> for Demand {
 }
 
 impl Demand {
-    /// A new job of this kind.
+    /// Adds a job of this kind and returns its number.
     pub(super) fn job(&mut self, kind: JobKind) -> u32 {
         self.jobs.kinds.push(kind);
         self.jobs.kinds.len() as u32 - 1
@@ -165,8 +166,8 @@ impl Demand {
         }));
     }
 
-    /// Puts the flows that wait for nothing first, by start (ties as generated), and numbers the flows: from 0, without the
-    /// identifiers that some have of their own.
+    /// Puts the flows without dependencies first, by start (ties as generated). Numbers the flows
+    /// from 0, skipping the identifiers that a trace has given.
     pub(super) fn numbered(mut self) -> Demand {
         let mut waits = vec![false; self.flows.len()];
         if !self.jobs.is_empty() {
@@ -204,7 +205,7 @@ impl Demand {
         self
     }
 
-    /// Numbers the flows that have no identifier of their own, in their order.
+    /// Numbers the flows without an identifier of their own, in order.
     fn number(&mut self) {
         let named = self.flows.iter().zip(&self.named).filter(|(_, named)| **named);
         let taken: BTreeSet<u64> = named.map(|(flow, _)| flow.id).collect();

@@ -12,15 +12,16 @@ use crate::topology::HostId;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct HotSpots {
-    /// How many hosts are popular; they are drawn once.
+    /// Number of popular hosts; they are drawn once.
     #[schemars(range(min = 1))]
     pub hot: u32,
-    /// The fraction of flows that go to one of them, each as often as the others. The rest go to any host.
+    /// Fraction of flows that go to the popular hosts, uniformly among these. The rest go to any
+    /// host.
     #[schemars(range(min = 0, max = 1))]
     pub share: f64,
-    /// How large the flows are.
+    /// Flow sizes.
     pub sizes: SizesSpec,
-    /// Offered load: the mean offered bytes per second over what all host links can carry.
+    /// Offered load: mean offered bytes per second relative to the capacity of all host links.
     #[schemars(range(min = 0, max = 1))]
     pub load: f64,
 }
@@ -43,7 +44,7 @@ impl HotSpots {
             [("load", self.load, f64::MIN_POSITIVE), ("share", self.share, 0.0)]
         {
             if !(low..=1.0).contains(&value) {
-                let error = format!("{field} = {value}: a fraction of at most 1 is needed");
+                let error = format!("{field} = {value}: must be a fraction of at most 1");
                 return Err(TrafficError::new("hot-spots-fraction", field, error)
                     .hint("write 0.5 for 50 %"));
             }

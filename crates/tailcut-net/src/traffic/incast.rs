@@ -1,4 +1,4 @@
-//! Incast: many hosts answer one at the same time.
+//! Incast: many hosts answer one host at the same time.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -18,15 +18,15 @@ pub struct Incast {
     /// Hosts that answer in each round, all different and drawn anew (RepNet: 11).
     #[schemars(range(min = 1))]
     pub fan_in: u32,
-    /// How many bytes each of them sends.
+    /// Bytes that each of them sends.
     pub sizes: SizesSpec,
-    /// The host that receives; drawn anew in each round when left out.
+    /// The receiving host; drawn anew in each round by default.
     pub receiver: Option<u32>,
-    /// Number of rounds; as many as start within `horizon.arrivals` when left out.
+    /// Number of rounds; by default as many as start within `horizon.arrivals`.
     pub rounds: Option<u32>,
     /// Time from one round to the next.
     pub period: Time,
-    /// Each answer starts this much later at most, uniformly.
+    /// Maximum delay of each answer, drawn uniformly.
     pub jitter: Time,
 }
 

@@ -1,4 +1,5 @@
-//! Long flows on some hosts, short ones on the others, all between the partners of one permutation (MMPTCP, SIGCOMM 2015).
+//! Long flows from some hosts, short flows from the others, all between the partners of one
+//! permutation (MMPTCP, SIGCOMM 2015).
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -17,16 +18,17 @@ use crate::topology::HostId;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct LongAndShort {
-    /// The fraction of hosts, drawn at random, that send one long flow each (MMPTCP: a third).
+    /// Fraction of hosts, drawn at random, that send one long flow each (MMPTCP: a third).
     #[schemars(range(min = 0, max = 1))]
     pub long_share: f64,
-    /// How large the long flows are; by default they last the whole run.
+    /// Sizes of the long flows; by default they last the whole run.
     pub long: SizesSpec,
-    /// How large the short flows of the other hosts are (MMPTCP: 70 KB).
+    /// Sizes of the short flows of the other hosts (MMPTCP: 70 KB).
     pub short: SizesSpec,
-    /// Mean number of short flows per second over the whole network; they arrive as one Poisson process (MMPTCP: 256).
+    /// Mean number of short flows per second over the whole network, which arrive as one Poisson
+    /// process (MMPTCP: 256).
     pub short_flows_per_second: f64,
-    /// Each long flow starts this much later at most, uniformly.
+    /// Maximum delay of each long flow's start, drawn uniformly.
     pub jitter: Time,
 }
 
@@ -59,7 +61,7 @@ impl LongAndShort {
             return Err(TrafficError::new("traffic-hosts", "kind", error));
         }
         if self.jitter >= setting.horizon.arrivals {
-            let error = format!("jitter = \"{}\" is not before horizon.arrivals", self.jitter);
+            let error = format!("jitter = \"{}\": must be less than horizon.arrivals", self.jitter);
             return Err(TrafficError::new("long-and-short-jitter", "jitter", error));
         }
         positive("short_flows_per_second", self.short_flows_per_second)?;

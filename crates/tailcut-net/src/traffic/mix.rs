@@ -10,15 +10,20 @@ use super::{Pattern, TrafficContext, TrafficError, TrafficSpec};
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Mix {
-    /// The patterns. Each draws from streams of its own: another part added at the end leaves the others as they are.
-    /// Flows to which a trace gives an `id` keep it; the others are numbered from 0, in order of start, without those.
+    /// The patterns. Each draws from streams of its own: another part added at the end does not
+    /// change the others. Flows to which a trace gives an `id` keep it; the others are numbered
+    /// from 0, in order of start, skipping those.
     pub parts: Vec<TrafficSpec>,
 }
 
 impl Mix {
     fn draw(&self, setting: &TrafficContext) -> Result<Demand, TrafficError> {
         if self.parts.is_empty() {
-            return Err(TrafficError::new("mix-parts", "parts", "a mix needs at least one part"));
+            return Err(TrafficError::new(
+                "mix-parts",
+                "parts",
+                "parts = []: must have at least one part",
+            ));
         }
         let mut demand = Demand::default();
         for (index, part) in self.parts.iter().enumerate() {
@@ -46,7 +51,8 @@ impl Mix {
             None => Ok(demand),
             Some(two) => {
                 let message = format!("two traces of the mix have a flow with id {}", two[0]);
-                Err(TrafficError::new("trace-id", "parts", message).hint("ids tell flows apart"))
+                Err(TrafficError::new("trace-id", "parts", message)
+                    .hint("every flow needs an id of its own"))
             }
         }
     }

@@ -1,7 +1,8 @@
-//! Traffic: which flows start when. A new pattern is one file here, with its parameters as a [`Pattern`], and one line in the list below.
+//! Traffic: the flows of a run and their starts. A new pattern is one file here, with its
+//! parameters as a [`Pattern`], and one line in the list below.
 //!
-//! Every draw comes from a stream named by what it decides, so that the same seed
-//! gives the same flows whatever scheme carries them.
+//! Every draw comes from a stream named after its purpose, so that the same seed gives the same
+//! flows whatever scheme carries them.
 
 pub mod bucket_sort;
 pub mod closed_loop;
@@ -33,7 +34,7 @@ use crate::horizon::Horizon;
 use crate::topology::{Graph, HostId};
 use demand::Demand;
 
-/// Why traffic cannot be generated.
+/// Error in the parameters or the file of a traffic pattern.
 pub type TrafficError = SpecError;
 
 /// One flow to carry.
@@ -41,46 +42,47 @@ pub type TrafficError = SpecError;
 pub struct Flow {
     /// Sending host.
     pub src: HostId,
-    /// Receiving host, another one.
+    /// Receiving host, different from `src`.
     pub dst: HostId,
     /// Application bytes, at least 1.
     pub bytes: u64,
-    /// When the SYN is handed to the NIC.
+    /// Time at which the SYN is handed to the NIC.
     pub start: Time,
-    /// Identifier that the result table repeats (row number unless a trace names another).
+    /// Identifier in the result tables: the row number, unless a trace gives another.
     pub id: u64,
 }
 
-/// A flow of a run, by its place in the run's list.
+/// A flow of a run, by its index in the run's list.
 #[repr(transparent)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FlowIndex(pub u32);
 
 impl FlowIndex {
-    /// The flow at this place.
+    /// Returns the flow at index `place`.
     #[inline]
     pub const fn at(place: usize) -> FlowIndex {
         FlowIndex(place as u32)
     }
-    /// Its place.
+    /// Returns the index of the flow.
     #[inline]
     pub const fn index(self) -> usize {
         self.0 as usize
     }
 }
 
-/// The parameters of a pattern.
+/// The parameters of a traffic pattern.
 pub(crate) trait Pattern {
-    /// The flows, in order of start time, numbered from 0 unless the pattern numbers them itself; then those that wait for others.
+    /// Draws the flows: those without dependencies in order of start, then the others. They are
+    /// numbered from 0 unless the pattern numbers them itself.
     ///
     /// # Errors
-    /// When a parameter is out of range for this network or horizon, or a file is not what it should be.
+    /// Refuses parameters out of range for this network or horizon, and unusable files.
     fn demand(&self, setting: &TrafficContext) -> Result<Demand, TrafficError>;
-    /// The parameter that decides how large flows are.
+    /// Returns the parameter that decides the flow sizes.
     fn sized_by(&self) -> &'static str {
         "sizes"
     }
-    /// The files that decide the flows.
+    /// Returns the files that decide the flows.
     fn files(&self) -> Vec<&str> {
         vec![]
     }
@@ -109,7 +111,7 @@ patterns! {
     Poisson(poisson::Poisson),
     /// Every host sends to one other and receives from one other.
     Permutation(permutation::Permutation),
-    /// Many hosts answer one at the same time, again and again.
+    /// Many hosts answer one host at the same time, again and again.
     Incast(incast::Incast),
     /// Long flows on some hosts, short ones arriving on the others.
     LongAndShort(long_and_short::LongAndShort),
@@ -117,7 +119,7 @@ patterns! {
     HotSpots(hot_spots::HotSpots),
     /// Queries: a host asks many others and waits for the slowest answer.
     PartitionAggregate(partition_aggregate::PartitionAggregate),
-    /// Closed loop: every client moves so many bytes in flows, one after another.
+    /// Closed loop: every client moves a number of bytes in flows, one after another.
     Transfers(transfers::Transfers),
     /// Every reducer fetches its part from every mapper.
     Shuffle(shuffle::Shuffle),
@@ -137,58 +139,58 @@ impl Default for TrafficSpec {
     }
 }
 
-/// More flows than this are a slip of the keyboard: their list alone would fill gigabytes.
+/// Maximum number of flows: the list of more would fill gigabytes.
 const MAX_FLOWS: f64 = 2e7;
 
-/// The most bytes that a flow can have: a link at 400 Gbps takes a minute for them.
+/// Maximum size of a flow in bytes: a link at 400 Gbps takes a minute for it.
 pub const MOST_BYTES: u64 = 3_000_000_000_000;
 
-/// Refuses flows whose segments could not be counted.
+/// Refuses flows larger than [`MOST_BYTES`]. `field` is the parameter that decides sizes.
 fn check_flow_sizes(demand: Demand, field: &str) -> Result<Demand, TrafficError> {
     match demand.flows.iter().find(|flow| flow.bytes > MOST_BYTES) {
         None => Ok(demand),
         Some(flow) => {
             let (bytes, most) = (Bytes(flow.bytes), Bytes(MOST_BYTES));
-            let error = format!("a flow would have {bytes}: at most {most} are possible");
+            let error = format!("a flow would have {bytes}: at most {most} are supported");
             Err(TrafficError::new("traffic-flow-size", field, error)
                 .hint("make flows smaller; those of sizes = \"endless\" last until the run ends, so shorten horizon.drain"))
         }
     }
 }
 
-/// Refuses patterns of far too many flows before they fill the memory.
+/// Refuses patterns with far too many flows before they fill the memory.
 fn check_flow_count(expected: f64, field: &str) -> Result<(), TrafficError> {
     if expected <= MAX_FLOWS {
         return Ok(());
     }
     let error =
-        format!("about {expected:.0} flows would start: at most {MAX_FLOWS:.0} are possible");
+        format!("about {expected:.0} flows would start: at most {MAX_FLOWS:.0} are supported");
     Err(TrafficError::new("traffic-flows", field, error)
         .hint("shorten horizon.arrivals, or make flows larger or rarer"))
 }
 
-/// What a generator knows: the network, when to stop, and where its randomness comes from.
+/// The inputs of a traffic pattern: the network, the horizon and the random streams.
 pub(crate) struct TrafficContext<'a> {
     pub graph: &'a Graph,
     pub horizon: &'a Horizon,
     pub seed: u64,
-    /// Tells the parts of a mix apart.
+    /// Number of the pattern among the parts of a mix.
     pub part: u64,
     pub read: &'a dyn FileReader,
 }
 
 impl TrafficContext<'_> {
-    /// The stream for one purpose.
+    /// Returns the random stream for one purpose.
     fn stream(&self, purpose: &str) -> RandomStream {
         RandomStream::new(self.seed, self.part, purpose)
     }
 
-    /// The stream for one purpose of one entity: a client, a master.
+    /// Returns the random stream for one purpose of one entity, such as a client or a master.
     fn stream_of(&self, purpose: &str, entity: u64) -> RandomStream {
         RandomStream::new(self.seed, self.part, &format!("{purpose} {entity}"))
     }
 
-    /// More bytes than the fastest host can send before the run ends.
+    /// Returns more bytes than the fastest host can send before the run ends.
     fn endless(&self) -> u64 {
         let fastest = self.graph.host_rates().into_iter().max().unwrap_or(Rate(0));
         let end = u128::from(self.horizon.arrivals.0) + u128::from(self.horizon.drain.0);
@@ -197,11 +199,12 @@ impl TrafficContext<'_> {
 }
 
 impl TrafficSpec {
-    /// The flows, in order of start time, numbered from 0 unless a trace numbers them; then those that wait for others.
-    /// Starts are whole nanoseconds, so that the flow table states them exactly.
+    /// Draws the flows: those without dependencies in order of start, then the others. They are
+    /// numbered from 0 unless a trace numbers them. Starts are whole nanoseconds, so that the flow
+    /// table holds them exactly.
     ///
     /// # Errors
-    /// When a parameter is out of range for this network or horizon, or a file is not what it should be.
+    /// Refuses parameters out of range for this network or horizon, and unusable files.
     pub fn generate(
         &self,
         graph: &Graph,
@@ -217,7 +220,7 @@ impl TrafficSpec {
         check_flow_sizes(pattern.demand(setting)?, pattern.sized_by())
     }
 
-    /// The files that decide the flows.
+    /// Returns the files that decide the flows.
     pub fn files(&self) -> Vec<&str> {
         self.pattern().files()
     }
@@ -236,12 +239,12 @@ fn numbered(flows: Vec<Flow>) -> Demand {
     number(flows).into()
 }
 
-/// Refuses rates that are no rates.
+/// Refuses rates that are not finite or not greater than 0.
 fn positive(field: &str, rate: f64) -> Result<(), TrafficError> {
     if rate.is_finite() && rate > 0.0 {
         return Ok(());
     }
-    let error = format!("{field} = {rate}: a positive number is needed");
+    let error = format!("{field} = {rate}: must be greater than 0");
     Err(TrafficError::new("traffic-rate", field, error))
 }
 
@@ -262,7 +265,8 @@ fn check_host(
     }
 }
 
-/// The hosts that a pattern names, all of them when it names none: at least two, all different.
+/// Returns the hosts that a pattern names, or all hosts if it names none. Refuses fewer than two,
+/// repeated ones, and ones that the topology does not have.
 fn check_hosts(
     code: &'static str,
     field: &str,
@@ -273,8 +277,8 @@ fn check_hosts(
     let taking_part = sorted.iter().copied().map(HostId).collect();
     sorted.sort_unstable();
     let error = match sorted.windows(2).find(|two| two[0] == two[1]) {
-        Some(two) => format!("host {} is named twice", two[0]),
-        None if sorted.len() < 2 => format!("{} host: at least two take part", sorted.len()),
+        Some(two) => format!("host {} is listed twice", two[0]),
+        None if sorted.len() < 2 => format!("{} host: at least two must take part", sorted.len()),
         None if sorted[sorted.len() - 1] >= hosts => {
             format!("host {}: hosts are numbered 0 to {}", sorted[sorted.len() - 1], hosts - 1)
         }
@@ -283,12 +287,12 @@ fn check_hosts(
     Err(TrafficError::new(code, field, error))
 }
 
-/// A time given in nanoseconds, cut to a whole number of them.
+/// Converts nanoseconds to a time, rounding down to whole ones.
 fn whole_ns(nanoseconds: f64) -> Time {
     Time::from_ns(nanoseconds as u64)
 }
 
-/// Uniform in `[0, width)`, in whole nanoseconds; zero when `width` is.
+/// Draws a delay uniformly from `[0, width)`, in whole nanoseconds; 0 if `width` is 0.
 fn jitter(stream: &mut RandomStream, width: Time) -> Time {
     match width.as_ns() {
         0 => Time::ZERO,

@@ -1,4 +1,4 @@
-//! What a list of flows asks of the network, and how much of it can be met in time.
+//! Offered load: the totals of a list of flows, and how many of the bytes hosts can carry in time.
 
 use tailcut_engine::{Rate, Time};
 
@@ -8,18 +8,18 @@ use crate::topology::HostId;
 /// Totals of a list of flows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct OfferedLoad {
-    /// Flows.
+    /// Number of flows.
     pub flows: u64,
     /// Application bytes of all flows.
     pub bytes: u64,
-    /// The most that host links could carry of them by the given time, at full rate and without
-    /// headers. A heavy-tailed workload offers far more in a short run than can be carried:
-    /// the load that a run carries then lies below the load that was asked for.
+    /// Upper bound of the bytes that host links can carry by the given time, at full rate and
+    /// without headers. A heavy-tailed workload offers far more in a short run than can be carried:
+    /// the carried load of the run is then below the requested load.
     pub carriable_bytes: u64,
 }
 
-/// The totals of `flows` with `carriable_bytes` counted up to `end`; `host_rates` as in
-/// [`crate::topology::Graph::host_rates`]. Flows must be in order of start time.
+/// Returns the totals of `flows`, with `carriable_bytes` counted up to `end`. `host_rates` as in
+/// [`crate::topology::Graph::host_rates`]. Flows must be in order of start.
 pub fn offered(flows: &[Flow], host_rates: &[Rate], end: Time) -> OfferedLoad {
     let sent = carriable(flows.iter().map(|flow| (flow.src, flow)), host_rates, end);
     let received = carriable(flows.iter().map(|flow| (flow.dst, flow)), host_rates, end);
@@ -30,7 +30,7 @@ pub fn offered(flows: &[Flow], host_rates: &[Rate], end: Time) -> OfferedLoad {
     }
 }
 
-/// Bytes that each flow's host can move until `end`: a host that never rests while it has work.
+/// Returns the bytes that the hosts can move until `end`, if none rests while it has work.
 fn carriable<'a>(
     flows: impl Iterator<Item = (HostId, &'a Flow)>,
     rates: &[Rate],

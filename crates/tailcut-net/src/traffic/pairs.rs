@@ -1,4 +1,4 @@
-//! Who sends to whom.
+//! Sources and destinations of flows.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -19,13 +19,13 @@ pub enum Pairs {
     InterRack,
     /// Two hosts of different pods: their traffic crosses the topmost tier of links.
     InterPod,
-    /// Any source; its destination is its partner in a random permutation drawn once.
+    /// Any source; the destination is its partner in a random permutation drawn once.
     Permutation,
 }
 
-/// Draws pairs of hosts.
+/// A distribution of pairs of hosts.
 pub(crate) enum PairSource {
-    /// Different groups (each host its own group when any pair will do).
+    /// Hosts of different groups. Each host is its own group if any pair is allowed.
     Between {
         group: Vec<u32>,
         members: Vec<u32>,
@@ -77,7 +77,7 @@ impl Pairs {
 }
 
 impl PairSource {
-    /// Draws a source and a destination, uniformly over the admissible pairs.
+    /// Draws a source and a destination, uniformly over the allowed pairs.
     pub fn draw(&self, stream: &mut RandomStream) -> (HostId, HostId) {
         match self {
             PairSource::Partners(partner) => {
@@ -94,7 +94,7 @@ impl PairSource {
         }
     }
 
-    /// For each of `groups`, the fraction of flows that leave it.
+    /// Returns, for each of `groups`, the fraction of flows that leave it.
     pub fn leaving(&self, groups: &HostGroups) -> Vec<f64> {
         let hosts = groups.of_host.len();
         let mut leaving = vec![0.0; groups.uplink.len()];
@@ -107,7 +107,8 @@ impl PairSource {
                 }
             }
             PairSource::Between { group, members } => {
-                // Ordered pairs in different `group`s, and of those the ones that also leave one of `groups`.
+                // All ordered pairs in different `group`s; then those of them that also leave one
+                // of `groups`.
                 let all: f64 =
                     members.iter().map(|&m| f64::from(m) * (hosts as f64 - f64::from(m))).sum();
                 let mut together = std::collections::BTreeMap::<(u32, u32), f64>::new();
@@ -116,7 +117,8 @@ impl PairSource {
                 }
                 let sizes = groups.sizes();
                 for (&(outer, own), &count) in &together {
-                    // From this part to hosts outside `outer` that are not in the part's own `group` either.
+                    // From this part to hosts outside `outer` that are not in the part's own
+                    // `group` either.
                     let own_outside = f64::from(members[own as usize]) - count;
                     let outside = hosts as f64 - f64::from(sizes[outer as usize]) - own_outside;
                     leaving[outer as usize] += count * outside / all;
@@ -127,10 +129,10 @@ impl PairSource {
     }
 }
 
-/// A permutation of n hosts without fixed points, uniform over all of them (n of at least 2).
+/// Draws a permutation of n hosts without fixed points, uniformly; n must be at least 2.
 pub(crate) fn derangement(n: u32, stream: &mut RandomStream) -> Vec<HostId> {
     let mut permutation: Vec<HostId> = (0..n).map(HostId).collect();
-    // About one permutation in e has no fixed point, so that a few tries suffice.
+    // About one permutation in e has no fixed point, so a few attempts are enough.
     loop {
         stream.shuffle(&mut permutation);
         if permutation.iter().enumerate().all(|(i, &p)| i != p.index()) {

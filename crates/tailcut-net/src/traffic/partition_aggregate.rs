@@ -1,4 +1,5 @@
-//! Partition-aggregate: a host asks many others, and its answer waits for the slowest of them (DCTCP, SIGCOMM 2010, section 2.1).
+//! Partition-aggregate: a host asks many others, and its answer waits for the slowest of them
+//! (DCTCP, SIGCOMM 2010, section 2.1).
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -24,13 +25,13 @@ pub struct PartitionAggregate {
     pub request: Bytes,
     /// Bytes of each worker's response (DCTCP's cluster: 1.6 to 2 KB).
     pub response: SizesSpec,
-    /// Mean number of queries per second over the whole network; they arrive as a Poisson process.
+    /// Mean number of queries per second over the whole network, which arrive as a Poisson process.
     pub queries_per_second: f64,
-    /// The host that asks; drawn anew for each query when left out.
+    /// The host that asks; drawn anew for each query by default.
     pub aggregator: Option<u32>,
-    /// From the request's last byte at the worker to the start of its response.
+    /// Time from the request's last byte at the worker to the start of its response.
     pub compute: Time,
-    /// Each worker takes this much longer at most, uniformly.
+    /// Maximum extra delay of each worker, drawn uniformly.
     pub jitter: Time,
 }
 
@@ -54,7 +55,7 @@ impl PartitionAggregate {
         let (code, hint) = ("partition-aggregate-workers", "the aggregator does not ask itself");
         let mut others = Partners::new(hosts, self.workers, code, "workers", hint)?;
         if self.request.0 == 0 {
-            let error = "request = \"0B\": a request has at least 1B";
+            let error = "request = \"0B\": must be at least 1B";
             return Err(TrafficError::new("partition-aggregate-request", "request", error));
         }
         check_host("partition-aggregate-aggregator", "aggregator", self.aggregator, hosts)?;

@@ -1,21 +1,22 @@
-//! Drawing the hosts that answer one host: all different, and never itself.
+//! Random partners of a host: all different, and never the host itself.
 
 use tailcut_engine::RandomStream;
 
 use super::TrafficError;
 use crate::topology::HostId;
 
-/// All hosts, in an order that earlier draws have left.
+/// All hosts, in the order left by earlier draws.
 pub(super) struct Partners {
     hosts: Vec<HostId>,
     count: usize,
 }
 
 impl Partners {
-    /// Draws `count` partners at a time. `field` is what the experiment calls their number.
+    /// Prepares to draw `count` partners at a time. `field` is the name of that number in the
+    /// experiment.
     ///
     /// # Errors
-    /// When there are none, or not so many besides the host itself.
+    /// Refuses a `count` of 0, and one that exceeds the number of other hosts.
     pub fn new(
         hosts: u32,
         count: u32,
@@ -31,7 +32,7 @@ impl Partners {
         Ok(Partners { hosts: (0..hosts).map(HostId).collect(), count: count as usize })
     }
 
-    /// Partners of `host`.
+    /// Draws the partners of `host`.
     pub fn draw(&mut self, host: HostId, stream: &mut RandomStream) -> &[HostId] {
         // The host itself goes last; the partners are drawn to the front (partial Fisher-Yates).
         let last = self.hosts.len() - 1;

@@ -1,4 +1,4 @@
-//! Permutation traffic: every host sends to one other and receives from one other.
+//! Permutation traffic: every host sends to one other host and receives from one other host.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -15,14 +15,14 @@ use crate::topology::HostId;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Permutation {
-    /// How large the flows are; `"endless"` for flows that last the whole run.
+    /// Flow sizes; `"endless"` for flows that last the whole run.
     pub sizes: SizesSpec,
-    /// How many times every host sends, each time to a newly drawn partner.
+    /// Number of rounds. In each, every host sends to a newly drawn partner.
     #[schemars(range(min = 1))]
     pub rounds: u32,
     /// Time from one round to the next.
     pub period: Time,
-    /// Each flow starts this much later at most, uniformly.
+    /// Maximum delay of each flow's start, drawn uniformly.
     pub jitter: Time,
 }
 

@@ -1,4 +1,5 @@
-//! Back-to-back pings: tiny flows, the next when the last is over (RPS, INFOCOM 2013, section III-D).
+//! Back-to-back pings: tiny flows, each started when the one before is over (RPS, INFOCOM 2013,
+//! section III-D).
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -9,23 +10,23 @@ use super::pairs::derangement;
 use super::{Flow, Pattern, TrafficContext, TrafficError, check_flow_count, check_host};
 use crate::topology::HostId;
 
-/// Parameters of pings. A ping is a connection with ports, and so an ECMP path, of its own; its time to connect is the round-trip
-/// time of two packets without payload.
+/// Parameters of pings. A ping is a connection with ports of its own, and so an ECMP path of its
+/// own; its time to connect is the round-trip time of two packets without payload.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Pings {
-    /// The host that pings; every host pings a partner of its own when both ends are left out.
+    /// The host that pings; by default, without both ends, every host pings a partner of its own.
     pub from: Option<u32>,
-    /// The host that it pings.
+    /// The host that is pinged.
     pub to: Option<u32>,
     /// Pings of each pair of hosts, one after another (RPS: 200).
     #[schemars(range(min = 1))]
     pub count: u32,
     /// Payload of a ping.
     pub bytes: Bytes,
-    /// From the end of a ping to the start of the next.
+    /// Time from the end of a ping to the start of the next.
     pub gap: Time,
-    /// When the first starts.
+    /// Start of the first ping.
     pub start: Time,
 }
 
@@ -54,17 +55,17 @@ impl Pings {
                 partners.into_iter().enumerate().map(|(from, to)| (HostId::at(from), to)).collect()
             }
             _ => {
-                let error = "from and to are two different hosts, or both left out";
+                let error = "from and to must be two different hosts, or both left out";
                 return Err(TrafficError::new("pings-pair", "from", error));
             }
         };
         if self.count == 0 || self.bytes.0 == 0 {
             let field = if self.count == 0 { "count" } else { "bytes" };
-            let error = format!("{field} = 0: at least 1 is needed");
+            let error = format!("{field} = 0: must be at least 1");
             return Err(TrafficError::new("pings-count", field, error));
         }
         if self.start >= setting.horizon.arrivals {
-            let error = format!("start = \"{}\" is not before horizon.arrivals", self.start);
+            let error = format!("start = \"{}\": must be before horizon.arrivals", self.start);
             return Err(TrafficError::new("pings-start", "start", error));
         }
         check_flow_count(f64::from(self.count) * pairs.len() as f64, "count")?;

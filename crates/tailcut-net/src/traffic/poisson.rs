@@ -1,4 +1,4 @@
-//! Flows that arrive one by one, independently of each other.
+//! Flows that arrive independently of each other.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -16,28 +16,30 @@ use crate::topology::{Graph, HostId};
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Poisson {
-    /// How large the flows are.
+    /// Flow sizes.
     pub sizes: SizesSpec,
-    /// Offered load: the mean offered bytes per second over the capacity that `load_of` names, above 0 and at most 1.
+    /// Offered load: mean offered bytes per second relative to the capacity that `load_of` names,
+    /// greater than 0 and at most 1.
     #[schemars(range(min = 0, max = 1))]
     pub load: f64,
     /// The capacity that `load` is a fraction of.
     pub load_of: LoadOf,
-    /// Who sends to whom.
+    /// How sources and destinations are drawn.
     pub pairs: Pairs,
     /// Distribution of the times between arrivals; only `exponential` makes the process Poisson.
     pub gaps: Gaps,
-    /// Hosts that neither send nor receive. The load stays a fraction of the same capacity.
+    /// Hosts that neither send nor receive. The load remains a fraction of the same capacity.
     pub except: Vec<u32>,
-    /// Hosts that send together: a flow of at most `fan_in_up_to` is joined by others of its size, from hosts drawn anew to its
-    /// destination (RepNet's incast: 11). They come on top of the load.
+    /// Number of hosts that send together: a flow of at most `fan_in_up_to` is joined by others of
+    /// its size, from hosts drawn anew, to its destination (RepNet's incast: 11). They add to the
+    /// load.
     #[schemars(range(min = 1))]
     pub fan_in: u32,
-    /// The largest flow that is joined (RepNet: mice, 100 KB).
+    /// Largest flow that is joined (RepNet: mice, 100 KB).
     pub fan_in_up_to: Bytes,
 }
 
-/// The capacity that a load refers to.
+/// The capacity that a load is relative to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum LoadOf {
@@ -57,7 +59,7 @@ pub enum Gaps {
     Exponential,
     /// Uniform between zero and twice the mean (RepNet's released Mininet scripts).
     Uniform,
-    /// All equal.
+    /// Constant.
     Constant,
 }
 
@@ -79,8 +81,8 @@ impl Default for Poisson {
 impl Poisson {
     fn flows(&self, setting: &TrafficContext) -> Result<Vec<Flow>, TrafficError> {
         if !(self.load > 0.0 && self.load <= 1.0) {
-            let error = format!("load = {}: a load lies above 0 and is at most 1", self.load);
-            let hint = "load is a fraction: write 0.5 for 50 %";
+            let error = format!("load = {}: must be greater than 0 and at most 1", self.load);
+            let hint = "write 0.5 for 50 %";
             return Err(TrafficError::new("poisson-load", "load", error).hint(hint));
         }
         let sizes = self.sizes.resolve(setting.read, "sizes")?;
@@ -88,7 +90,7 @@ impl Poisson {
         if !mean.is_finite() {
             let error = "sizes = \"endless\": a load needs flows with a mean size";
             return Err(TrafficError::new("poisson-sizes", "sizes", error)
-                .hint("endless flows go with kind = \"permutation\" or \"incast\""));
+                .hint("use endless flows with kind = \"permutation\" or \"incast\""));
         }
         let pairs = self.pairs.source(setting.graph, "pairs", &mut setting.stream("pairs"))?;
         let capacity = match self.load_of {
@@ -130,7 +132,8 @@ impl Poisson {
         }
     }
 
-    /// Whether each host takes part.
+    /// Returns whether each host takes part. Refuses excepted hosts and a `fan_in` that the pattern
+    /// cannot have.
     fn taking_part(&self, hosts: u32) -> Result<Vec<bool>, TrafficError> {
         let mut takes_part = vec![true; hosts as usize];
         for (index, &host) in self.except.iter().enumerate() {
@@ -140,7 +143,8 @@ impl Poisson {
         let left = takes_part.iter().filter(|part| **part).count();
         if !self.except.is_empty() {
             if self.pairs != Pairs::Random || self.load_of != LoadOf::HostLinks {
-                let error = "except goes with pairs = \"random\" and load_of = \"host-links\" only";
+                let error =
+                    "except is supported with pairs = \"random\" and load_of = \"host-links\" only";
                 return Err(TrafficError::new("poisson-except", "except", error));
             }
             if left < 2 {
@@ -180,7 +184,8 @@ impl Gaps {
     }
 }
 
-/// The total rate of flows, in bits per second, that fills the first cut between racks or pods.
+/// Returns the total rate of flows, in bits per second, that fills the first cut between racks or
+/// pods.
 fn bottleneck(graph: &Graph, pairs: &PairSource) -> Result<f64, TrafficError> {
     (1..graph.tiers.len() as u8)
         .map(|tier| graph.groups_below(tier))

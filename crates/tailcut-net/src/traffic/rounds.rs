@@ -1,12 +1,12 @@
-//! Patterns that repeat: when each round starts.
+//! Start times of patterns that repeat in rounds.
 
 use tailcut_engine::Time;
 
 use super::{TrafficError, check_flow_count};
 
-/// Rounds as an experiment gives them.
+/// The rounds of a pattern.
 pub(super) struct Rounds {
-    /// How many; as many as start in time when left out.
+    /// Number of rounds; by default as many as start in time.
     pub count: Option<u32>,
     pub period: Time,
     pub jitter: Time,
@@ -15,15 +15,16 @@ pub(super) struct Rounds {
 }
 
 impl Rounds {
-    /// Start times of the rounds, all of whose flows start before `arrivals`.
+    /// Returns the start times of the rounds. Refuses rounds whose flows do not all start before
+    /// `arrivals`.
     pub fn starts(&self, arrivals: Time) -> Result<Vec<Time>, TrafficError> {
         let Rounds { count, period, jitter, flows } = *self;
         if count == Some(0) {
-            let error = "rounds = 0: at least one round is needed";
+            let error = "rounds = 0: must be at least 1";
             return Err(TrafficError::new("traffic-rounds", "rounds", error));
         }
         if count != Some(1) && period.as_ns() == 0 {
-            let error = format!("period = \"{period}\": rounds are at least 1ns apart");
+            let error = format!("period = \"{period}\": must be at least 1ns between rounds");
             return Err(TrafficError::new("traffic-period", "period", error));
         }
         let (period_ns, jitter_ns) = (period.as_ns().max(1), jitter.as_ns());

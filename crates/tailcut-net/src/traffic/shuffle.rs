@@ -1,4 +1,5 @@
-//! Shuffle: every reducer fetches its part from every mapper, a few at once (MapReduce; RPS, INFOCOM 2013, section III-E).
+//! Shuffle: every reducer fetches its part from every mapper, a few at once (MapReduce; RPS,
+//! INFOCOM 2013, section III-E).
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -7,7 +8,7 @@ use tailcut_engine::{Bytes, Time};
 use super::demand::{Demand, FlowPool, Signal, StartRule};
 use super::{Flow, Pattern, TrafficContext, TrafficError, check_flow_count, check_hosts};
 
-/// Parameters of a shuffle. Put it into a mix with other traffic to give it a background.
+/// Parameters of a shuffle. For background traffic, make it part of a mix.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Shuffle {
@@ -17,15 +18,17 @@ pub struct Shuffle {
     /// Reduce tasks that fetch it.
     #[schemars(range(min = 1))]
     pub reducers: u32,
-    /// Bytes of all outputs together; every pair of tasks has an equal part. What stays on one host needs no network.
+    /// Bytes of all outputs together; every pair of tasks has an equal part. Parts that stay on one
+    /// host do not cross the network.
     pub bytes: Bytes,
     /// Fetches that each reducer runs at once (Hadoop: 5 by default).
     #[schemars(range(min = 1))]
     pub fetches_at_once: u32,
-    /// The hosts that run the tasks, mappers and reducers each in this order, going round. When left empty, hosts are drawn:
-    /// for the mappers first, others for the reducers while there are any.
+    /// The hosts that run the tasks: mappers and reducers are each assigned in this order,
+    /// round-robin. By default, hosts are drawn: first for the mappers, then others for the
+    /// reducers as long as there are any.
     pub hosts: Vec<u32>,
-    /// When it begins.
+    /// Start of the shuffle.
     pub start: Time,
 }
 
@@ -52,7 +55,7 @@ impl Shuffle {
             ("fetches_at_once", self.fetches_at_once),
         ] {
             if count == 0 {
-                let error = format!("{field} = 0: at least 1 is needed");
+                let error = format!("{field} = 0: must be at least 1");
                 return Err(TrafficError::new("shuffle-tasks", field, error));
             }
         }
@@ -63,7 +66,7 @@ impl Shuffle {
             return Err(TrafficError::new("shuffle-bytes", "bytes", error));
         }
         if self.start >= setting.horizon.arrivals {
-            let error = format!("start = \"{}\" is not before horizon.arrivals", self.start);
+            let error = format!("start = \"{}\": must be before horizon.arrivals", self.start);
             return Err(TrafficError::new("shuffle-start", "start", error));
         }
         check_flow_count(pairs as f64, "mappers")?;

@@ -1,4 +1,4 @@
-//! Flow sizes as an experiment names them.
+//! Flow sizes as experiments give them.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -14,16 +14,16 @@ use crate::workload::{SizeTable, SizeUnit};
 
 use super::MOST_BYTES;
 
-/// How large flows are: text for the common cases, a table for the others.
+/// Flow sizes: text for the common cases, a table for the others.
 #[derive(Debug, Clone, PartialEq)]
 pub enum SizesSpec {
     /// A built-in workload, such as `"web-search"`.
     Builtin(String),
-    /// Every flow has this size: `"70KB"`.
+    /// One size for all flows: `"70KB"`.
     Fixed(Bytes),
     /// Flows that outlast any run: `"endless"`.
     Endless,
-    /// Any of the described distributions.
+    /// A distribution with parameters.
     Described(DescribedSizes),
 }
 
@@ -45,7 +45,7 @@ pub enum DescribedSizes {
         /// Mean size.
         mean: Bytes,
     },
-    /// Pareto, cut off at both ends.
+    /// Pareto, truncated at both ends.
     BoundedPareto {
         /// Smallest size.
         min: Bytes,
@@ -62,10 +62,10 @@ pub enum DescribedSizes {
 pub struct SizesFile {
     /// Path of the file.
     pub file: String,
-    /// What the first column counts.
+    /// Unit of the first column.
     #[serde(default)]
     pub unit: ColumnUnit,
-    /// Bytes per packet when the first column counts packets.
+    /// Bytes per packet if the first column counts packets.
     #[serde(default = "default_packet_size")]
     pub packet_size: Bytes,
 }
@@ -74,7 +74,7 @@ fn default_packet_size() -> Bytes {
     Bytes(1460)
 }
 
-/// What the first column of a size file counts.
+/// Unit of the first column of a size file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub enum ColumnUnit {
     /// Bytes.
@@ -90,7 +90,7 @@ pub enum ColumnUnit {
 }
 
 impl SizesSpec {
-    /// The file that decides the sizes, if any.
+    /// Returns the file that decides the sizes, if any.
     pub fn file(&self) -> Option<&str> {
         match self {
             SizesSpec::Described(DescribedSizes::File(file)) => Some(&file.file),
@@ -98,26 +98,24 @@ impl SizesSpec {
         }
     }
 
-    /// The distribution itself. `field` is where the experiment names it.
+    /// Returns the distribution. `field` is its place in the experiment.
     ///
     /// # Errors
-    /// When a workload is unknown, a file is not a distribution or a parameter is out of range.
+    /// Refuses unknown workloads, files that hold no distribution, and parameters out of range.
     pub fn resolve(&self, read: &dyn FileReader, field: &str) -> Result<FlowSizes, SpecError> {
         let bad = |key: &str, message: String| {
             Err(SpecError::new("sizes-parameter", format!("{field}.{key}"), message))
         };
         let too_large = |key: &str, value: u64, most: u64| {
             let field = [field, key].into_iter().filter(|part| !part.is_empty());
-            let message = format!("{}: at most {} are possible", Bytes(value), Bytes(most));
+            let message = format!("{}: must be at most {}", Bytes(value), Bytes(most));
             SpecError::new("sizes-largest", field.collect::<Vec<_>>().join("."), message)
         };
         match self {
             SizesSpec::Builtin(name) => SizeTable::builtin(name, field).map(FlowSizes::Table),
-            SizesSpec::Fixed(Bytes(0)) => Err(SpecError::new(
-                "sizes-parameter",
-                field,
-                "a flow of 0 bytes carries nothing: at least 1B",
-            )),
+            SizesSpec::Fixed(Bytes(0)) => {
+                Err(SpecError::new("sizes-parameter", field, "a flow must have at least 1B"))
+            }
             SizesSpec::Fixed(size) if size.0 > MOST_BYTES => Err(too_large("", size.0, MOST_BYTES)),
             SizesSpec::Fixed(size) => Ok(FlowSizes::Fixed(size.0)),
             SizesSpec::Endless => Ok(FlowSizes::Endless),
@@ -144,7 +142,9 @@ impl SizesSpec {
                 if min > max || max.0 == 0 {
                     return bad(
                         "max",
-                        format!("max = \"{max}\" is not a size of at least min = \"{min}\""),
+                        format!(
+                            "max = \"{max}\": must be at least min = \"{min}\" and greater than 0B"
+                        ),
                     );
                 }
                 if max.0 > MOST_BYTES {
@@ -154,10 +154,7 @@ impl SizesSpec {
             }
             SizesSpec::Described(DescribedSizes::Exponential { mean }) => {
                 if mean.0 == 0 {
-                    return bad(
-                        "mean",
-                        "mean = \"0B\": a mean size of at least 1B is needed".into(),
-                    );
+                    return bad("mean", "mean = \"0B\": must be at least 1B".into());
                 }
                 // The largest draw is 37 times the mean: the logarithm of 2^53.
                 if mean.0 > MOST_BYTES / 37 {
@@ -176,7 +173,7 @@ impl SizesSpec {
                     return Err(too_large("max", max.0, MOST_BYTES));
                 }
                 if !(shape.is_finite() && *shape > 0.0) {
-                    return bad("shape", format!("shape = {shape}: a positive number is needed"));
+                    return bad("shape", format!("shape = {shape}: must be greater than 0"));
                 }
                 Ok(FlowSizes::BoundedPareto { min: min.0 as f64, max: max.0 as f64, shape: *shape })
             }
@@ -184,14 +181,14 @@ impl SizesSpec {
     }
 }
 
-/// A distribution to draw flow sizes from.
+/// A distribution of flow sizes.
 #[derive(Debug, Clone, PartialEq)]
 pub enum FlowSizes {
     /// Piecewise linear.
     Table(SizeTable),
     /// One size, in bytes.
     Fixed(u64),
-    /// Exponential with this mean in bytes.
+    /// Exponential.
     Exponential {
         /// Mean in bytes.
         mean: f64,
@@ -210,8 +207,8 @@ pub enum FlowSizes {
 }
 
 impl FlowSizes {
-    /// Draws a size: a whole number of bytes, at least 1, by inversion (one number drawn).
-    /// `endless` is what a flow that outlasts the run amounts to.
+    /// Draws a size by inversion: a whole number of bytes, at least 1. Consumes one random number.
+    /// `endless` is the size of a flow that outlasts the run.
     pub fn sample(&self, stream: &mut RandomStream, endless: u64) -> u64 {
         let u = stream.unit();
         let bytes = match self {
@@ -227,7 +224,7 @@ impl FlowSizes {
         (libm::round(bytes) as u64).max(1)
     }
 
-    /// The mean in bytes; infinite for endless flows.
+    /// Returns the mean in bytes; infinite for endless flows.
     pub fn mean(&self) -> f64 {
         match self {
             FlowSizes::Table(table) => table.mean(),
@@ -247,7 +244,8 @@ impl FlowSizes {
     }
 }
 
-/// The text forms of [`SizesSpec`]: what has a unit is a size, what has a dot or slash is a path.
+/// Parses the text forms of [`SizesSpec`]: text with a unit is a size, text with a dot or slash is
+/// a path.
 fn from_text(text: &str) -> SizesSpec {
     let text = text.trim();
     if text == "endless" {

@@ -1,4 +1,4 @@
-//! A given list of flows: written in the experiment, or in a CSV or Parquet file.
+//! A given list of flows, in the experiment or in a CSV or Parquet file.
 
 mod columns;
 mod table;
@@ -17,14 +17,15 @@ use crate::topology::HostId;
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Trace {
-    /// Path of a file with one flow per row: `.parquet`, or text with columns apart by commas, tabs or spaces.
-    /// Columns: `src`, `dst` (host numbers), `bytes`, `start_ns` (or `start_us`, `start_ms`, `start_s`, or
-    /// `start` with a unit in each value), and optionally `id`. Others are ignored.
+    /// Path of a file with one flow per row: `.parquet`, or text with columns separated by commas,
+    /// semicolons, tabs or spaces. Columns: `src`, `dst` (host numbers), `bytes`, `start_ns` (or
+    /// `start_us`, `start_ms`, `start_s`, or `start` with a unit in each value), and optionally
+    /// `id`. Other columns are ignored.
     pub file: Option<String>,
-    /// Column names of a text file that has no header line; `id src dst bytes start_ns` when left out.
-    /// All flows have an `id`, or none.
+    /// Column names of a text file without a header line; `id src dst bytes start_ns` by default.
+    /// Either all flows have an `id`, or none.
     pub columns: Option<Vec<String>>,
-    /// The flows themselves, when they are few.
+    /// The flows themselves, instead of a file.
     pub flows: Vec<TraceFlow>,
 }
 
@@ -34,14 +35,14 @@ pub struct Trace {
 pub struct TraceFlow {
     /// Sending host.
     pub src: u32,
-    /// Receiving host, another one.
+    /// Receiving host, different from `src`.
     pub dst: u32,
     /// Application bytes, at least 1.
     pub bytes: Bytes,
     /// When the flow starts.
     #[serde(default)]
     pub start: Time,
-    /// Identifier repeated in the results; the position in the list, from 0, when left out.
+    /// Identifier in the results; by default the position in the list, from 0.
     #[serde(default)]
     pub id: Option<u64>,
 }
@@ -50,7 +51,7 @@ impl Trace {
     fn flows(&self, setting: &TrafficContext) -> Result<Demand, TrafficError> {
         let rows = match (&self.file, self.flows.is_empty()) {
             (Some(_), false) => {
-                let error = "both file and flows are given: one of them decides";
+                let error = "both file and flows are given: write only one of them";
                 return Err(TrafficError::new("trace-source", "flows", error));
             }
             (None, true) => {
@@ -104,18 +105,19 @@ impl Pattern for Trace {
     }
 }
 
-/// Flows as written, in the order written.
+/// Flows in the order of the trace.
 struct Rows {
     flows: Vec<Flow>,
-    /// Whether the trace numbers its flows.
+    /// Whether the trace gives its flows identifiers.
     named: bool,
     field: &'static str,
-    /// Where the flow at an index was written, for messages.
+    /// Returns the place of the flow at an index in the trace, for messages.
     place: Box<dyn Fn(usize) -> String>,
 }
 
 impl Rows {
-    /// The flows of a file with these columns; `place` says where in it each was written.
+    /// Collects the flows of a file with these columns; `place` returns the place of each flow in
+    /// the file.
     fn of_file(
         file: &str,
         columns: &[Column],
@@ -123,7 +125,11 @@ impl Rows {
         place: impl Fn(usize) -> String + 'static,
     ) -> Result<Rows, TrafficError> {
         if flows.is_empty() {
-            return Err(TrafficError::new("trace-empty", "file", format!("{file}: lists no flow")));
+            return Err(TrafficError::new(
+                "trace-empty",
+                "file",
+                format!("{file}: contains no flow"),
+            ));
         }
         let file = file.to_owned();
         Ok(Rows {
@@ -153,23 +159,20 @@ impl Rows {
                         "{end} = {host}: the topology has hosts 0 to {}",
                         hosts.saturating_sub(1)
                     );
-                    return bad("trace-host", message, "choose a topology with more hosts");
+                    return bad("trace-host", message, "use a topology with more hosts");
                 }
             }
             if flow.src == flow.dst {
                 let message = format!("src and dst are both {}", flow.src);
-                return bad("trace-self", message, "a flow joins two different hosts");
+                return bad("trace-self", message, "a flow needs two different hosts");
             }
             if flow.bytes == 0 {
-                return bad(
-                    "trace-bytes",
-                    "a flow of 0 bytes".into(),
-                    "a flow carries at least one byte",
-                );
+                return bad("trace-bytes", "bytes = 0".into(), "a flow must have at least 1 byte");
             }
             if flow.start != Time::from_ns(flow.start.as_ns()) {
-                let message = format!("starts at {}, which is finer than a nanosecond", flow.start);
-                return bad("trace-start", message, "results state times in nanoseconds");
+                let message =
+                    format!("starts at {}, which is not a whole number of nanoseconds", flow.start);
+                return bad("trace-start", message, "results hold times in nanoseconds");
             }
             if flow.start >= arrivals {
                 let message = format!(
@@ -185,7 +188,8 @@ impl Rows {
             Some(two) => {
                 let (first, second) = ((self.place)(two[0].1), (self.place)(two[1].1));
                 let message = format!("{second}: id {} is already that of {first}", two[1].0);
-                Err(TrafficError::new("trace-id", self.field, message).hint("ids tell flows apart"))
+                Err(TrafficError::new("trace-id", self.field, message)
+                    .hint("every flow needs an id of its own"))
             }
         }
     }

@@ -1,4 +1,5 @@
-//! Closed-loop transfers: every client moves so many bytes in flows, one after another (RPS, INFOCOM 2013, section III-C).
+//! Closed-loop transfers: every client moves a number of bytes in flows, one after another (RPS,
+//! INFOCOM 2013, section III-C).
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -15,15 +16,15 @@ pub struct Transfers {
     /// Clients on each host, each with a transfer of its own (RPS: 2).
     #[schemars(range(min = 1))]
     pub clients_per_host: u32,
-    /// Bytes that each client moves in all (RPS: 2 GB).
+    /// Total bytes that each client moves (RPS: 2 GB).
     pub bytes: Bytes,
-    /// How large its flows are; the last is cut to what is left.
+    /// Flow sizes; the last flow of a client is cut to what remains.
     pub sizes: SizesSpec,
     /// How often a client draws its destination.
     pub destinations: Destinations,
-    /// The hosts between which transfers run; all when left empty.
+    /// Hosts between which transfers run; all by default.
     pub hosts: Vec<u32>,
-    /// Each client begins this much later at most, uniformly.
+    /// Maximum delay of each client's start, drawn uniformly.
     pub jitter: Time,
 }
 
@@ -55,15 +56,15 @@ impl Transfers {
     fn draw(&self, setting: &TrafficContext) -> Result<Demand, TrafficError> {
         let hosts = check_hosts("transfers-hosts", "hosts", &self.hosts, setting.graph.hosts)?;
         if self.clients_per_host == 0 {
-            let error = "clients_per_host = 0: nothing would be transferred";
+            let error = "clients_per_host = 0: must be at least 1";
             return Err(TrafficError::new("transfers-clients", "clients_per_host", error));
         }
         if self.bytes.0 == 0 {
-            let error = "bytes = \"0B\": a transfer moves at least 1B";
+            let error = "bytes = \"0B\": must be at least 1B";
             return Err(TrafficError::new("transfers-bytes", "bytes", error));
         }
         if self.jitter > setting.horizon.arrivals {
-            let error = format!("jitter = \"{}\" exceeds horizon.arrivals", self.jitter);
+            let error = format!("jitter = \"{}\": must be at most horizon.arrivals", self.jitter);
             return Err(TrafficError::new("transfers-jitter", "jitter", error));
         }
         let sizes = self.sizes.resolve(setting.read, "sizes")?;
@@ -78,7 +79,7 @@ impl Transfers {
                     (setting.stream_of("sizes", client), setting.stream_of("ends", client));
                 let opens = jitter(&mut starts, self.jitter);
                 let job = demand.job("transfer");
-                // The client starts its next flow when it knows that the last has arrived.
+                // The client starts its next flow when it knows that the one before has arrived.
                 let pool = demand.pool(FlowPool { opens, at_once: 1, on: Signal::Acknowledged });
                 let mut other = || {
                     let step = 1 + ends.below(hosts.len() as u64 - 1) as usize;

@@ -177,12 +177,12 @@ fn refuses_invalid_graphs_and_names_node_or_edge() {
         (
             |d| d["edges"].as_array_mut().unwrap().push(edge("a", "s1")),
             "node-link-host",
-            "net.json: host \"a\" has 2 links: a host has exactly one",
+            "net.json: host \"a\" has 2 links: a host must have exactly one",
         ),
         (
             |d| d["edges"].as_array_mut().unwrap().truncate(2),
             "node-link-host",
-            "net.json: host \"b\" has 0 links: a host has exactly one",
+            "net.json: host \"b\" has 0 links: a host must have exactly one",
         ),
         (
             |d| {
@@ -205,7 +205,7 @@ fn refuses_invalid_graphs_and_names_node_or_edge() {
         (
             |d| d["edges"][0]["rate"] = json!("0bps"),
             "node-link-rate",
-            "net.json: edge \"s0\" - \"a\": rate = \"0bps\": a link needs a positive rate",
+            "net.json: edge \"s0\" - \"a\": rate = \"0bps\": must be greater than 0",
         ),
         (
             |d| d["edges"][0]["queue_limt"] = json!("20packets"),
@@ -215,7 +215,7 @@ fn refuses_invalid_graphs_and_names_node_or_edge() {
         (
             |d| d["edges"][0]["target"] = json!("c"),
             "node-link-edge",
-            "net.json: edge \"s0\" - \"c\": there is no node called \"c\"",
+            "net.json: edge \"s0\" - \"c\": no node has the id \"c\"",
         ),
         (
             |d| d["edges"][1]["target"] = json!("s0"),
@@ -235,7 +235,7 @@ fn refuses_invalid_graphs_and_names_node_or_edge() {
         (
             |d| d["nodes"][1]["id"] = json!("s0"),
             "node-link-node",
-            "net.json: two nodes are called \"s0\"",
+            "net.json: two nodes have the id \"s0\"",
         ),
         (
             |d| d["directed"] = json!(true),

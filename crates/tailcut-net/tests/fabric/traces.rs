@@ -138,27 +138,27 @@ fn what_is_wrong_in_a_table_is_named_by_row_and_column() {
         (
             "bytes",
             Cells::Signed(vec![Some(1), Some(-10)]),
-            "row 1: bytes: -10 is not a whole number from 0 on",
+            "row 1: bytes: -10 is not a non-negative integer",
         ),
         (
             "bytes",
             Cells::Unsigned(vec![Some(1), None]),
-            "row 1: bytes: null is not a whole number from 0 on",
+            "row 1: bytes: null is not a non-negative integer",
         ),
         (
             "bytes",
             Cells::Real(vec![Some(1.0), Some(2.0)]),
-            "row 0: bytes: 1.0 is not a whole number from 0 on",
+            "row 0: bytes: 1.0 is not a non-negative integer",
         ),
         (
             "id",
             Cells::Text(vec![text("7"), text("9")]),
-            "row 0: id: \"7\" is not a whole number from 0 on",
+            "row 0: id: \"7\" is not a non-negative integer",
         ),
         (
             "src",
             Cells::Other(vec![text("true"), text("false")]),
-            "row 0: src: true is not a whole number from 0 on",
+            "row 0: src: true is not a non-negative integer",
         ),
         ("dst", unsigned(&[5, 1 << 32]), "row 1: dst: 4294967296 is not a host number"),
         (
@@ -169,7 +169,7 @@ fn what_is_wrong_in_a_table_is_named_by_row_and_column() {
         (
             "start_s",
             Cells::Real(vec![Some(0.0), Some(-0.5)]),
-            "row 1: start_s: -0.5 is not a start time from 0 on",
+            "row 1: start_s: -0.5 is not a start time of 0 or later",
         ),
         ("start", unsigned(&[0, 5]), "row 0: start: 0 has no unit"),
     ] {
@@ -203,13 +203,13 @@ fn what_is_wrong_in_a_trace_is_named_by_line() {
         (
             "0,1,2,-10,0",
             "trace-row",
-            "flows.csv: line 2: bytes: \"-10\" is not a whole number from 0 on",
+            "flows.csv: line 2: bytes: \"-10\" is not a non-negative integer",
         ),
         ("0,1,x,10,0", "trace-row", "flows.csv: line 2: dst: \"x\" is not a host number"),
         (
             "0,1,2,10,-5",
             "trace-row",
-            "flows.csv: line 2: start_ns: -5 is not a start time from 0 on",
+            "flows.csv: line 2: start_ns: -5 is not a start time of 0 or later",
         ),
         (
             "0,1,16,10,0",
@@ -217,7 +217,7 @@ fn what_is_wrong_in_a_trace_is_named_by_line() {
             "flows.csv: line 2: dst = 16: the topology has hosts 0 to 15",
         ),
         ("0,1,1,10,0", "trace-self", "flows.csv: line 2: src and dst are both 1"),
-        ("0,1,2,0,0", "trace-bytes", "flows.csv: line 2: a flow of 0 bytes"),
+        ("0,1,2,0,0", "trace-bytes", "flows.csv: line 2: bytes = 0"),
         (
             "0,1,2,10,100000000",
             "trace-horizon",

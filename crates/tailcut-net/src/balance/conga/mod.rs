@@ -79,7 +79,10 @@ impl Strategy for Conga {
             return wrong("entries", message);
         }
         if !(1..=8).contains(&self.bits) {
-            return wrong("bits", format!("bits = {}: must be from 1 to 8 (the paper has 3)", self.bits));
+            return wrong(
+                "bits",
+                format!("bits = {}: must be from 1 to 8 (the paper has 3)", self.bits),
+            );
         }
         if !(self.decay > 0.0 && self.decay < 1.0) {
             let message = format!("decay = {}: must be greater than 0 and less than 1", self.decay);

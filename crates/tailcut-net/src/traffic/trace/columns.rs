@@ -1,25 +1,25 @@
-//! What the columns of a trace are called and what they mean.
+//! Names and meanings of the columns of a trace.
 
 use tailcut_engine::Time;
 
 use super::super::TrafficError;
 use crate::component::did_you_mean;
 
-/// What one column of a file means.
+/// Meaning of a column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Column {
     Id,
     Src,
     Dst,
     Bytes,
-    /// A start time as a number of this many nanoseconds.
+    /// Start time as a number; the unit is this many nanoseconds.
     StartIn(u32),
-    /// A start time whose values carry their unit.
+    /// Start time with a unit in each value.
     StartWithUnit,
     Ignored,
 }
 
-/// The names that mean something.
+/// The column names with a meaning.
 pub(super) const KNOWN: [&str; 10] = [
     "id",
     "src",
@@ -33,7 +33,7 @@ pub(super) const KNOWN: [&str; 10] = [
     "start",
 ];
 
-/// What to do about start times without a unit.
+/// Hint for start times without a unit.
 pub(super) const NO_UNIT: &str =
     "name the column start_ns, start_us, start_ms or start_s to give its unit once";
 
@@ -58,7 +58,7 @@ impl Column {
     }
 }
 
-/// The meaning of each of `names`, provided that together they describe flows.
+/// Returns the meaning of each of `names`. Refuses names that together do not describe flows.
 pub(super) fn meanings(names: &[String], file: &str) -> Result<Vec<Column>, TrafficError> {
     let columns: Vec<Column> = names.iter().map(|name| Column::from_name(name)).collect();
     let count =
@@ -73,7 +73,8 @@ pub(super) fn meanings(names: &[String], file: &str) -> Result<Vec<Column>, Traf
     let listed = names.join(", ");
     for (wanted, count) in counts {
         if count > 1 {
-            let error = format!("{file}: more than one column says {wanted} (found: {listed})");
+            let error =
+                format!("{file}: more than one column has the meaning {wanted} (found: {listed})");
             return Err(TrafficError::new("trace-columns", "file", error));
         }
         if count == 0 && wanted != "id" {
@@ -84,7 +85,7 @@ pub(super) fn meanings(names: &[String], file: &str) -> Result<Vec<Column>, Traf
             );
             let unknown = names.iter().filter(|name| Column::from_name(name) == Column::Ignored);
             return Err(match unknown.filter_map(|name| did_you_mean(name, KNOWN).map(|k| (name, k))).next() {
-                Some((name, known)) => error.hint(format!("did you mean {known} by {name}?")),
+                Some((name, known)) => error.hint(format!("did you mean {known} instead of {name}?")),
                 None => error.hint("needed: src, dst, bytes and one of start_ns, start_us, start_ms, start_s, start"),
             });
         }
@@ -92,12 +93,12 @@ pub(super) fn meanings(names: &[String], file: &str) -> Result<Vec<Column>, Traf
     Ok(columns)
 }
 
-/// A start time of `value` times `unit` nanoseconds, to the nearest nanosecond.
+/// Converts a start time of `value` times `unit` nanoseconds, rounded to the nearest nanosecond.
 pub(super) fn start(value: f64, unit: u32) -> Result<Time, String> {
     let ns = libm::round(value * f64::from(unit));
-    // Beyond 2^53 a number of nanoseconds is no longer exact.
+    // Above 2^53, a number of nanoseconds is not exact.
     if ns >= 0.0 && ns < (1u64 << 53) as f64 {
         return Ok(Time::from_ns(ns as u64));
     }
-    Err(format!("{value} is not a start time from 0 on"))
+    Err(format!("{value} is not a start time of 0 or later"))
 }

@@ -40,7 +40,7 @@ fn flow(file: &str, columns: &[(Column, &str, &Cells)], row: usize) -> Result<Fl
         let shown = || cells.shown(row);
         let whole = || {
             let whole = cells.whole(row);
-            whole.ok_or_else(|| bad(format!("{} is not a whole number from 0 on", shown())))
+            whole.ok_or_else(|| bad(format!("{} is not a non-negative integer", shown())))
         };
         let host = || {
             let host = u32::try_from(whole()?);

@@ -1,4 +1,4 @@
-//! Traces as text: one flow per line, columns apart by commas, semicolons, tabs or spaces.
+//! Traces as text: one flow per line, with columns separated by commas, semicolons, tabs or spaces.
 
 use tailcut_engine::Time;
 
@@ -11,7 +11,7 @@ use crate::topology::HostId;
 
 const WITHOUT_HEADER: [&str; 5] = ["id", "src", "dst", "bytes", "start_ns"];
 
-/// Reads a trace; `names` are its columns when no header line says so.
+/// Reads a trace; `names` are its columns if it has no header line.
 pub(super) fn read(
     read: &dyn FileReader,
     file: &str,
@@ -31,7 +31,7 @@ pub(super) fn read(
     let names: Vec<String> = match (header, names) {
         (Some((line, _)), Some(_)) => {
             let error =
-                format!("{file}: line {line} names the columns, and so does the experiment");
+                format!("{file}: line {line} names the columns, and so does traffic.columns");
             return Err(TrafficError::new("trace-columns", "columns", error)
                 .hint("leave columns out: the file's own header decides"));
         }
@@ -67,7 +67,7 @@ pub(super) fn read(
             let whole = |field: &str| {
                 field
                     .parse::<u64>()
-                    .map_err(|_| bad(format!("{name}: {field:?} is not a whole number from 0 on")))
+                    .map_err(|_| bad(format!("{name}: {field:?} is not a non-negative integer")))
             };
             let host = |field: &str| {
                 field
@@ -78,7 +78,9 @@ pub(super) fn read(
             match column {
                 Column::Id if field.is_empty() && !with_id => without_id = true,
                 Column::Id if without_id => {
-                    return Err(bad(format!("{name}: lines above have none: all flows or none")));
+                    return Err(bad(format!(
+                        "{name}: earlier lines have none: give all flows an id, or none"
+                    )));
                 }
                 Column::Id => {
                     with_id = true;
@@ -110,7 +112,7 @@ pub(super) fn read(
     Ok(Rows { named: with_id, ..rows })
 }
 
-/// The columns of a line: apart by a separator when there is one, otherwise by white space.
+/// Splits a line into columns: at the first separator found in it, otherwise at white space.
 fn fields(line: &str) -> Vec<&str> {
     let line = line.trim();
     match line.chars().find(|c| matches!(c, ',' | ';' | '\t')) {
