@@ -33,7 +33,9 @@ def fill_in(_app: Sphinx, document: str, source: list[str]) -> None:
 
     if document in generated.PAGES:
         source[0] = generated.PAGES[document]()
-    elif document.startswith("notebook/"):
+        return
+    source[0] = generated.filled(source[0])
+    if document.startswith("notebook/"):
         # Dated measurements would hide what is true now among the results of a search.
         source[0] = source[0].replace("orphan: true\n", "orphan: true\nnosearch: true\n", 1)
     elif document.startswith("repnet/api/"):

@@ -99,14 +99,40 @@ def what_is_claimed() -> str:
     if card.stale:
         text += f"\nOf an older version of results are {len(card.stale)} rows; they are marked.\n"
     for paper in papers:
-        text += f"\n## {paper.title}\n\n{paper.source}.\n\n| claim | the paper | ours | verdict |\n|---|---|---|---|\n"
-        for claim in paper.claims:
-            row = card.main(claim)
-            verdict = card.verdict(claim).value + (f" ({words.STALE})" if row is not None and row.stale else "")
-            ours = "" if row is None else words.numbers(claim, row)
-            said = f"{claim.says} ({claim.where})"
-            text += f"| {said} | {words.target(claim)} | {ours} | {verdict} |\n"
+        text += f"\n## {paper.title}\n\n{paper.source}.\n\n{table_of_claims(paper.name)}"
     return text
+
+
+def table_of_claims(name: str) -> str:
+    """A paper's claims as stated: the paper's number, ours, and the verdict."""
+    card, paper = Scorecard.shipped(), claims.load()[name]
+    text = "| claim | the paper | ours | verdict |\n|---|---|---|---|\n"
+    for claim in paper.claims:
+        row = card.main(claim)
+        verdict = card.verdict(claim).value + (f" ({words.STALE})" if row is not None and row.stale else "")
+        ours = "" if row is None else words.numbers(claim, row)
+        said = f"{claim.says} ({claim.where})"
+        text += f"| {said} | {words.target(claim)} | {ours} | {verdict} |\n"
+    return text
+
+
+def counts_of_claims() -> str:
+    """How many claims of each paper have which verdict as stated."""
+    card, papers = Scorecard.shipped(), [*claims.load().values()]
+    shown = [verdict for verdict in Verdict if card.totals(papers)[verdict]]
+    head = ["paper", "claims", *(verdict.value for verdict in shown)]
+    text = "| " + " | ".join(head) + " |\n|" + "---|" * len(head) + "\n"
+    for paper in papers:
+        totals = card.totals([paper])
+        cells = [f"[{paper.title}](../validation/{paper.name}.md)", str(totals.total())]
+        text += "| " + " | ".join([*cells, *(str(totals[verdict] or "–") for verdict in shown)]) + " |\n"
+    return text
+
+
+def filled(text: str) -> str:
+    """A page with the tables that its comments ask for: ``<!-- claims: rps -->``, ``<!-- claims -->``."""
+    text = re.sub(r"<!-- claims: (\w+) -->", lambda asked: table_of_claims(asked[1]), text)
+    return text.replace("<!-- claims -->", counts_of_claims())
 
 
 def departures() -> str:
@@ -115,8 +141,8 @@ def departures() -> str:
     named = schema["$defs"]["Imitation"]["oneOf"][-1]["items"]["oneOf"]
     text = (
         "# Departures that can be imitated\n\n"
-        "`imitate = \"ns-3\"` switches all of these on, `imitate = [\"no-rescue\"]` single ones. They are there to compare\n"
-        "[TCP](../components/tcp.md) with [ns-3](../validation/ns3.md).\n\n| name | what it does |\n|---|---|\n"
+        '`imitate = "ns-3"` switches all of these on, `imitate = ["no-rescue"]` single ones. They are there to\n'
+        "compare [TCP](../components/tcp.md) with [ns-3](../validation/ns3.md).\n\n| name | what it does |\n|---|---|\n"
     )
     return text + "".join(f"| `{one['const']}` | {one['description']} |\n" for one in named)
 
