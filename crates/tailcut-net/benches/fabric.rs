@@ -1,9 +1,9 @@
 //! Speed and memory of the simulator on fat-trees: what a user's run costs.
 //!
-//! Web search at load 0.5 on 1 Gbps links of 1 us, 100-packet drop-tail ports,
-//! an ACK per packet, 12 KB initial window, min RTO 10 ms, ECMP: 0.1 s of
-//! arrivals and 0.1 s simulated. Each run is a process of its own, so that its
-//! peak memory is that of a run. `cargo bench -p tailcut-net --bench fabric [-- [--check] CASE ...]`.
+//! Web search at load 0.5 on links of 1 Gbps and 1 us, 100-packet drop-tail ports, an ACK per
+//! packet, 12 KB initial window, min RTO 10 ms, ECMP: 0.1 s of arrivals and 0.1 s simulated. Each
+//! run has its own process, so its peak memory is that of one run. `cargo bench -p tailcut-net
+//! --bench fabric [-- [--check] CASE ...]`.
 
 use std::ops::ControlFlow;
 use std::process::{Command, ExitCode};
@@ -38,7 +38,7 @@ NDP, deficit round robin) and where links are paused 2.5 times, with CONGA 2 tim
 are attributed 1.75 times; no bound is set to watching the fabric. It fails as well when a packet-hop of plain TCP takes more than 1.6 times as long at k = 16 as at k = 4. What is beyond that is measured again
 first, five times in turns with what it is held against, and the median of the five ratios counts.";
 
-/// How many times plain TCP's processor time per packet-hop a scheme may take.
+/// Returns the most processor time per packet-hop of a scheme, in multiples of plain TCP's.
 fn most_times_tcp(case: &Case) -> f64 {
     let Scheme { queue, balance, .. } = (case.scheme)();
     match (queue, balance) {
@@ -46,31 +46,35 @@ fn most_times_tcp(case: &Case) -> f64 {
         _ if case.name.ends_with(WATCHED) => f64::INFINITY,
         (QueueSpec::Pfabric(_) | QueueSpec::Trimming(_) | QueueSpec::Drr(_), _) => 2.5,
         _ if case.name.ends_with(PAUSED) => 2.5,
-        // It keeps a rate for every link, and reads and writes what goes with a packet at every switch.
+        // CONGA keeps a rate for every link, and reads and writes a packet's metric at every
+        // switch.
         (_, BalanceSpec::Conga(_)) => 2.0,
         _ if is_bbr(case) => 1.75,
         _ => 1.5,
     }
 }
 
-/// Returns whether a case has BBR: a sample of the rate with every acknowledgement, and a timer for every segment.
+/// Returns whether a case uses BBR, which samples the rate at every acknowledgement and sets a
+/// timer for every segment.
 fn is_bbr(case: &Case) -> bool {
     let TransportSpec::Tcp(spec) = (case.scheme)().transport else { return false };
     matches!(spec.congestion, CongestionSpec::Bbr(_))
 }
 
-/// The end of the names of cases in which completion times are attributed.
+/// The suffix of cases with attribution of completion times.
 const ATTRIBUTED: &str = "-attribution";
-/// The end of those in which every port is sampled at as many instants as by default, and the links of flows are noted.
+/// The suffix of cases that sample every port at the default number of instants and record the
+/// links of flows.
 const WATCHED: &str = "-watched";
 const INSTANTS: u32 = 400;
-/// The end of those in which links are stopped by pause frames.
+/// The suffix of cases with flow control by pause frames.
 const PAUSED: &str = "-pfc";
 
-/// How many times as long a packet-hop of plain TCP may take at k = 16 as at k = 4.
+/// The longest time per packet-hop of plain TCP at k = 16, in multiples of that at k = 4.
 const MOST_GROWTH: f64 = 1.6;
 
-/// A row of the table: its name, the fabric's k, for how many simulated milliseconds flows arrive, and the scheme.
+/// A row of the table: its name, the fabric's k, the simulated milliseconds of arrivals, and the
+/// scheme.
 struct Case {
     name: &'static str,
     k: u32,
@@ -197,7 +201,8 @@ fn mmptcp() -> Scheme {
 }
 
 const CASES: &[Case] = &[
-    // Ten times as long as the others: 0.1 s would be over in 14 ms, and scatter from 30 to 48 ns per packet-hop.
+    // Ten times as long as the others: 0.1 s would take only 14 ms, and scatter from 30 to 48 ns
+    // per packet-hop.
     Case { name: SMALL, k: 4, milliseconds: 1000, scheme: tcp },
     Case { name: "k8-tcp", k: 8, milliseconds: 100, scheme: tcp },
     Case { name: "k64-tcp", k: 64, milliseconds: 1, scheme: tcp },
@@ -255,7 +260,7 @@ fn scenario(case: &Case) -> Scenario {
     }
 }
 
-/// Peak resident memory of this process in megabytes.
+/// Returns the peak resident memory of this process in megabytes.
 fn peak_megabytes() -> f64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find(|line| line.starts_with("VmHWM")).unwrap_or("VmHWM: 0 kB");
@@ -263,7 +268,7 @@ fn peak_megabytes() -> f64 {
     kibibytes.unwrap_or(0.0) * 1024.0 / 1e6
 }
 
-/// Most flows under way at once: started, and their last byte not yet acknowledged.
+/// Returns the largest number of live flows: started, with the last byte not yet acknowledged.
 fn most_live(flows: &[FlowRecord]) -> usize {
     let mut changes: Vec<(Time, i32)> = flows.iter().map(|f| (f.flow.start, 1)).collect();
     changes.extend(flows.iter().filter_map(|f| Some((f.flow.start + f.fct_ack?, -1))));
@@ -275,8 +280,8 @@ fn most_live(flows: &[FlowRecord]) -> usize {
     live.max().unwrap_or(0) as usize
 }
 
-/// Time that this process has spent on a processor, in seconds: on an idle machine the wall time, and
-/// unlike it still meaningful on a busy one.
+/// Returns the processor time of this process in seconds. Unlike wall time it is meaningful on a
+/// busy machine; on an idle one both are equal.
 fn processor_seconds() -> f64 {
     let text =
         std::fs::read_to_string("/proc/self/schedstat").expect("Linux accounts for processes");
@@ -285,7 +290,7 @@ fn processor_seconds() -> f64 {
     nanoseconds * 1e-9
 }
 
-/// Runs one case; prints its figures for the parent.
+/// Runs one case and prints its figures for the parent process.
 fn run(case: &Case) {
     let scenario = scenario(case);
     let start = processor_seconds();
@@ -299,7 +304,8 @@ fn run(case: &Case) {
     println!("{hops} {seconds} {delivered} {memory} {flows} {done} {live}");
 }
 
-/// Prints what a process holds that has all of a case but for its simulated flows: their list stays.
+/// Prints the memory of a process that has everything of a case but simulated flows, and the number
+/// of flows in its list.
 fn run_idle(case: &Case) {
     let mut scenario = scenario(case);
     let flows = std::mem::take(&mut scenario.flows);
@@ -320,7 +326,7 @@ fn simulated(case: &Case, scenario: &Scenario) -> Outcome {
     outcome.expect("the scenario is valid")
 }
 
-/// What this program prints for a case in a process of its own.
+/// Runs this program for a case in a process of its own, and returns the numbers that it prints.
 fn figures(mode: &str, name: &str) -> Vec<f64> {
     let this = std::env::current_exe().expect("the benchmark has a path");
     let output = Command::new(this).args([mode, name]).output().expect("it starts again");
@@ -328,20 +334,21 @@ fn figures(mode: &str, name: &str) -> Vec<f64> {
     text.split_whitespace().map(|word| word.parse().expect("a number")).collect()
 }
 
-/// The figures of the median of several runs, as `run` prints them.
+/// Returns the figures of the run of median processor time, as `run` prints them.
 fn measure(name: &str, repetitions: usize) -> Vec<f64> {
     let mut rows: Vec<Vec<f64>> = (0..repetitions).map(|_| figures("--one", name)).collect();
     rows.sort_by(|a, b| a[1].total_cmp(&b[1]));
     rows.swap_remove(repetitions / 2)
 }
 
-/// Processor seconds per packet-hop of one run.
+/// Returns the processor seconds per packet-hop of one run.
 fn per_hop(name: &str) -> f64 {
     let row = figures("--one", name);
     row[1] / row[0]
 }
 
-/// Time per packet-hop of one case over another's, run in turns: the median of five ratios.
+/// Returns the time per packet-hop of one case over another's: the median of five ratios of runs in
+/// turn.
 fn ratio_in_turns(name: &str, other: &str) -> f64 {
     let mut ratios: Vec<f64> = (0..5).map(|_| per_hop(name) / per_hop(other)).collect();
     ratios.sort_by(f64::total_cmp);
@@ -351,7 +358,7 @@ fn ratio_in_turns(name: &str, other: &str) -> f64 {
 const PLAIN: &str = "k16-tcp";
 const SMALL: &str = "k4-tcp";
 
-/// A ratio of two cases' times per packet-hop that a check found to be more than it may be.
+/// A ratio of two cases' times per packet-hop that exceeded its limit.
 struct Beyond {
     name: &'static str,
     other: &'static str,
@@ -387,10 +394,10 @@ fn table(arguments: &[String]) -> ExitCode {
         "case                packet-hops    cpu s  M hops/s  ns/hop  times TCP  ms per MB done  peak MB  KB per live flow  \
          flows (done)"
     );
-    // Time per packet-hop of plain TCP at k = 16 and at k = 4.
+    // The time per packet-hop of plain TCP at k = 16 and at k = 4.
     let (mut plain, mut small) = (None, None);
     let mut beyond = vec![];
-    // A check holds schemes against plain TCP, whether it is asked for or not.
+    // A check compares schemes with plain TCP, so it runs plain TCP too.
     let wanted = |case: &&Case| {
         names.is_empty()
             || names.iter().any(|name| *name == case.name)
@@ -436,7 +443,7 @@ fn table(arguments: &[String]) -> ExitCode {
     }
 }
 
-/// Measures again what took more than it may, and says whether it still does.
+/// Measures each ratio that exceeded its limit again, and fails if one still does.
 fn check(beyond: &[Beyond]) -> ExitCode {
     let mut code = ExitCode::SUCCESS;
     for Beyond { name, other, most } in beyond {
@@ -452,7 +459,8 @@ fn check(beyond: &[Beyond]) -> ExitCode {
     code
 }
 
-/// What the papers' study would cost: cost grows with load; this row is load 0.5 and 0.1 s of arrivals.
+/// Prints an estimate of the papers' study. Cost grows with load; this row has load 0.5 and 0.1 s
+/// of arrivals.
 fn extrapolate(seconds: f64) {
     let all_loads: f64 = (1..=8).map(|load| seconds * 5.0 * f64::from(load) / 5.0).sum();
     let hours = all_loads * 10.0 * 5.0 / 3600.0;

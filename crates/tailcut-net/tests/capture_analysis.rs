@@ -1,4 +1,4 @@
-//! tshark's own TCP analysis of captured runs, held against the simulator's counters.
+//! Compares tshark's TCP analysis of captured runs with the simulator's counters.
 
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
@@ -52,8 +52,8 @@ const FIELDS: [&str; 26] = [
     "_ws.expert.message",
 ];
 
-/// tshark's categories of a segment sent again. Seen from the sender, nothing but a retransmission can be out of
-/// order: tshark says so of one that follows new data within a round trip.
+/// The categories in which tshark puts a retransmission. At the sender only a retransmission can be
+/// out of order: tshark says so of one that follows new data within a round trip.
 const SENT_AGAIN: [&str; 4] = [
     "tcp.analysis.retransmission",
     "tcp.analysis.fast_retransmission",
@@ -61,10 +61,10 @@ const SENT_AGAIN: [&str; 4] = [
     "tcp.analysis.out_of_order",
 ];
 
-/// tshark's severity of a warning; that of an error is above it.
+/// tshark's severity of warnings; errors have a higher one.
 const WARNING: u32 = 0x0060_0000;
 
-/// What the simulator itself says of the packets that host 0 sends.
+/// The simulator's own record of the packets that host 0 sends.
 #[derive(Default)]
 struct Truth {
     retransmissions: Vec<(u64, u64)>,
@@ -113,7 +113,7 @@ struct Captured {
 }
 
 impl Captured {
-    /// Frames that host 0 sent, or received.
+    /// Returns the frames that host 0 sent or received.
     fn direction(&self, direction: char) -> impl Iterator<Item = &Row> {
         let of = move |row: &&Row| row["frame.packet_flags_direction"].ends_with(direction);
         self.rows.iter().filter(of)
@@ -126,7 +126,7 @@ impl Captured {
     }
 }
 
-/// When a frame was captured, in nanoseconds of simulated time.
+/// Returns the time of a frame's capture in nanoseconds of simulated time.
 fn time(row: &Row) -> u64 {
     nanoseconds(&row["frame.time_epoch"]) - START_OF_RUN * 1_000_000_000
 }
@@ -152,7 +152,7 @@ fn captured(scenario: &Scenario, points: &[&str]) -> Captured {
     Captured { outcome, truth: watch.truth, rows: tshark(&file, &FIELDS) }
 }
 
-/// One flow from host 0 over a bottleneck of a tenth of the hosts' rate.
+/// Returns one flow from host 0 over a bottleneck of a tenth of the hosts' rate.
 fn bottleneck(recovery: Recovery, queue: &'static str, bytes: u64) -> Scenario {
     let setting = Setting { recovery, queue, close: Close::Fin, ..Setting::default() };
     let mut graph = chain();
@@ -168,7 +168,7 @@ fn bottleneck(recovery: Recovery, queue: &'static str, bytes: u64) -> Scenario {
     scenario
 }
 
-/// Runs with light, heavy and hopeless loss, made once for all tests.
+/// Returns runs with light, heavy and extreme loss, made once for all tests.
 fn lossy() -> &'static [Captured] {
     static RUNS: OnceLock<Vec<Captured>> = OnceLock::new();
     RUNS.get_or_init(|| {
@@ -184,7 +184,7 @@ fn lossy() -> &'static [Captured] {
 }
 
 #[test]
-fn every_retransmission_is_one_to_tshark_and_nothing_else_is() {
+fn tshark_finds_every_retransmission_and_no_other() {
     for run in lossy() {
         let again = |row: &&Row| {
             row["tcp.len"] != "0" && SENT_AGAIN.iter().any(|&category| !row[category].is_empty())
@@ -234,10 +234,11 @@ fn no_frame_is_malformed_and_both_checksums_of_every_frame_are_good() {
     }
 }
 
-/// RFC 3168: ECE and CWR on the SYN, ECE on the SYN-ACK; new data alone is ECN-capable (ECT(0) = 2); behind a queue that
-/// marks, some of it has met congestion (3), is echoed, and answered by CWR.
+/// RFC 3168: ECE and CWR on the SYN, ECE on the SYN-ACK. Only new data is ECN-capable (ECT(0) = 2).
+/// A marking queue sets congestion experienced (3) on some of it, which is echoed and answered by
+/// CWR.
 #[test]
-fn tshark_sees_ecn_as_the_rfc_has_it() {
+fn tshark_finds_ecn_as_in_rfc_3168() {
     let dctcp = CongestionSpec::Dctcp(Default::default());
     for congestion in [CongestionSpec::default(), dctcp] {
         let mut scenario = bottleneck(Recovery::Newreno, "1000packets", 1_000_000);
@@ -271,9 +272,9 @@ fn tshark_sees_ecn_as_the_rfc_has_it() {
 }
 
 #[test]
-fn a_run_without_loss_gives_tshark_nothing_to_remark() {
+fn tshark_reports_no_warning_without_loss() {
     let run = captured(&bottleneck(Recovery::Newreno, "1000packets", 1_000_000), &["host:0"]);
-    // Below warnings, tshark notes that a connection begins and ends.
+    // Below warnings, tshark notes the beginning and the end of a connection.
     let warned = |row: &&Row| {
         let severities = row["_ws.expert.severity"].split(',').map(str::parse::<u32>);
         severities.flatten().any(|severity| severity >= WARNING)
@@ -294,7 +295,7 @@ fn the_handshake_takes_as_long_as_the_simulator_says() {
 }
 
 #[test]
-fn tsharks_round_trips_smoothed_as_in_rfc_6298_are_the_senders() {
+fn tsharks_round_trips_give_the_senders_smoothed_ones() {
     let run = captured(&bottleneck(Recovery::Newreno, "1000packets", 1_000_000), &["host:0"]);
     let rtt = |row: &Row| nanoseconds(&row["tcp.analysis.ack_rtt"]) as f64;
     let acks = run.received().filter(|row| !row["tcp.analysis.ack_rtt"].is_empty());
@@ -315,7 +316,7 @@ fn a_connection_ends_with_a_fin_in_each_direction_and_one_more_ack() {
 }
 
 #[test]
-fn a_frame_is_as_long_as_the_packet_that_the_simulator_sent() {
+fn captured_frames_have_the_length_of_the_simulated_packets() {
     for (recovery, timestamps, mss_option) in [
         (Recovery::Newreno, false, false),
         (Recovery::Newreno, true, true),
@@ -336,7 +337,7 @@ fn a_frame_is_as_long_as_the_packet_that_the_simulator_sent() {
 }
 
 #[test]
-fn an_acknowledgement_echoes_the_timestamp_of_the_segment_that_moved_it() {
+fn an_ack_echoes_the_timestamp_of_the_segment_that_advanced_it() {
     let mut scenario = bottleneck(Recovery::Newreno, "1000packets", 2_000_000);
     let TransportSpec::Tcp(tcp) = &mut scenario.scheme.transport else {
         panic!("TCP is the default")
@@ -344,7 +345,7 @@ fn an_acknowledgement_echoes_the_timestamp_of_the_segment_that_moved_it() {
     tcp.timestamps = true;
     let run = captured(&scenario, &["host:0"]);
     let stamp = |row: &Row, field| row[field].parse::<u64>().unwrap();
-    // Where the sequence space that a segment takes ends; a SYN and a FIN take one number each.
+    // The end of a segment in sequence space, in which a SYN and a FIN take one number each.
     let end = |row: &Row| {
         let flags = &row["tcp.flags.str"];
         let marks = u64::from(flags.contains('S')) + u64::from(flags.contains('F'));
@@ -384,9 +385,9 @@ fn a_link_sends_frames_one_after_the_other_at_its_rate() {
     }
 }
 
-/// What waits as a link goes down never leaves it, and was never on it.
+/// Packets in the queue of a link that goes down never leave it, and were never on it.
 #[test]
-fn a_link_that_goes_down_shows_no_frame_after_that() {
+fn a_capture_shows_no_frame_of_a_link_after_it_fails() {
     let mut scenario = bottleneck(Recovery::Newreno, "20packets", 300_000);
     let at = Time::from_ms(10);
     let incidents = vec![Incident::LinkDown { link: "s0>s1".to_owned(), at, until: None }];
@@ -397,7 +398,7 @@ fn a_link_that_goes_down_shows_no_frame_after_that() {
     assert!(last <= at.as_ns(), "{last} ns");
 }
 
-/// What waits as the rate falls leaves as the new rate has it.
+/// Packets in the queue leave at the new rate.
 #[test]
 fn after_a_change_of_its_rate_a_link_sends_frames_at_the_new_one() {
     let mut scenario = bottleneck(Recovery::Newreno, "20packets", 300_000);
@@ -452,7 +453,7 @@ fn a_full_file_says_how_much_it_left_out() {
 }
 
 #[test]
-fn a_point_that_is_not_in_the_topology_is_named() {
+fn an_unknown_capture_point_is_reported_by_name() {
     let complaint = |point: &str| {
         Capture::new(&spec(&[point]), &chain(), vec![])
             .err()
@@ -469,7 +470,7 @@ fn a_point_that_is_not_in_the_topology_is_named() {
     );
 }
 
-/// A file on a disk that is full.
+/// A file on a full disk.
 #[derive(Debug)]
 struct FullDisk {
     room: usize,
@@ -486,7 +487,7 @@ impl std::io::Write for FullDisk {
 }
 
 #[test]
-fn a_full_disk_fails_the_capture_and_not_the_run() {
+fn a_full_disk_fails_the_capture_but_not_the_run() {
     let scenario = bottleneck(Recovery::Newreno, "100packets", 100_000);
     let capture =
         Capture::new(&spec(&["host:0"]), &scenario.graph, FullDisk { room: 5_000 }).unwrap();

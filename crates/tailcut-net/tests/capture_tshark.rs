@@ -1,4 +1,4 @@
-//! What tshark, an independent reader, finds in a capture file.
+//! Reads capture files with tshark, an independent reader.
 
 use crate::common::tshark::tshark;
 use tailcut_engine::{Rate, Time};
@@ -13,7 +13,7 @@ const NONE: TcpFlags =
 const SYN: TcpFlags = TcpFlags { syn: true, ..NONE };
 const ACK: TcpFlags = TcpFlags { ack: true, ..NONE };
 
-/// The capture file of `frames` at a host, a microsecond apart and one nanosecond late.
+/// Returns a capture file of `frames` at a host, one microsecond apart, each a nanosecond late.
 fn capture(frames: &[Frame<'_>], bounds: Bounds) -> Vec<u8> {
     let interface =
         Interface { name: "h3".into(), description: "host 3".into(), speed: Rate(1_000_000_000) };
@@ -30,7 +30,7 @@ fn capture(frames: &[Frame<'_>], bounds: Bounds) -> Vec<u8> {
     writer.finish().unwrap()
 }
 
-/// The values of `fields`, in their order, in each frame of a capture file.
+/// Returns the values of `fields`, in their order, for each frame of a capture file.
 fn values(capture: &[u8], fields: &[&'static str]) -> Vec<Vec<String>> {
     let rows = tshark(capture, fields).into_iter();
     rows.map(|row| fields.iter().map(|field| row[field].clone()).collect()).collect()
@@ -184,7 +184,7 @@ fn a_bound_on_bytes_is_never_exceeded_and_leaves_no_gap() {
 fn the_statistics_of_the_interface_say_how_many_frames_were_left_out() {
     let data = Frame { source: CLIENT, flags: ACK, ..Frame::default() };
     let bytes = capture(&[data; 5], Bounds { packets: 2, ..Bounds::NONE });
-    // The last block holds, before its end of options and its length, frames seen and frames dropped.
+    // The last block ends with frames seen, frames dropped, end of options and its length.
     let drops = &bytes[bytes.len() - 16..bytes.len() - 8];
     let seen = &bytes[bytes.len() - 28..bytes.len() - 20];
     assert_eq!(u64::from_le_bytes(seen.try_into().unwrap()), 5);

@@ -1,5 +1,6 @@
-//! Flow by flow against ns-3 on a fat-tree whose links have lengths of their own, so that unrelated events never fall on one
-//! instant (tests/oracles/ns3/exact/README.md). Equal means to the picosecond.
+//! Compares each flow with ns-3 on a fat-tree whose links all have different lengths, so that
+//! unrelated events never share an instant (tests/oracles/ns3/exact/README.md). Equal means to the
+//! picosecond.
 
 use tailcut_engine::Time;
 use tailcut_net::measure::records::Outcome;
@@ -9,7 +10,7 @@ use tailcut_net::transport::tcp::{Close, DEPARTURES, Imitation, Recovery};
 
 use crate::common::ns3::{Setting, oracle_file, oracle_flows, oracle_rows, run};
 
-/// A fat-tree as the oracle's: k = 4, each link as long as its list says.
+/// Returns the oracle's fat-tree: k = 4, each link as long as its list says.
 fn fabric() -> Graph {
     let mut graph = FatTree { k: 4, ..FatTree::default() }.build().expect("k is even");
     let text = oracle_file("exact/k4.topo");
@@ -27,19 +28,20 @@ fn fabric() -> Graph {
     graph
 }
 
-/// All departures but these.
+/// Returns an imitation of all of ns-3's departures from the RFCs except `names`.
 fn without(names: &[&str]) -> Imitation {
     let kept =
         DEPARTURES.iter().map(|departure| departure.name).filter(|name| !names.contains(name));
     Imitation::of(&kept.collect::<Vec<_>>()).expect("they are departures")
 }
 
-/// Two things are switched off in ns-3 and here: the announcement of the window after a read, and the repetition of the FIN.
+/// Returns an imitation of all departures but the window update after a read. That is disabled in
+/// the ns-3 runs, as is the repetition of the FIN.
 fn both_off() -> Imitation {
     without(&["window-told"])
 }
 
-/// A case by its name, `k4_RECOVERY_rtoMS_nicPACKETS`.
+/// Runs a case by its name, `k4_RECOVERY_rtoMS_nicPACKETS`.
 fn outcome(case: &str, imitate: Imitation) -> Outcome {
     let words: Vec<&str> = case.split('_').collect();
     let setting = Setting {
@@ -60,7 +62,7 @@ fn outcome(case: &str, imitate: Imitation) -> Outcome {
     run(&setting.scenario(fabric(), oracle_flows("k4_l0.5_1s_s2")))
 }
 
-/// How many of the 617 flows have ns-3's times, data packets and retransmissions.
+/// Returns how many of the 617 flows have ns-3's times, data packets and retransmissions.
 fn equal_flows(case: &str, imitate: Imitation) -> usize {
     let outcome = outcome(case, imitate);
     let rows = oracle_rows(&format!("exact/{case}_wfoff"));
@@ -88,17 +90,17 @@ fn every_flow_without_sack_equals_ns3s_where_interfaces_drop_nothing() {
     assert_eq!(equal_flows("k4_newreno_rto10_nic100000", both_off()), 617);
 }
 
-/// Not explained (docs/validation/ns3.md): one early difference each, which spreads.
+/// Not explained (docs/validation/ns3.md): in each case one early difference spreads.
 #[test]
 fn nearly_every_flow_without_sack_equals_ns3s_where_interfaces_drop() {
     let cases = ["k4_newreno_rto10_nic100", "k4_newreno_rto200_nic100"];
     assert_eq!(cases.map(|case| equal_flows(case, both_off())), [601, 582]);
 }
 
-/// The worth of each departure (docs/validation/ns3.md): flows that stay equal without it, of 617.
+/// Prints how many of 617 flows stay equal without each departure (docs/validation/ns3.md).
 #[test]
 #[ignore = "half a minute; the page has its numbers from here"]
-fn flows_that_stay_equal_without_one_departure() {
+fn prints_the_flows_that_stay_equal_without_each_departure() {
     for departure in DEPARTURES {
         let names = ["window-told", departure.name];
         let equal =

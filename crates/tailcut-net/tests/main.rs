@@ -1,4 +1,5 @@
-//! Everything that tests this crate from outside, in one program: each program more links the whole simulator once more.
+//! All integration tests of this crate in one program: each further program would link the whole
+//! simulator again.
 
 mod capture_analysis;
 mod capture_tshark;

@@ -1,4 +1,4 @@
-//! Held against ns-3 (tests/oracles/ns3/README.md): same links, same parameters, same flows.
+//! Comparison with ns-3 (tests/oracles/ns3/README.md): same links, same parameters, same flows.
 
 use crate::common::ns3::{
     EventLog, Setting, chain, dumbbell, oracle_drops, oracle_flows, oracle_rows, run, six_pairs,
@@ -48,7 +48,7 @@ fn two_flows_share_a_bottleneck_without_loss_to_the_nanosecond() {
     }
 }
 
-/// One flow over three links, the middle one of 100 Mbps behind a queue of 20 packets.
+/// Returns one flow over three links, the middle one of 100 Mbps with a queue of 20 packets.
 fn narrow_middle(setting: &Setting) -> Scenario {
     let mut graph = chain();
     graph.links[1].rate = tailcut_engine::Rate(100_000_000);
@@ -56,7 +56,7 @@ fn narrow_middle(setting: &Setting) -> Scenario {
 }
 
 #[test]
-fn sack_with_prr_does_everything_when_ns3_does() {
+fn sack_with_prr_equals_ns3_event_by_event() {
     let setting = Setting {
         nic_queue: "10000packets",
         queue: "20packets",
@@ -77,7 +77,8 @@ fn sack_with_prr_does_everything_when_ns3_does() {
     EventLog::of(&scenario).assert_equals("c_rto200_sack_prr");
 }
 
-/// Without SACK, 100-packet queues unless the name says otherwise: the name of the case, and its scenario.
+/// Returns names and scenarios of the cases without SACK, with 100-packet queues unless the name
+/// says otherwise.
 fn newreno_cases(imitate: Imitation) -> Vec<(&'static str, Scenario)> {
     let narrow = |min_rto, limited_transmit| {
         let setting = Setting {
@@ -106,7 +107,8 @@ fn newreno_cases(imitate: Imitation) -> Vec<(&'static str, Scenario)> {
     ]
 }
 
-/// How many lines of its log agree with ours, and the first that does not, on both sides.
+/// Returns, for each case, how many lines of ns-3's log agree, and the first difference on both
+/// sides.
 fn first_differences(imitate: Imitation) -> String {
     let mut report = String::new();
     for (name, scenario) in newreno_cases(imitate) {
@@ -121,10 +123,10 @@ fn newreno_without_sack_agrees_with_ns3_until_ns3_leaves_rfc_6582() {
     insta::assert_snapshot!("first_differences", first_differences(Imitation::NONE));
 }
 
-/// Losses in slow start, partial ACKs, timeouts in recovery, recoveries that needless retransmissions cause; in the last case
-/// packets that reach a full queue as a transmission ends.
+/// The cases have losses in slow start, partial ACKs, timeouts in recovery and recoveries due to
+/// needless retransmissions; in the last one, packets reach a full queue as a transmission ends.
 #[test]
-fn newreno_without_sack_does_everything_when_ns3_does() {
+fn newreno_without_sack_equals_ns3_event_by_event() {
     for (name, scenario) in newreno_cases(Imitation::NS3) {
         EventLog::of(&scenario).assert_equals(name);
         let outcome = run(&scenario);
@@ -138,9 +140,9 @@ fn newreno_without_sack_does_everything_when_ns3_does() {
     }
 }
 
-/// A lone flow that overruns the 100-packet queue of its own interface: loss in slow start, NewReno.
+/// A lone NewReno flow overruns the 100-packet queue of its own interface: losses in slow start.
 #[test]
-fn a_flow_that_overruns_its_own_interface_loses_what_ns3_loses() {
+fn a_flow_that_overruns_its_own_interface_equals_ns3() {
     let setting = Setting { nic_queue: "100packets", ..Setting::default() };
     let outcome = run(&setting.scenario(chain(), oracle_flows("o_a_1m")));
     let expected = &oracle_rows("a_1m_nicq100")[0];
@@ -148,7 +150,7 @@ fn a_flow_that_overruns_its_own_interface_loses_what_ns3_loses() {
     assert_eq!(outcome.flows[0].fast_recoveries, expected.fast_recoveries);
 }
 
-/// A fat-tree as the oracle's: k = 4, 2,667 ns a link.
+/// Returns the oracle's fat-tree: k = 4, 2,667 ns per link.
 fn fabric() -> Graph {
     let mut graph = FatTree { k: 4, ..FatTree::default() }.build().expect("k is even");
     for link in &mut graph.links {
@@ -157,7 +159,8 @@ fn fabric() -> Graph {
     graph
 }
 
-/// Flows of one fabric whose completion times agree with ns-3's to the nanosecond, by identifier. Nothing is jittered.
+/// Returns the identifiers of flows of one fabric whose completion times agree with ns-3's to the
+/// nanosecond. Nothing is jittered.
 fn equal_flows(imitate: Imitation) -> Vec<u64> {
     let setting =
         Setting { min_rto: Time::from_ms(200), close: Close::Fin, imitate, ..Setting::default() };
@@ -168,8 +171,8 @@ fn equal_flows(imitate: Imitation) -> Vec<u64> {
     equal.map(|(_, row)| row.id).collect()
 }
 
-/// On links of one length many events fall on one instant, and the order of several arrivals of an instant is not imitated.
-/// Links of equal length; with lengths of their own all flows are equal (`exact.rs`).
+/// On links of equal length many events share an instant, and the order of simultaneous arrivals is
+/// not imitated. With different lengths all flows are equal (`exact.rs`).
 #[test]
 fn most_flows_of_a_fabric_of_equal_links_take_the_same_time_to_the_nanosecond() {
     let rows = oracle_rows("d_k4_l05_01s_rto200_nicq100000");
@@ -181,9 +184,9 @@ fn most_flows_of_a_fabric_of_equal_links_take_the_same_time_to_the_nanosecond() 
     assert_eq!(equal.len(), 41);
 }
 
-/// 1.07 s, 399 drops, 118 recoveries and 9 timeouts without two events at one instant.
+/// 1.07 s, 399 drops, 118 recoveries and 9 timeouts, without two events at one instant.
 #[test]
-fn six_long_flows_with_sack_and_prr_end_when_ns3s_do() {
+fn six_long_flows_with_sack_and_prr_end_at_the_times_of_ns3() {
     let case = "e_six_long_sackprr";
     let min_rto = Time::from_ms(200);
     let setting = Setting { min_rto, drain: Time::from_ms(2_000), ..with_sack(Imitation::NS3) };

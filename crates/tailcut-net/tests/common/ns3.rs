@@ -1,4 +1,4 @@
-//! The oracle's networks, parameters and files.
+//! The networks, parameters and files of the ns-3 oracle.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -25,7 +25,7 @@ use tailcut_net::transport::ConnectionState;
 use tailcut_net::transport::TransportSpec;
 use tailcut_net::transport::tcp::{Close, CongestionState, Imitation, Recovery, Sender, TcpSpec};
 
-/// What the oracle's cases vary.
+/// The parameters that the oracle's cases vary.
 pub struct Setting {
     pub nic_queue: &'static str,
     pub queue: &'static str,
@@ -81,7 +81,7 @@ impl Setting {
                     limit: self.queue.parse().unwrap(),
                     ..DropTail::default()
                 }),
-                // As when ns-3 was given the paths of its flows.
+                // As in the ns-3 runs from which the paths of its flows were taken.
                 balance: BalanceSpec::Ecmp(Ecmp {
                     salt: Salting::Fixed,
                     spread: Spread::Modulo,
@@ -125,7 +125,8 @@ pub fn dumbbell() -> Graph {
     }
 }
 
-/// h0 to h5 - s0 - s1 - h6 to h11, each host at a distance of its own: nothing ever happens at the same instant.
+/// h0 to h5 - s0 - s1 - h6 to h11, each host at a different distance, so that no two events share
+/// an instant.
 pub fn six_pairs() -> Graph {
     let at = |a: u32, b: u32, ns: u64| Link { propagation: Time::from_ns(ns), ..link(a, b) };
     let host = |h: u32| at(h, 12 + h / 6, 2000 + 377 * u64::from(h * h) + 131 * u64::from(h));
@@ -193,7 +194,7 @@ pub fn oracle_rows(case: &str) -> Vec<OracleRow> {
     rows(&text).map(row).collect()
 }
 
-/// Packets that switches and interfaces dropped.
+/// Returns the packets that switches and interfaces dropped.
 pub fn oracle_drops(case: &str) -> u64 {
     let text = oracle_file("counters.txt");
     let line = text.lines().find(|line| line.split(' ').next() == Some(case)).expect(case);
@@ -204,7 +205,7 @@ pub fn oracle_drops(case: &str) -> u64 {
     counter("dropsSwitch=") + counter("dropsHostNic=")
 }
 
-/// The sender's events in the oracle's format: segments sent, window changes, states.
+/// Records the sender's events in the oracle's format: segments sent, window changes, states.
 #[derive(Default)]
 pub struct EventLog {
     text: String,
@@ -249,7 +250,7 @@ impl EventLog {
             .1
     }
 
-    /// Fails at the first line that differs, showing what led there.
+    /// Fails at the first line that differs, with the lines before it.
     pub fn assert_equals(&self, case: &str) {
         let expected = oracle_file(&format!("{case}.events.txt"));
         let (ours, theirs) = (settled(&self.text, case), settled(&expected, case));
@@ -263,7 +264,7 @@ impl EventLog {
         }
     }
 
-    /// How many lines agree before the first that differs, and that one on both sides.
+    /// Returns the number of equal lines before the first difference, and that line on both sides.
     pub fn agreement(&self, case: &str) -> (usize, String, String) {
         let expected = oracle_file(&format!("{case}.events.txt"));
         let (ours, theirs) = (settled(&self.text, case), settled(&expected, case));
@@ -273,9 +274,9 @@ impl EventLog {
     }
 }
 
-/// The lines in the order of time and flow: what two flows do at one instant has no order. Of several states or windows
-/// that a flow passes at one instant only the last is kept, since an observer here sees no other, and none of what the
-/// last ACK makes of the window.
+/// Sorts lines by time and flow, because events of two flows at one instant have no order. Of
+/// several states or windows of a flow at one instant only the last is kept, which is all that an
+/// observer here sees. The window that the last ACK leads to is left out.
 fn settled<'a>(text: &'a str, case: &str) -> Vec<&'a str> {
     let rows = oracle_rows(case);
     let words = |line: &str| -> (u64, u64, String) {

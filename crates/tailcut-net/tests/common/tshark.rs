@@ -1,4 +1,4 @@
-//! tshark, an independent reader of capture files.
+//! Runs tshark, an independent reader of capture files.
 
 use std::collections::BTreeMap;
 use std::io::Write as _;
@@ -7,8 +7,8 @@ use std::process::Command;
 /// The fields of one frame by name; absent ones are empty.
 pub type Row = BTreeMap<&'static str, String>;
 
-/// The value of each of `fields` in each frame of a capture file, checksums verified and sequence numbers as
-/// transmitted. Fails if tshark complains about the file.
+/// Returns the value of each of `fields` in each frame of a capture file, with checksums verified
+/// and sequence numbers as transmitted. Fails if tshark reports an error in the file.
 pub fn tshark(capture: &[u8], fields: &[&'static str]) -> Vec<Row> {
     let mut file = tempfile::Builder::new().suffix(".pcapng").tempfile().unwrap();
     file.write_all(capture).unwrap();

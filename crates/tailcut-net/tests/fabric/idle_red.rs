@@ -1,4 +1,5 @@
-//! Selective RED forgets marked packets from when the last of them left, whatever has happened to the link meanwhile.
+//! Selective RED's average decays from the departure of the last marked packet, whatever changes on
+//! the link meanwhile.
 
 use tailcut_engine::{Rate, Time};
 use tailcut_net::amount::{Amount, Limit};
@@ -25,7 +26,7 @@ fn queues() -> [QueueSpec; 3] {
     ]
 }
 
-/// A packet of a flow that has lost paths.
+/// Returns a packet of a flow that has lost paths.
 fn marked(seq: u32) -> Packet {
     let key = FlowKey::new(HostId(0), HostId(2), 1_024, 5_000);
     let (connection, options) = (ConnectionId(0), NO_OPTIONS);
@@ -33,7 +34,8 @@ fn marked(seq: u32) -> Packet {
     Packet { key, connection, seq, options, wire_bytes: 1_538, flags }
 }
 
-/// How many of 20 marked packets are accepted at `again`, after 120 at once, an incident and what it moves.
+/// Returns how many of 20 marked packets are accepted at `again`, after 120 at once and an
+/// incident.
 fn accepted(queue: QueueSpec, rate: Rate, incident: Incident, again: Time) -> u32 {
     let graph = Star { hosts: 3, rate, ..Star::default() }.build().expect("hosts are enough");
     let mut parts = FabricSpec { queue, ..FabricSpec::with_defaults(&graph) };

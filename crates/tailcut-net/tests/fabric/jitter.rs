@@ -1,4 +1,4 @@
-//! The jitter of hosts' interfaces: how late packets begin, and in which order they come.
+//! The jitter of hosts' interfaces: delays and order of packets.
 
 use tailcut_engine::{Rate, Time};
 use tailcut_net::fabric::{Fabric, FabricSpec, OfferOutcome};
@@ -9,7 +9,8 @@ use tailcut_net::topology::star::Star;
 const TRANSMISSION: Time = Time::from_ns(12_304);
 const PROPAGATION: Time = Time::from_us(1);
 
-/// When packets arrive at the switch that a host hands to its interface at these times.
+/// Returns the arrival times at the switch of packets that a host hands to its interface at
+/// `handed`.
 fn arrivals(jitter: Time, seed: u64, handed: &[Time]) -> Vec<Time> {
     let star = Star { hosts: 3, rate: Rate(1_000_000_000), propagation: PROPAGATION };
     let graph = star.build().expect("hosts are enough");

@@ -1,4 +1,4 @@
-//! Patterns that depend on the network they run on, and what is refused.
+//! Traffic patterns that depend on their network, and invalid ones.
 
 use serde_json::{Value, json};
 use tailcut_engine::Time;
@@ -55,7 +55,7 @@ fn hot_spots_draw_their_share_of_the_flows() {
 }
 
 #[test]
-fn poisson_leaves_out_the_hosts_it_is_told_to() {
+fn poisson_leaves_out_excluded_hosts() {
     let spec = json!({"kind": "poisson", "sizes": "10KB", "except": [0, 15]});
     let flows = demand(spec).unwrap().flows;
     assert!(flows.len() > 1_000);
@@ -65,7 +65,7 @@ fn poisson_leaves_out_the_hosts_it_is_told_to() {
 }
 
 #[test]
-fn mice_are_joined_by_others_of_their_size_to_their_destination() {
+fn fan_in_makes_an_incast_of_each_short_flow() {
     let plain = json!({"kind": "poisson", "sizes": "web-search", "load": 0.2});
     let mut joined = plain.clone();
     joined["fan_in"] = 11.into();

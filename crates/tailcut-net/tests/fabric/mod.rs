@@ -1,4 +1,4 @@
-//! The fabric held against what is known of it: graphs, flow sizes, arrivals, spreading, queues.
+//! The fabric compared with known results: graphs, flow sizes, arrivals, spreading, queues.
 
 mod idle_red;
 mod jitter;

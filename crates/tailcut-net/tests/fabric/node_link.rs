@@ -21,7 +21,7 @@ fn edge(source: &str, target: &str) -> Value {
     json!({"source": source, "target": target, "rate": "1Gbps", "propagation": "2us"})
 }
 
-/// Two hosts on two switches, with changes.
+/// Returns two hosts on two switches, with changes.
 fn network(change: impl Fn(&mut Value)) -> Result<Graph, SpecError> {
     let mut document = json!({
         "directed": false, "multigraph": false, "graph": {},
@@ -87,7 +87,7 @@ fn edges_carry_a_threshold_and_a_probability_of_loss() {
 }
 
 #[test]
-fn settings_that_other_programs_call_otherwise_are_refused_by_their_name_here() {
+fn settings_under_other_programs_names_are_refused_with_ours() {
     for (theirs, ours) in [
         ("bandwidth", "rate"),
         ("Capacity", "rate"),
@@ -118,7 +118,7 @@ fn a_loss_that_is_no_probability_is_refused() {
 }
 
 #[test]
-fn attributes_that_nobody_reads_are_noted() {
+fn unknown_attributes_are_noted() {
     let graph = network(|document| {
         document["nodes"][0]["pos"] = json!([1, 2]);
         document["edges"][0]["weight"] = json!(3);
@@ -257,7 +257,7 @@ fn text_that_is_not_node_link_json_is_refused() {
 }
 
 #[test]
-fn other_attributes_of_a_drawing_are_left_alone() {
+fn attributes_for_drawing_are_ignored() {
     let graph = network(|document| {
         document["nodes"][0]["pos"] = json!([0.5, 1.0]);
         document["edges"][0]["weight"] = json!(1);

@@ -1,5 +1,5 @@
-//! The port, which computes departures on arrival, against a plain queue with an event for each
-//! arrival and each departure: the same packets at the same times.
+//! Compares the port, which computes departures on arrival, with a plain queue that has an event
+//! for each arrival and each departure: the same packets at the same times.
 
 use std::collections::VecDeque;
 
@@ -10,7 +10,7 @@ use tailcut_net::packet::{ConnectionId, Flags, FlowKey, NO_OPTIONS, Packet};
 use tailcut_net::port::{Port, PortOutcome};
 use tailcut_net::topology::HostId;
 
-/// A packet that can be told from others by `seq`.
+/// Returns a packet identified by `seq`.
 pub fn packet(seq: u32, wire_bytes: u16) -> Packet {
     Packet {
         key: FlowKey::new(HostId(0), HostId(1), 2, 3),
@@ -22,21 +22,21 @@ pub fn packet(seq: u32, wire_bytes: u16) -> Packet {
     }
 }
 
-/// What a queue does with a script of packets.
+/// The behaviour of a queue under a script of packets.
 #[derive(Debug, Default, PartialEq)]
 struct History {
-    /// Per packet offered: whether it was accepted, and how many waited just after.
+    /// Per packet offered: whether it was accepted, and the number waiting just after.
     fates: Vec<(bool, usize)>,
-    /// Packets in order of their last bit's arrival at the far end, with the time.
+    /// Packets in the order in which their last bit arrives at the far end, with the time.
     arrivals: Vec<(u32, u64)>,
     max_queue: usize,
 }
 
-/// One arrival of a script: time in picoseconds and size on the wire.
+/// The arrivals of a script: time in picoseconds and size on the wire.
 type Script = [(u64, u16)];
 
-/// The textbook queue: one packet in service, others waiting, an event when service ends.
-/// At equal times service ends before the next packet arrives.
+/// Runs a textbook queue: one packet in service, others waiting, an event when service ends. At
+/// equal times service ends before the next packet arrives.
 fn reference(script: &Script, rate: u64, propagation: u64, limit: Limit) -> History {
     let transmission = |bytes: u16| {
         let bits = u128::from(bytes) * 8 * 1_000_000_000_000;
@@ -77,7 +77,8 @@ fn reference(script: &Script, rate: u64, propagation: u64, limit: Limit) -> Hist
     history
 }
 
-/// The same script through a port, whose event is handled before or after a packet offered at the same time.
+/// Runs the script through a port, whose event is handled before or after a packet offered at the
+/// same time.
 fn one_event(
     script: &Script,
     rate: u64,
@@ -131,8 +132,8 @@ fn limits() -> impl Strategy<Value = Limit> {
     ]
 }
 
-/// Arrivals at gaps of a random number of half transmission times of a full packet, some of none:
-/// many fall on the very instant of a departure.
+/// Returns arrivals whose gaps are multiples of half a full packet's transmission, some of them
+/// zero, so that many fall on the instant of a departure.
 fn scripts() -> impl Strategy<Value = (Vec<(u64, u16)>, u64)> {
     let gap = prop_oneof![3 => Just(0u64), 4 => 0u64..6, 1 => 0u64..60];
     let steps = prop::collection::vec((gap, sizes(), prop::bool::weighted(0.3)), 1..150);
@@ -184,7 +185,7 @@ proptest! {
     }
 }
 
-/// 100 packets wait behind the one in service; the hundred-and-second is dropped.
+/// 100 packets wait behind the one in service; the 102nd is dropped.
 #[test]
 fn a_limit_does_not_count_the_packet_in_service() {
     let mut port = Port::new(Rate(1_000_000_000), Time::ZERO, Limit::AtMost(Amount::Packets(100)));
@@ -194,7 +195,7 @@ fn a_limit_does_not_count_the_packet_in_service() {
     assert_eq!((accepted, port.counters().drops, port.counters().max_queue), (101, 99, 100));
 }
 
-/// What befalls a link in a script.
+/// An event of a link in a script.
 #[derive(Debug, Clone, Copy)]
 enum Event {
     Offer(u16),
@@ -203,8 +204,8 @@ enum Event {
     Wire { rate: u64, propagation: u64 },
 }
 
-/// What a link that faults befall does with a script: the fate of each packet offered, arrivals, and who was lost
-/// while queued or under way.
+/// The behaviour of a link with faults under a script: the fate of each packet offered, arrivals,
+/// and the packets lost while queued or under way.
 #[derive(Debug, Default, PartialEq)]
 struct Troubled {
     offers: Vec<Offered>,
@@ -219,17 +220,18 @@ enum Offered {
     Dead,
 }
 
-/// The textbook queue under faults: an event for the end of each service and for each arrival at the far end, each
-/// with the epoch of the link in which it was set. An event of an earlier epoch means nothing.
+/// A textbook queue under faults: an event for the end of each service and for each arrival at the
+/// far end, each with the epoch of the link in which it was set. Events of earlier epochs are
+/// ignored.
 struct Textbook {
     rate: u64,
     propagation: u64,
     up: bool,
     epoch: u32,
     waiting: VecDeque<(u32, u16)>,
-    /// Packet, its size, and when its service begins and ends.
+    /// Packet, size, and begin and end of its service.
     in_service: Option<(u32, u16, u64, u64)>,
-    /// Packet, departure, arrival and epoch of what is on the wire.
+    /// Packet, departure, arrival and epoch of each packet on the wire.
     wire: VecDeque<(u32, u64, u64, u32)>,
     history: Troubled,
 }
@@ -240,7 +242,7 @@ impl Textbook {
         ((bits + u128::from(self.rate / 2)) / u128::from(self.rate)) as u64
     }
 
-    /// Ends of service up to `until`, then arrivals up to it.
+    /// Handles ends of service up to `until`, then arrivals up to it.
     fn advance(&mut self, until: u64) {
         while let Some((seq, .., end)) = self.in_service.filter(|service| service.3 <= until) {
             self.wire.push_back((seq, end, end + self.propagation, self.epoch));
@@ -298,8 +300,8 @@ impl Textbook {
                 if let Some((seq, bytes, begin, end)) = self.in_service {
                     let (old, new) = (u128::from(old), u128::from(rate));
                     let rest = ((u128::from(end - now) * old + new / 2) / new) as u64;
-                    // Rounding must not make the rest longer than the whole, nor the whole shorter than it is: half a
-                    // picosecond is many when the new rate is slow.
+                    // Rounding must make the rest neither longer than the whole nor the whole
+                    // shorter: half a picosecond is many when the new rate is low.
                     let whole = self.transmission(bytes);
                     let rest = if begin == now { whole } else { rest.min(whole) };
                     self.in_service = Some((seq, bytes, begin, now + rest));
@@ -378,7 +380,8 @@ fn by_the_port(script: &[(u64, Event)], rate: u64, limit: Limit) -> Troubled {
     history
 }
 
-/// Scripts in which links fail, come back and change; times in quarters of a full packet's transmission.
+/// Returns scripts in which links fail, recover and change, at multiples of a quarter of a full
+/// packet's transmission.
 fn troubled_scripts() -> impl Strategy<Value = (Vec<(u64, Event)>, u64)> {
     let event = prop_oneof![
         20 => sizes().prop_map(Event::Offer),
@@ -392,7 +395,7 @@ fn troubled_scripts() -> impl Strategy<Value = (Vec<(u64, Event)>, u64)> {
         let quarter = Rate(rate).transmission_time(1_502).0 / 4;
         let mut now = 0;
         let script = steps.into_iter().map(|(gap, event)| {
-            // Changes at one instant are one change: the simulator applies them together.
+            // Changes at one instant count as one: the simulator applies them together.
             now += gap * quarter + u64::from(!matches!(event, Event::Offer(_)));
             (now, event)
         });
@@ -427,7 +430,7 @@ fn the_packet_in_service_keeps_what_has_left_when_the_rate_changes() {
     port.expect_faults(RandomStream::new(1, 0, "loss"));
     port.offer(Time::ZERO, packet(0, 1_500));
     port.offer(Time::ZERO, packet(1, 1_500));
-    // 12 us at 1 Gbps; after a quarter of it, 9 us are left, which become 90 us at 100 Mbps.
+    // 12 us at 1 Gbps: after a quarter, 9 us are left, which become 90 us at 100 Mbps.
     let first = port.retime(Time::from_us(3), Rate(100_000_000), Time::ZERO);
     assert_eq!(first, Some(Time::from_us(93)));
     assert_eq!(port.busy_until(), Time::from_us(93 + 120));
@@ -436,7 +439,8 @@ fn the_packet_in_service_keeps_what_has_left_when_the_rate_changes() {
 
 #[test]
 fn a_packet_that_begins_as_the_rate_changes_takes_its_whole_transmission_at_the_new_rate() {
-    // 1,502 B take 143,853.4999984 ps at this rate; what was rounded off would be 42 ps less at 1 Gbps.
+    // 1,502 B take 143,853.4999984 ps at this rate; the part rounded off would be 42 ps less at 1
+    // Gbps.
     let mut port = Port::new(Rate(83_529_424_033), Time::ZERO, Limit::Unlimited);
     port.expect_faults(RandomStream::new(1, 0, "loss"));
     port.offer(Time::ZERO, packet(0, 1_502));

@@ -1,4 +1,4 @@
-//! Open-loop Poisson packets through one port wait as long as Pollaczek and Khintchine say:
+//! Open-loop Poisson packets through one port wait as long as the Pollaczek-Khinchine formula says:
 //! E[W] = lambda E[S^2] / (2 (1 - rho)).
 
 use tailcut_engine::{RandomStream, Rate, Time};
@@ -7,10 +7,10 @@ use tailcut_net::port::{Port, PortOutcome};
 
 use crate::fabric::ports::packet;
 
-/// Packets of a few sizes, each with its probability.
+/// Packets of several sizes, each with its probability.
 type Mixture = &'static [(u16, f64)];
 
-/// What is measured of each batch of packets: mean wait in seconds, and the fraction that did not wait.
+/// Measurements of each batch of packets: mean wait in seconds, and the fraction without wait.
 struct Batches {
     waits: Vec<f64>,
     idle: Vec<f64>,
@@ -27,7 +27,8 @@ fn moment(mixture: Mixture, power: i32) -> f64 {
     mixture.iter().map(|&(bytes, p)| p * seconds(bytes).powi(power)).sum()
 }
 
-/// Sends batches of Poisson packets through one port, after as many again to forget the empty start.
+/// Sends batches of Poisson packets through one port, after as many again to forget the empty
+/// start.
 fn measure(mixture: Mixture, utilisation: f64, per_batch: usize) -> Batches {
     let mut port = Port::new(RATE, Time::from_us(2), Limit::Unlimited);
     let mut gaps = RandomStream::new(1, 0, "gaps");
@@ -64,7 +65,8 @@ fn measure(mixture: Mixture, utilisation: f64, per_batch: usize) -> Batches {
     batches
 }
 
-/// Mean of the batches and the half width of its 99.9 % confidence interval (Student's t, 39 degrees of freedom).
+/// Returns the mean of the batches and the half width of its 99.9 % confidence interval (Student's
+/// t, 39 degrees of freedom).
 fn interval(batches: &[f64]) -> (f64, f64) {
     let n = batches.len() as f64;
     let mean = batches.iter().sum::<f64>() / n;

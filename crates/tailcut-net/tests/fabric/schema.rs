@@ -1,11 +1,11 @@
-//! The parameters as editors and plans see them.
+//! The parameters in the JSON Schema and in plans.
 
 use schemars::schema_for;
 use serde_json::{Value, json};
 use tailcut_net::topology::TopologySpec;
 use tailcut_net::traffic::TrafficSpec;
 
-/// Every property and every alternative below `schema`, as (path, description).
+/// Collects every property and every alternative below `schema`, as (path, has a description).
 fn described(schema: &Value, path: &str, found: &mut Vec<(String, bool)>) {
     match schema {
         Value::Object(object) => {

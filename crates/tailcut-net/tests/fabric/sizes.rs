@@ -1,4 +1,4 @@
-//! Flow sizes: the built-in tables, files, and what is drawn from them.
+//! Flow sizes: built-in tables, files, and samples.
 
 use proptest::prelude::*;
 use serde_json::json;
@@ -50,7 +50,8 @@ fn built_in_workloads_have_the_published_means_and_shares() {
     }
 }
 
-/// RepFlow V-A and pFabric: fewer than 4 % of data mining flows are larger than 35 MB and carry 95 % of the bytes.
+/// RepFlow V-A and pFabric: fewer than 4 % of data mining flows are larger than 35 MB and carry 95
+/// % of the bytes.
 #[test]
 fn elephants_carry_the_published_share_of_data_mining() {
     let table = table("data-mining");
@@ -84,7 +85,7 @@ fn samples_follow_their_table() {
         let mut stream = RandomStream::new(3, 0, "test");
         let n = 20_000;
         let samples: Vec<f64> = (0..n).map(|_| sizes.sample(&mut stream, 0) as f64).collect();
-        // A drawn size is rounded to whole bytes, at least 1: x stands for all of [x - 1/2, x + 1/2).
+        // A sample is rounded to whole bytes, at least 1: x stands for all of [x - 1/2, x + 1/2).
         let up_to = |x: f64| table.flow_fraction_up_to(x + 0.5);
         let below = |x: f64| if x <= 1.0 { 0.0 } else { table.flow_fraction_up_to(x - 0.5) };
         let distance = kolmogorov_smirnov(samples, below, up_to);
@@ -200,7 +201,7 @@ fn sizes_out_of_range_are_refused() {
     }
 }
 
-/// Points of a random distribution: sizes do not fall, probabilities end at 1.
+/// Returns points of a random distribution: sizes do not fall, probabilities end at 1.
 fn distribution() -> impl Strategy<Value = Vec<(f64, f64)>> {
     prop::collection::vec((0u32..1_000_000, 0u32..1_000), 2..12).prop_map(|steps| {
         let total: u32 = steps.iter().map(|step| step.1).sum::<u32>() + 1;

@@ -1,5 +1,5 @@
-//! ECMP spreads many flows evenly at every tier, independently between tiers,
-//! and keeps each flow on its path.
+//! ECMP spreads many flows evenly at every tier, independently between tiers, and keeps each flow
+//! on its path.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
@@ -26,7 +26,8 @@ fn fat_tree(k: u32) -> Graph {
     topologies::build(json!({"kind": "fat-tree", "k": k})).unwrap()
 }
 
-/// Which of its equal-cost ports each switch on the way up takes for a flow, and those switches.
+/// Returns the switches on the way up, each with the number of the equal-cost port that a flow
+/// takes there.
 fn choices(graph: &Graph, routes: &Routes, key: FlowKey, salting: Salting) -> Vec<(SwitchId, u32)> {
     let mut taken = vec![];
     let mut port = routes.host_port(key.src());
@@ -43,7 +44,7 @@ fn choices(graph: &Graph, routes: &Routes, key: FlowKey, salting: Salting) -> Ve
     }
 }
 
-/// Flows between pods with the port numbers that hosts use: consecutive ones.
+/// Returns flows between pods with the consecutive port numbers that hosts use.
 fn inter_pod_keys(graph: &Graph, count: u64) -> Vec<FlowKey> {
     let mut stream = RandomStream::new(1, 0, "test");
     let pod = graph.pods().of_host;
@@ -88,7 +89,7 @@ fn every_switch_spreads_flows_evenly_and_independently_of_the_tier_below() {
 
 /// Without a salt per switch, the second choice repeats the first: hash polarisation.
 #[test]
-fn the_salt_is_what_makes_tiers_independent() {
+fn without_salts_the_second_tier_repeats_the_choice_of_the_first() {
     let graph = fat_tree(8);
     let routes = Routes::new(&graph).unwrap();
     let mut paths = vec![0; 16];
@@ -100,10 +101,10 @@ fn the_salt_is_what_makes_tiers_independent() {
     assert_eq!(paths.iter().filter(|&&count| count > 0).count(), 4, "4 of 16 paths are used");
 }
 
-/// RepFlow: copies that differ in the destination port share the first uplink
-/// with probability 2/k and the whole way up with (2/k)^2.
+/// RepFlow: copies that differ in the destination port share the first uplink with probability 2/k
+/// and the whole way up with (2/k)^2.
 #[test]
-fn copies_share_links_as_often_as_chance_has_it() {
+fn copies_share_links_as_often_as_two_independent_hashes() {
     for k in [4, 8] {
         let graph = fat_tree(k);
         let routes = Routes::new(&graph).unwrap();
@@ -129,7 +130,7 @@ fn copies_share_links_as_often_as_chance_has_it() {
     }
 }
 
-/// Notes which port each connection takes from each node, and the SYNs by port.
+/// Records the port that each connection takes at each node, and the SYNs by port.
 #[derive(Default)]
 struct Paths {
     taken: BTreeMap<(u64, u8, bool), BTreeMap<PortId, u64>>,
@@ -205,13 +206,13 @@ fn a_run_spreads_its_flows_evenly_at_every_tier() {
             assert_eq!(graph.links[ports[0].link()].a, graph.links[ports[1].link()].a);
             chi_squared(&ports.iter().map(|port| paths.syns[port]).collect::<Vec<_>>())
         });
-        // Of eight switches with two uplinks each, together.
+        // Counts of eight switches with two uplinks each, together.
         let statistic: f64 = of_switch.sum();
         assert!(statistic < chi_squared_limit(8), "uplinks of tier {tier}: {statistic}");
     }
 }
 
-/// The links of every flow's first copy on its way to the receiver, in a run with a seed.
+/// Returns the links that each flow's first copy crosses to its receiver.
 fn ways(scheme: serde_json::Value, seed: u64) -> BTreeMap<u64, Vec<PortId>> {
     let flows: Vec<_> = (0..8).map(|n| json!({"src": n, "dst": n + 8, "bytes": "20KB"})).collect();
     let traffic = json!({"kind": "trace", "flows": flows});
@@ -268,10 +269,11 @@ fn a_run_keeps_every_connection_on_its_path_and_every_packet_accounted_for() {
     assert!(switch_tiers.clone().all(|tier| tier.max_queue <= 20));
 }
 
-/// DRILL, section 3: with a look at two queues and a memory of one, ports of a switch stay level where blind spraying
-/// lets them grow apart. Flows of one packet, so that nothing but the choice differs.
+/// DRILL, section 3: with two samples and a memory of one, ports of a switch stay level where
+/// random spraying lets them grow apart. Flows have one packet, so that only the choice of ports
+/// differs.
 #[test]
-fn queues_above_the_edge_stay_shorter_where_a_packet_looks_at_some_of_them() {
+fn drill_keeps_queues_above_the_edge_shorter_than_spraying() {
     let graph = fat_tree(6);
     let traffic = json!({"kind": "poisson", "sizes": "1460B", "load": 0.85, "pairs": "inter-pod"});
     let longest = |kind: &str| {
@@ -283,11 +285,11 @@ fn queues_above_the_edge_stay_shorter_where_a_packet_looks_at_some_of_them() {
     assert!(2 * drill < spray, "{drill} and {spray} packets");
 }
 
-/// Racks, hosts in each, and spines of the fabric that queues are compared on.
+/// Racks, hosts per rack, and spines of the fabric on which queues are compared.
 const LEVEL: (u32, u32, u32) = (4, 8, 8);
 
-/// DRILL's own measure of balance (section 3.2): the standard deviation of the queues of a leaf's uplinks, in packets, in the mean over
-/// leaves and time.
+/// Returns DRILL's measure of imbalance (section 3.2): the standard deviation of the queues of a
+/// leaf's uplinks in packets, averaged over leaves and time.
 fn unevenness(sizes: &str, balance: &serde_json::Value) -> f64 {
     let (racks, hosts_per_rack, spines) = LEVEL;
     let shape = json!({"kind": "leaf-spine", "racks": racks, "hosts_per_rack": hosts_per_rack, "spines": spines});
@@ -299,7 +301,7 @@ fn unevenness(sizes: &str, balance: &serde_json::Value) -> f64 {
     let uplinks = |leaf| (0..spines).map(move |spine| format!("leaf{leaf}>spine{spine}"));
     scenario.series.links = (0..racks).flat_map(uplinks).collect();
     scenario.series.interval = Time::from_us(10);
-    // Eight of the first ten milliseconds are looked at.
+    // Eight of the first ten milliseconds count.
     let end = Time::from_ms(10);
     scenario.flows.retain(|flow| flow.start < end);
     scenario.horizon = Horizon { arrivals: end, drain: Time::from_ms(1) };
@@ -321,7 +323,7 @@ fn unevenness(sizes: &str, balance: &serde_json::Value) -> f64 {
 }
 
 #[test]
-fn the_queues_of_a_leaf_are_most_even_under_drill() {
+fn queues_of_a_leaf_are_most_even_with_drill() {
     for sizes in ["1460B", "web-search"] {
         let kinds = [
             json!({"kind": "ecmp"}),
@@ -338,10 +340,10 @@ fn the_queues_of_a_leaf_are_most_even_under_drill() {
     }
 }
 
-/// DRILL's section on asymmetry: the spine that lost a link is a component of its own for racks that still reach each other by it, and
-/// carries whole flows.
+/// DRILL's section on asymmetry: the spine that lost a link is a component of its own for the racks
+/// that it still connects, and carries whole flows.
 #[test]
-fn flows_keep_to_the_spine_that_lost_a_link_or_to_those_that_did_not() {
+fn drill_keeps_a_flow_within_one_component_of_spines() {
     // Hosts 0 to 11, leaves 12 to 14, spines 15 to 17.
     let shape = json!({"kind": "leaf-spine", "racks": 3, "hosts_per_rack": 4, "spines": 3});
     let graph = topologies::build(shape).unwrap();
@@ -368,21 +370,23 @@ fn flows_keep_to_the_spine_that_lost_a_link_or_to_those_that_did_not() {
     assert_eq!(mixed(&divided), 0);
     assert!(mixed(&undivided) > 100, "packets of one flow take all spines");
     let alone = divided.iter().filter(|spines| spines.contains(&broken)).count() as f64;
-    // A third of the flows are between the racks that still reach it, and it has a third of their capacity.
+    // A third of the flows are between racks that this spine still connects, and it has a third of
+    // their capacity.
     let (flows, share) = (divided.len() as f64, 1.0 / 9.0);
     let deviation = (flows * share * (1.0 - share)).sqrt();
     assert!((alone - flows * share).abs() < 4.0 * deviation, "{alone} of {flows} flows take it");
 }
 
-/// Which queues let first transmissions be overtaken.
+/// Counts reordered first transmissions by the queues that delayed them.
 struct Overtaken<'a> {
     graph: &'a Graph,
     first_spine: NodeId,
-    /// By flow and sequence number: how long a segment took to leave its leaf, and its spine.
+    /// By flow and sequence number: the time that a segment took to leave its leaf, and its spine.
     waits: BTreeMap<(u64, u64), [Time; 2]>,
-    /// By flow: the highest sequence number that has come.
+    /// By flow: the highest sequence number received.
     highest: BTreeMap<u64, u64>,
-    /// Segments two or more places behind the highest that has come, by what kept them longer than that one: their leaf's queue, or their spine's.
+    /// Segments two or more places behind the highest received one, by the queue that delayed them
+    /// more than that one: their leaf's or their spine's.
     by: [u64; 2],
 }
 
@@ -406,7 +410,7 @@ impl Observer for Overtaken<'_> {
         let highest = self.highest.entry(packet.flow).or_default();
         if packet.seq + 2 * u64::from(packet.mss) <= *highest {
             let [late, ahead] = [packet.seq, *highest].map(|seq| self.waits[&(packet.flow, seq)]);
-            // Which of the two differences is larger, without subtraction.
+            // Compares the two differences without subtraction.
             let spine = late[1] + ahead[0] > late[0] + ahead[1];
             self.by[usize::from(spine)] += 1;
         }
@@ -414,8 +418,9 @@ impl Observer for Overtaken<'_> {
     }
 }
 
-/// Needless retransmissions in per cent of all segments, and what was overtaken by which queue: flows of some size on eight racks and
-/// eight spines, whole, where the spines' rates differ by parts in a million so that each so many are a component.
+/// Returns needless retransmissions in per cent of all segments, and reordered segments by queue.
+/// The fabric has eight racks and eight spines, all intact. Spines' rates differ by parts in a
+/// million, so that each `spines_of_each` form a component.
 fn divided(sizes: &str, spines_of_each: u32) -> (f64, [u64; 2]) {
     let shape = json!({"kind": "leaf-spine", "racks": 8, "hosts_per_rack": 8, "spines": 8});
     let mut graph = topologies::build(shape).unwrap();
@@ -434,10 +439,11 @@ fn divided(sizes: &str, spines_of_each: u32) -> (f64, [u64; 2]) {
     (100.0 * needless as f64 / segments as f64, seen.by)
 }
 
-/// Why DRILL's components raise needless retransmissions: long flows meet on a component's few paths, as under ECMP, and are reordered by the
-/// spines' queues, which no leaf sees. That is so in a fabric that is whole, too; it is not with short flows, or one path for each.
+/// DRILL's components cause needless retransmissions because long flows meet on a component's few
+/// paths, as with ECMP, and are reordered in the spines' queues, which no leaf sees. This also
+/// happens in an intact fabric, but not with short flows or with one path per component.
 #[test]
-fn long_flows_that_share_few_paths_are_reordered_in_the_queues_of_spines() {
+fn long_flows_on_few_paths_are_reordered_in_the_queues_of_spines() {
     let [whole, pairs, single] = [8, 2, 1].map(|spines| divided("web-search", spines));
     println!("web search: {whole:.3?} {pairs:.3?} {single:.3?}");
     assert!(pairs.0 > 2.0 * whole.0 && pairs.0 > 2.0 * single.0, "{whole:?} {pairs:?} {single:?}");
@@ -449,11 +455,12 @@ fn long_flows_that_share_few_paths_are_reordered_in_the_queues_of_spines() {
     assert!(pairs.0 < whole.0, "{whole:?} {pairs:?}");
 }
 
-/// CONGA, section 2.4: where a spine's link to a leaf has half the capacity, it is to carry half as much as the other's. Who sees
-/// nothing beyond a switch's own links gives both as much, until the slow one drops.
+/// CONGA, section 2.4: a spine whose link to a leaf has half the capacity should carry half as much
+/// as the other. A switch that sees only its own links gives both the same share, until the slow
+/// one drops.
 #[test]
-fn a_spine_whose_link_is_half_as_fast_gets_about_half_as_much_where_leaves_hear_of_it() {
-    // Hosts 0 to 15, leaves 16 and 17, spines 18 and 19. The fabric is what is scarce.
+fn conga_gives_a_half_as_fast_spine_about_half_of_the_load() {
+    // Hosts 0 to 15, leaves 16 and 17, spines 18 and 19. The fabric is the bottleneck.
     let shape = json!({"kind": "leaf-spine", "racks": 2, "hosts_per_rack": 8, "spines": 2});
     let mut graph = topologies::build(shape).unwrap();
     let (leaf, spines) = (NodeId(17), [NodeId(18), NodeId(19)]);

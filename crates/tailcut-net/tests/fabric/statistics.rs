@@ -1,14 +1,14 @@
-//! Tests of hypotheses. Every seed is fixed, so that a test that passes once passes always;
-//! the levels are what a wrong distribution would exceed.
+//! Tests of hypotheses. Every seed is fixed, so a test that passes once always passes; the levels
+//! are those that a wrong distribution would exceed.
 
-/// The point that a chi-squared variable of `freedom` degrees exceeds with probability 0.1 %
-/// (Wilson and Hilferty 1931).
+/// Returns the point that a chi-squared variable of `freedom` degrees exceeds with probability 0.1
+/// % (Wilson and Hilferty 1931).
 pub fn chi_squared_limit(freedom: usize) -> f64 {
     let n = freedom as f64;
     n * (1.0 - 2.0 / (9.0 * n) + 3.0902 * (2.0 / (9.0 * n)).sqrt()).powi(3)
 }
 
-/// Pearson's statistic of counts that should all be equal.
+/// Returns Pearson's statistic of counts that should all be equal.
 pub fn chi_squared(counts: &[u64]) -> f64 {
     let expected = counts.iter().sum::<u64>() as f64 / counts.len() as f64;
     counts.iter().map(|&c| (c as f64 - expected).powi(2) / expected).sum()
@@ -41,7 +41,7 @@ pub fn assert_independent(table: &[Vec<u64>], what: &str) {
     assert!(statistic < limit, "{what}: chi-squared {statistic:.1} exceeds {limit:.1}");
 }
 
-/// The Kolmogorov-Smirnov distance of samples from a distribution that may have atoms:
+/// Returns the Kolmogorov-Smirnov distance of samples from a distribution that may have atoms:
 /// `below` and `up_to` give P(X < x) and P(X <= x).
 pub fn kolmogorov_smirnov(
     mut samples: Vec<f64>,
@@ -63,7 +63,7 @@ pub fn kolmogorov_smirnov(
     distance
 }
 
-/// The distance that n samples exceed with probability 0.1 % (asymptotic).
+/// Returns the distance that n samples exceed with probability 0.1 % (asymptotic).
 pub fn kolmogorov_smirnov_limit(n: usize) -> f64 {
     1.95 / (n as f64).sqrt()
 }

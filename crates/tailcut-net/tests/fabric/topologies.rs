@@ -1,4 +1,4 @@
-//! What each topology is: counts, degrees, capacity, distances and the number of paths.
+//! Properties of each topology: counts, degrees, capacity, distances and the number of paths.
 
 use proptest::prelude::*;
 use serde_json::json;
@@ -20,7 +20,7 @@ fn neighbours(graph: &Graph) -> Vec<Vec<NodeId>> {
     near
 }
 
-/// Links on a shortest path from `src` to every node, and the number of shortest paths.
+/// Returns the links on a shortest path from `src` to every node, and the number of shortest paths.
 fn shortest_paths(graph: &Graph, src: u32) -> Vec<(u32, u64)> {
     let near = neighbours(graph);
     let mut found = vec![(u32::MAX, 0); near.len()];
@@ -47,7 +47,7 @@ fn shortest_paths(graph: &Graph, src: u32) -> Vec<(u32, u64)> {
     unreachable!("some layer is empty")
 }
 
-/// The number of paths that routing offers from behind `port` to `dst`.
+/// Returns the number of paths that routing offers from behind `port` to `dst`.
 fn routed_paths(graph: &Graph, routes: &Routes, port: PortId, dst: u32) -> u64 {
     let Some(switch) = graph.switch(graph.far_end(port)) else { return 1 };
     let ports = routes.candidates(switch, HostId(dst));

@@ -26,7 +26,7 @@ fn generate(spec: Value, read: &dyn FileReader) -> Result<Vec<Flow>, SpecError> 
     spec.generate(&graph, &horizon, 1, read).map(|demand| demand.flows)
 }
 
-/// A table file whose columns somebody else has read.
+/// A table file whose columns have been read by another reader.
 struct Table(Vec<(&'static str, Cells)>);
 
 impl FileReader for Table {
@@ -52,7 +52,7 @@ fn unsigned(cells: &[u64]) -> Cells {
     Cells::Unsigned(cells.iter().copied().map(Some).collect())
 }
 
-/// Two flows, with other cells in one column.
+/// Returns two flows, with other cells in one column.
 fn two_flows_but(name: &'static str, cells: Cells) -> Result<Vec<Flow>, SpecError> {
     let columns = ["id", "src", "dst", "bytes", "start_ns"];
     let right = [[7, 9], [2, 15], [5, 10], [7_861, 45_923], [246_918, 2_695_947]];
@@ -132,7 +132,7 @@ fn a_table_gives_the_flows_of_its_rows_whatever_the_types_of_its_columns() {
 }
 
 #[test]
-fn what_is_wrong_in_a_table_is_named_by_row_and_column() {
+fn errors_in_a_table_name_row_and_column() {
     let text = |cell: &str| Some(cell.to_owned());
     for (name, cells, message) in [
         (
@@ -186,13 +186,13 @@ fn what_is_wrong_in_a_table_is_named_by_row_and_column() {
 }
 
 #[test]
-fn a_table_that_nobody_can_read_is_an_error() {
+fn a_table_without_a_reader_is_an_error() {
     let error = trace(json!({"kind": "trace", "file": "flows.parquet"}), b"PAR1").unwrap_err();
     assert_eq!((error.code, error.field.as_str()), ("trace-file", "file"));
 }
 
 #[test]
-fn what_is_wrong_in_a_trace_is_named_by_line() {
+fn errors_in_a_trace_name_the_line() {
     let header = "id,src,dst,bytes,start_ns\n";
     for (row, code, message) in [
         (
@@ -235,7 +235,7 @@ fn what_is_wrong_in_a_trace_is_named_by_line() {
 }
 
 #[test]
-fn columns_must_say_what_they_are() {
+fn a_trace_needs_each_column_once_and_with_its_unit() {
     let missing = text("id,src,dst,start_ns\n0,1,2,0\n").unwrap_err();
     assert_eq!(
         missing.to_string(),

@@ -1,4 +1,4 @@
-//! Which flows start when, and that nothing else decides them.
+//! Flows and their start times, and that nothing else decides them.
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -86,7 +86,7 @@ fn poisson_gaps_sizes_and_pairs_are_independent_of_each_other() {
 #[test]
 fn the_number_of_arrivals_is_poisson() {
     let star = graph(json!({"kind": "star"}));
-    // In how many of 20,000 slots of two mean gaps do 0, 1, 2 ... flows start?
+    // Counts in how many of 20,000 slots of two mean gaps 0, 1, 2 ... flows start.
     let flows = flows(small_flows(0.5), &star, 8);
     let slot_ns = 400;
     let mut per_slot = vec![0usize; 20_000];
@@ -218,7 +218,7 @@ fn gaps_may_be_constant_or_uniform_instead() {
 
 /// The same first flows on every machine: integers, because logarithms are computed in software.
 #[test]
-fn a_seed_gives_these_flows_everywhere() {
+fn a_seed_gives_the_same_flows_on_every_machine() {
     let fabric = graph(json!({"kind": "fat-tree", "k": 4}));
     let flows = flows(json!({"kind": "poisson"}), &fabric, 1_000);
     let first: Vec<_> =
@@ -450,18 +450,19 @@ fn what_can_be_carried_is_bounded_by_the_busier_end() {
     let flow =
         |src, dst, bytes, start_us| Flow { src, dst, bytes, start: Time::from_us(start_us), id: 0 };
     let star = graph(json!({"kind": "star", "hosts": 3, "rate": "8Mbps"}));
-    // 1 byte per microsecond. Host 2 receives both flows: 100 bytes by 100 us, although each sender could send 150.
+    // The rate is 1 byte per microsecond. Host 2 receives both flows: 100 bytes by 100 us, although
+    // each sender could send 150.
     let flows = [flow(HostId(0), HostId(2), 80, 0), flow(HostId(1), HostId(2), 90, 10)];
     let totals = offered(&flows, &star.host_rates(), Time::from_us(100));
     assert_eq!(totals, OfferedLoad { flows: 2, bytes: 170, carriable_bytes: 100 });
-    // A flow that starts at the end adds to what is offered alone.
+    // A flow that starts at the end adds only to the offered bytes.
     let totals =
         offered(&[flow(HostId(0), HostId(1), 10, 100)], &star.host_rates(), Time::from_us(100));
     assert_eq!(totals, OfferedLoad { flows: 1, bytes: 10, carriable_bytes: 0 });
 }
 
-/// At line rate only about a fifth of what data mining offers fits into half a second:
-/// E[min(size, rate x time left)] / E[size], start times being uniform.
+/// At line rate only about a fifth of the bytes that data mining offers fits into half a second:
+/// E[min(size, rate x time left)] / E[size], with uniform start times.
 #[test]
 fn most_data_mining_bytes_do_not_fit_into_half_a_second() {
     let star = graph(json!({"kind": "star", "hosts": 1_024}));

@@ -1,4 +1,4 @@
-//! What completion times are made of: cases by hand, and that the parts add up.
+//! Parts of completion times: cases computed by hand, and their sum.
 
 use std::collections::BTreeMap;
 
@@ -21,7 +21,8 @@ use tailcut_net::transport::ndp::NdpSpec;
 
 use crate::run::support::{flow, row, run, run_observed, scenario, tcp};
 
-/// Every flow that has finished is split into parts that add up to its completion time, and no other is split.
+/// Checks that every finished flow is split into parts that add up to its completion time, and no
+/// other flow is split.
 pub fn check(outcome: &Outcome, attribution: &Attribution) {
     for record in &outcome.flows {
         let parts = attribution.parts_of(record.flow.id);
@@ -34,7 +35,7 @@ pub fn check(outcome: &Outcome, attribution: &Attribution) {
 
 const RATE: Rate = Rate(1_000_000_000);
 const WIRE: Time = Time::from_us(3);
-/// How long a full packet takes on these links.
+/// The transmission time of a full packet on these links.
 const FULL: Time = Time(1_538 * 8_000);
 
 fn star(flows: Vec<Flow>) -> Scenario {
@@ -45,7 +46,7 @@ fn star(flows: Vec<Flow>) -> Scenario {
     scenario
 }
 
-/// The parts of a flow that took any time.
+/// Returns the parts of a flow that are not zero.
 fn split(scenario: &Scenario, flow: u64) -> BTreeMap<Part, Time> {
     let (outcome, attribution) = run_observed(scenario, Attribution::new(&scenario.graph));
     check(&outcome, &attribution);
@@ -54,11 +55,11 @@ fn split(scenario: &Scenario, flow: u64) -> BTreeMap<Part, Time> {
 }
 
 #[test]
-fn a_flow_of_one_packet_is_transmitted_and_travels() {
+fn a_flow_of_one_packet_has_transmission_and_propagation_only() {
     let scenario = star(vec![flow(0, 0, 1, 1_460, Time::ZERO)]);
     let parts = split(&scenario, 0);
     assert_eq!(parts.keys().copied().collect::<Vec<_>>(), [Part::Transmission, Part::Propagation]);
-    // There and back, and there again, over two links each.
+    // There, back, and there again, over two links each.
     assert_eq!(parts[&Part::Propagation], Time(6 * WIRE.0));
 }
 
@@ -80,8 +81,9 @@ fn a_flow_that_is_alone_has_transmission_propagation_and_window_whatever_its_siz
 }
 
 #[test]
-fn windows_are_waited_for_until_the_wire_is_full() {
-    // Two packets, four, eight: the wire of 12 us and an RTT of less than four packets is full from then on.
+fn a_flow_waits_for_its_window_until_the_wire_is_full() {
+    // Windows of two, four and eight packets: the wire of 12 us and a round trip of less than four
+    // packets is full from then on.
     let [short, long] =
         [100_000, 1_000_000].map(|bytes| split(&star(vec![flow(0, 0, 1, bytes, Time::ZERO)]), 0));
     assert_eq!(short[&Part::SlowStart], long[&Part::SlowStart]);
@@ -92,7 +94,7 @@ fn windows_are_waited_for_until_the_wire_is_full() {
 
 #[test]
 fn names_the_window_that_limits_the_sender() {
-    // A wire on which forty packets fit.
+    // A wire that holds forty packets.
     let links = [(RATE, Time::from_us(120)), (RATE, Time::from_us(120))];
     let windows = [Part::SlowStart, Part::CongestionWindow, Part::ReceiveWindow];
     let held = |change: &dyn Fn(&mut Scenario)| {
@@ -102,24 +104,24 @@ fn names_the_window_that_limits_the_sender() {
         let parts = split(&scenario, 0);
         windows.map(|window| parts.get(&window).map_or(0, |time| time.0))
     };
-    // A round trip of a full packet there and an acknowledgement back.
+    // A round trip: a full packet there and an acknowledgement back.
     let round_trip = held(&|scenario| {
         tcp(scenario).receive_window = tcp(scenario).mss;
         scenario.flows[0].bytes = 2 * 1_460;
     });
     assert_eq!(round_trip[..2], [0; 2]);
-    // Two packets a round trip, of 137.
+    // Two packets per round trip, of 137.
     let [slow_start, congestion, receiver] = held(&|scenario| {
         tcp(scenario).receive_window = Bytes(2 * 1_460);
         tcp(scenario).initial_window = Amount::Packets(4);
     });
     assert_eq!((slow_start, congestion), (0, 0));
     assert!((60 * round_trip[2]..=69 * round_trip[2]).contains(&receiver), "{receiver}");
-    // The window doubles until forty packets are under way.
+    // The window doubles until forty packets are in flight.
     let [slow_start, congestion, receiver] =
         held(&|scenario| tcp(scenario).receive_window = Bytes(10_000_000));
     assert!(slow_start > 0 && congestion == 0 && receiver == 0);
-    // It doubles until there are four, and then grows by one a round trip.
+    // The window doubles up to four, and then grows by one per round trip.
     let [slow_start, congestion, receiver] = held(&|scenario| {
         tcp(scenario).receive_window = Bytes(10_000_000);
         tcp(scenario).initial_ssthresh = Limit::AtMost(Amount::Packets(4));
@@ -128,8 +130,9 @@ fn names_the_window_that_limits_the_sender() {
 }
 
 #[test]
-fn who_waits_for_whom_at_a_port_is_exact() {
-    // Both hosts send a packet to host 2 at the same time: the handshakes collide, and so does the data.
+fn waits_behind_other_flows_are_exact() {
+    // Both hosts send a packet to host 2 at the same time: the handshakes collide, and so does the
+    // data.
     let flows = vec![flow(0, 0, 2, 1_460, Time::ZERO), flow(1, 1, 2, 1_460, Time::ZERO)];
     let scenario = star(flows);
     let [first, second] = [0, 1].map(|id| split(&scenario, id));
@@ -148,7 +151,7 @@ fn who_waits_for_whom_at_a_port_is_exact() {
     assert!(second.contains_key(&Part::Down1Others), "{second:?}");
 }
 
-/// The link of host 0 is down from one time to another.
+/// Takes the link of host 0 down from one time to another.
 fn cut(scenario: &mut Scenario, from: Time, until: Time) {
     let link = "h0>s0".to_owned();
     let down = Incident::LinkDown { link, at: from, until: Some(until) };
@@ -156,15 +159,15 @@ fn cut(scenario: &mut Scenario, from: Time, until: Time) {
 }
 
 #[test]
-fn one_lost_packet_costs_its_timer_exactly() {
+fn a_lost_packet_costs_exactly_its_timer() {
     let mut scenario = star(vec![flow(0, 0, 1, 1_460, Time::ZERO)]);
     let alone = split(&scenario, 0);
-    // The SYN-ACK is back before, and the data under way.
+    // The SYN-ACK arrives before, and the data is on the wire.
     cut(&mut scenario, Time::from_us(20), Time::from_us(100));
     let cut = split(&scenario, 0);
     assert_eq!(cut[&Part::Timeout], Time::from_ms(10));
     assert_eq!((cut.len(), cut[&Part::Propagation]), (3, alone[&Part::Propagation]));
-    // It leaves again alone, and the first time behind the ACK of the handshake.
+    // The second time it leaves alone, the first time behind the ACK of the handshake.
     assert_eq!(cut[&Part::Transmission] + Time(78 * 8_000), alone[&Part::Transmission]);
 }
 
@@ -179,13 +182,13 @@ fn a_lost_syn_costs_its_own_timer() {
 }
 
 #[test]
-fn a_copy_that_wins_though_it_started_later_has_its_delay() {
+fn a_winning_copy_that_started_later_includes_its_delay() {
     let mut scenario = star(vec![flow(0, 0, 1, 1_460, Time::ZERO)]);
     let alone = split(&scenario, 0);
     let copy_delay = Time::from_us(200);
     scenario.scheme.replicate =
         ReplicateSpec::Repflow(RepFlow { copy_delay, ..RepFlow::default() });
-    // The first copy's data is lost, and its timer runs for longer.
+    // The first copy's data is lost, and its timer runs longer than the delay.
     cut(&mut scenario, Time::from_us(20), Time::from_us(100));
     let copied = split(&scenario, 0);
     assert_eq!(copied[&Part::CopyDelay], copy_delay);
@@ -193,8 +196,8 @@ fn a_copy_that_wins_though_it_started_later_has_its_delay() {
 }
 
 #[test]
-fn waiting_is_as_long_as_the_queue_that_the_series_shows() {
-    // Host 1 fills the queue before host 2 by a long flow's window; host 0's packet comes behind it.
+fn queueing_time_equals_the_queue_in_the_series() {
+    // Host 1's long flow fills the queue before host 2's; host 0's packet comes behind both.
     let mut flows = vec![flow(0, 1, 2, 200_000, Time::ZERO), flow(1, 3, 2, 200_000, Time::ZERO)];
     flows.push(flow(2, 0, 2, 1_460, Time::from_us(600)));
     let mut scenario = star(flows);
@@ -209,7 +212,8 @@ fn waiting_is_as_long_as_the_queue_that_the_series_shows() {
     };
     let parts = split(&scenario, 2);
     let connect = run(&scenario).flows[2].connect.expect("it is established");
-    // When the SYN is at the switch; and the data, which leave behind the ACK of the handshake.
+    // The times at which the SYN and the data reach the switch; the data leaves behind the ACK of
+    // the handshake.
     let (start, control) = (Time::from_us(600), Time(78 * 8_000));
     let arrivals = [start + control, start + connect + control + FULL];
     let met: f64 = arrivals.iter().map(|&at| sampled(&scenario, at + WIRE)).sum();
@@ -220,7 +224,7 @@ fn waiting_is_as_long_as_the_queue_that_the_series_shows() {
     );
 }
 
-/// A case that chance drew: headers overtake data, and one without room goes back to its sender.
+/// A randomly found case: headers overtake data, and one without room returns to its sender.
 #[test]
 fn parts_of_ndp_flows_add_up_where_headers_have_little_room() {
     let flows = [

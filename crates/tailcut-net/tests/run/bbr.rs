@@ -1,4 +1,4 @@
-//! BBR fills a link without its buffer, shares it, and looks for the round trip every ten seconds
+//! BBR fills a link but not its buffer, shares it, and probes for the round trip every ten seconds
 //! (draft-cardwell-iccrg-bbr-congestion-control-00, sections 1 and 4.3).
 
 use std::collections::BTreeMap;
@@ -18,16 +18,17 @@ use crate::run::support::{flow, row, run, run_observed, scenario, tcp};
 const RATE: Rate = Rate(100_000_000);
 const MSS: u64 = 1_460;
 const FRAME: u64 = 1_538;
-/// 10.5 ms of propagation there and back, a segment over one link of 100 Mbps and two of 1 Gbps, and its ACK.
+/// The round trip: 10.5 ms of propagation, a segment over one link of 100 Mbps and two of 1 Gbps,
+/// and its ACK.
 const ROUND_TRIP: Time = Time(10_500_000_000 + (FRAME + 78) * 80_000 * 12 / 10);
 const SECOND: Time = Time::from_ms(1_000);
 
-/// What is seen of a flow.
+/// Observations of a flow.
 #[derive(Debug, Default)]
 struct Seen {
     /// The first unacknowledged segment at the end of each second.
     una: Vec<u32>,
-    /// When each probe for the round trip began and ended, and the largest window of its second half.
+    /// Begin and end of each probe for the round trip, and the largest window of its second half.
     probes: Vec<(Time, Time, u64)>,
     min_rtts: Vec<Time>,
     modes: Vec<BbrMode>,
@@ -69,14 +70,15 @@ impl Observer for Watch {
 
 struct Steady {
     seen: Vec<Seen>,
-    /// Parts of the link that flows have had after the warm-up.
+    /// The flows' shares of the link after the warm-up.
     shares: Vec<f64>,
     mean_queue: f64,
     drops: u64,
     packets: u64,
 }
 
-/// Endless flows over one link for so many seconds; shares and queue are those after `warm_up` seconds. The buffer in packets.
+/// Runs endless flows over one link. Shares and queue count from `warm_up` to `end`, in seconds;
+/// `buffer` is in packets.
 fn steady(
     flows: u32,
     kind: &CongestionSpec,
@@ -105,7 +107,7 @@ fn steady(
     (spec.initial_rto, spec.min_rto) = (SECOND, Time::from_ms(200));
     scenario.seed = seed;
     scenario.horizon.arrivals = SECOND;
-    // Something has to happen after the last second, so that it is seen to end.
+    // An event after the last second shows its end.
     scenario.horizon.drain = Time(SECOND.0 * (end - 1)) + Time::from_ms(20);
     scenario.series.links = vec!["s0>s1".into()];
     scenario.series.interval = Time::from_us(997);
@@ -135,7 +137,7 @@ fn bbr() -> CongestionSpec {
     CongestionSpec::Bbr(BbrSpec::default())
 }
 
-/// What fills the path: 86.6 packets.
+/// Returns the bandwidth-delay product: 86.6 packets.
 fn bdp() -> f64 {
     ROUND_TRIP.as_secs_f64() * RATE.0 as f64 / 8.0 / FRAME as f64
 }
@@ -144,10 +146,11 @@ fn in_ms(time: Time) -> f64 {
     time.as_secs_f64() * 1e3
 }
 
-/// Section 1: all of the link, hardly a queue, and both known. The first shortest round trip is that of the handshake,
-/// which no segment has; after ten seconds it is measured anew.
+/// Section 1: the whole link with hardly a queue, and correct estimates of both bandwidth and round
+/// trip. The first shortest round trip is that of the handshake, which no segment reaches; after
+/// ten seconds it is measured again.
 #[test]
-fn a_flow_alone_fills_the_link_without_its_buffer() {
+fn a_lone_bbr_flow_fills_the_link_without_its_buffer() {
     let alone = steady(1, &bbr(), 866, (2, 33), 1);
     let seen = &alone.seen[0];
     let goodput = RATE.0 as f64 / 8.0 * MSS as f64 / FRAME as f64;
@@ -167,9 +170,10 @@ fn a_flow_alone_fills_the_link_without_its_buffer() {
     assert_eq!(seen.modes[..2], [BbrMode::Startup, BbrMode::Drain]);
 }
 
-/// Section 4.3.5: four segments for 200 ms and a round, ten seconds after the shortest round trip was last seen.
+/// Section 4.3.5: four segments for 200 ms and a round, ten seconds after the shortest round trip
+/// was last seen.
 #[test]
-fn two_flows_share_and_probe_for_the_round_trip_every_ten_seconds() {
+fn two_bbr_flows_share_and_probe_for_the_round_trip_every_ten_seconds() {
     for seed in 1..=3 {
         let two = steady(2, &bbr(), 866, (10, 40), seed);
         let (low, high) = (two.shares[0].min(two.shares[1]), two.shares[0].max(two.shares[1]));
@@ -194,9 +198,9 @@ fn two_flows_share_and_probe_for_the_round_trip_every_ten_seconds() {
     }
 }
 
-/// Section 1: losses at a shallow buffer are no reason to slow down.
+/// Section 1: losses at a shallow buffer do not slow BBR down.
 #[test]
-fn a_shallow_buffer_costs_it_less_than_those_that_go_by_losses() {
+fn a_shallow_buffer_costs_bbr_less_than_loss_based_controls() {
     for buffer in [9, 43, 87] {
         let used = [bbr(), CongestionSpec::default(), CongestionSpec::Cubic(CubicSpec::default())]
             .map(|kind| {
@@ -212,10 +216,11 @@ fn a_shallow_buffer_costs_it_less_than_those_that_go_by_losses() {
     }
 }
 
-/// What the first ten segments take is what the path takes; after them pacing costs, and nothing is faster than its ideal
-/// time whatever the initial window, which four segments take the place of: every run asserts it.
+/// The first ten segments take their ideal time; after them pacing adds to it. No flow is faster
+/// than its ideal time, which every run asserts, whatever the initial window (four segments replace
+/// it).
 #[test]
-fn no_flow_is_faster_than_its_ideal_and_a_short_one_takes_just_that() {
+fn no_bbr_flow_is_faster_than_its_ideal_and_a_short_one_equals_it() {
     for window in [1, 2, 3, 4, 10, 30] {
         for segments in [1, 2, 4, 5, 10, 11, 40, 200] {
             let rows = vec![flow(0, 0, 1, segments * MSS - 7, Time::ZERO)];

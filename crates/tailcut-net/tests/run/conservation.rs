@@ -1,5 +1,5 @@
-//! Random small scenarios: packets are conserved on every link, queues keep their limits, ports their rates, and a
-//! finished flow has delivered exactly its bytes.
+//! Random small scenarios: packets are conserved on every link, queues keep their limits, ports
+//! their rates, and a finished flow has delivered exactly its bytes.
 
 use std::ops::Range;
 
@@ -240,7 +240,7 @@ fn balancers() -> impl Strategy<Value = BalanceSpec> {
     ]
 }
 
-/// Eager ones: small flows are elephants soon.
+/// Returns sensitive parameters, with which small flows soon become elephants.
 fn tinyflows() -> impl Strategy<Value = TinyFlow> {
     let detect = prop::sample::select(vec![
         Detect::RandomSkip,
@@ -304,7 +304,8 @@ fn shared_buffers() -> impl Strategy<Value = SwitchSpec> {
     })
 }
 
-/// Failures of random links at random times. Each link has one of each kind at most: they do not overlap.
+/// Returns failures of random links at random times. Each link has at most one of each kind, so
+/// they do not overlap.
 fn faults(graph: &Graph) -> impl Strategy<Value = FaultsSpec> + use<> {
     let name = |link| link_name(graph, PortId::both_directions(link)[0]);
     let upper = |link: &Link| node_name(graph, link.a.max(link.b));
@@ -437,7 +438,7 @@ proptest! {
         let (mut outcome, attribution) = run_observed(&scenario, Attribution::new(&scenario.graph));
         crate::run::attribution::check(&outcome, &attribution);
         let plain = run(&scenario);
-        // Only where nobody follows packets is there no event for a transmitter that falls idle.
+        // Without an observer of packets there is no event for a transmitter that falls idle.
         prop_assert!(outcome.counters.events >= plain.counters.events);
         outcome.counters.events = plain.counters.events;
         prop_assert_eq!(plain, outcome);
@@ -459,7 +460,7 @@ proptest! {
     }
 }
 
-/// Long enough, every flow of a lossy run finishes: nothing is ever stuck.
+/// Given enough time, every flow of a lossy run finishes: nothing is ever stuck.
 #[test]
 fn flows_finish_however_small_the_queues() {
     for recovery in [Recovery::Newreno, Recovery::SackPrr] {
@@ -487,9 +488,10 @@ fn a_flow_that_the_horizon_cuts_off_is_reported_as_unfinished() {
     assert!(outcome.counters.in_flight > 0);
 }
 
-/// A case that chance drew: its subflows are reset while their host's interface is full, and others take their places.
+/// A randomly found case: subflows are reset while their host's interface is full, and others take
+/// their slots.
 #[test]
-fn a_connection_whose_reset_is_dropped_at_its_own_interface_is_gone_once() {
+fn a_connection_whose_reset_is_dropped_at_its_own_interface_ends_once() {
     let rng_seed = RngSeed::Fixed(3_909_515_491);
     let config = ProptestConfig {
         cases: 400,

@@ -1,4 +1,4 @@
-//! What LIA (RFC 6356) makes of subflows and single TCPs at one bottleneck.
+//! The shares of LIA's subflows (RFC 6356) and of single TCPs at one bottleneck.
 
 use std::collections::BTreeMap;
 
@@ -21,12 +21,12 @@ const FAST: Rate = Rate(1_000_000_000);
 const MULTI: Bytes = Bytes(1_000_000_000);
 const SINGLE: Bytes = Bytes(2_000_000_000);
 
-/// Data packets that a flow got through.
+/// Returns the data packets that a flow delivered, without retransmissions.
 pub fn progress(record: &FlowRecord) -> f64 {
     (record.data_packets - record.retransmissions) as f64
 }
 
-/// Long flows of MPTCP up to 1.5 GB and of TCP beyond that; short flows are TCP's as well.
+/// Returns MPTCP for flows of 10 MB to 1.5 GB, and TCP for shorter and longer ones.
 pub fn side_by_side(multi: &MptcpSpec, tcp: &TcpSpec) -> TransportSpec {
     let part = |transport, above: u64, up_to: u64| TransportPart {
         transport,
@@ -42,8 +42,8 @@ pub fn side_by_side(multi: &MptcpSpec, tcp: &TcpSpec) -> TransportSpec {
     TransportSpec::Mixed(MixedTransport { parts, by: Lot::Flows })
 }
 
-/// Two subflows against one TCP at a bottleneck of 100 Mbps that drops packets at random, whoever's they are (RFC 6356
-/// section 1, goal 2). Six runs of 40 s.
+/// Two subflows against one TCP at a bottleneck of 100 Mbps that drops packets of both at random
+/// (RFC 6356 section 1, goal 2). Six runs of 40 s.
 #[test]
 fn two_subflows_at_one_bottleneck_take_no_more_than_a_tcp() {
     let (mut ours, mut theirs) = (0.0, 0.0);
@@ -77,13 +77,13 @@ fn two_subflows_at_one_bottleneck_take_no_more_than_a_tcp() {
     assert!(ours > 0.9 * theirs, "{ours} against {theirs}");
 }
 
-/// The loss events of each subflow, and how unequal the windows of the flows' subflows are.
+/// Records the loss events of each subflow, and the inequality of the windows of a flow's subflows.
 #[derive(Default)]
 struct Watch {
     /// Data packets, recoveries and timeouts.
     events: BTreeMap<(u64, u8), (u64, u32)>,
     windows: BTreeMap<(u64, u8), u64>,
-    /// Sum of the larger window's share of both, and how often it was looked at.
+    /// The sum of the larger window's share of both, and the number of samples.
     larger: (f64, u64),
 }
 
@@ -101,7 +101,7 @@ impl Observer for Watch {
 }
 
 impl Watch {
-    /// Loss events per packet of the flows with these numbers.
+    /// Returns the loss events per packet of the flows with these numbers.
     fn event_rate(&self, flows: std::ops::Range<u64>) -> f64 {
         let of = self.events.iter().filter(|((flow, _), _)| flows.contains(flow));
         let (packets, events) = of.fold((0, 0), |sum, (_, e)| (sum.0 + e.0, sum.1 + e.1));
@@ -109,20 +109,21 @@ impl Watch {
     }
 }
 
-/// What was measured beside one another.
+/// The multipath flows compared with the TCPs beside them.
 #[derive(Debug, Default)]
 struct Share {
-    /// What the multipath flows got through over what the TCPs did.
+    /// The packets delivered by the multipath flows over those of the TCPs.
     measured: f64,
-    /// The same by the balance of increase and decrease: a window of sqrt(2 / p) for a TCP that loses one packet in
-    /// 1/p, and of sqrt(4 alpha / p) for two subflows, of which each event halves one.
+    /// The same ratio by the balance of increase and decrease: a window of sqrt(2 / p) for a TCP
+    /// that loses one packet in 1/p, and of sqrt(4 alpha / p) for two subflows, of which each event
+    /// halves one.
     predicted: f64,
-    /// Loss events per packet of the subflows over those of the TCPs.
+    /// The loss events per packet of the subflows over those of the TCPs.
     events: f64,
 }
 
 const PAIRS: u32 = 4;
-/// One run's share scatters by 0.08, the mean of these by 0.03.
+/// One run's share has a standard deviation of 0.08, the mean of these runs of 0.03.
 const SEEDS: u64 = 10;
 
 fn dumbbell() -> Graph {
@@ -135,8 +136,8 @@ fn dumbbell() -> Graph {
     dumbbell.build().expect("the parameters are valid")
 }
 
-/// Four flows of two subflows beside four TCPs for 20 s, at drop-tail with a buffer of one round trip; `short_share` of
-/// the bottleneck is taken by TCPs of 20 KB in the mean.
+/// Runs four flows of two subflows beside four TCPs for 20 s, at drop-tail with a buffer of one
+/// round trip. TCP flows of 20 KB on average take `short_share` of the bottleneck.
 fn at_drop_tail(short_share: f64) -> Share {
     let mut mean = Share::default();
     for seed in 1..=SEEDS {
@@ -185,21 +186,22 @@ fn at_drop_tail(short_share: f64) -> Share {
     mean
 }
 
-/// A full queue that only long flows use drops whoever has just grown, so that TCPs, whose windows grow faster, meet
-/// twice as many loss events per packet as subflows do; and the larger of two windows, by which alpha goes, is more than
-/// half of both. What the subflows take follows from these.
+/// A full queue of long flows drops packets of connections that have just grown. TCPs, whose
+/// windows grow faster, therefore meet twice as many loss events per packet as subflows. The larger
+/// of two windows, which decides alpha, is more than half of both. Both facts explain the subflows'
+/// share.
 #[test]
-fn what_subflows_take_at_drop_tail_follows_from_the_loss_events_that_it_hands_out() {
+fn the_share_of_subflows_at_drop_tail_follows_from_their_loss_events() {
     let share = at_drop_tail(0.0);
     assert!(share.events < 0.6, "{share:?}");
     assert!(share.measured > 1.4, "{share:?}");
     assert!((share.measured / share.predicted - 1.0).abs() < 0.15, "{share:?}");
 }
 
-/// Short flows in between end the phase effect: subflows meet as many loss events per packet as TCPs do, and take no
-/// more than 1.1 times as much.
+/// Short flows in between end the phase effect: subflows meet as many loss events per packet as
+/// TCPs, and take at most 1.1 times as much.
 #[test]
-fn with_short_flows_in_between_subflows_take_no_more_than_tcps_at_drop_tail_either() {
+fn with_short_flows_subflows_take_no_more_than_tcps_at_drop_tail() {
     let share = at_drop_tail(0.2);
     assert!(share.events > 0.85, "{share:?}");
     assert!(share.measured < 1.1, "{share:?}");

@@ -1,5 +1,5 @@
-//! DCTCP's steady state against the fluid analysis of Alizadeh et al., "Data Center TCP" (SIGCOMM 2010), section 3.3:
-//! N long flows in step behind one marking queue.
+//! DCTCP's steady state compared with the fluid analysis of Alizadeh et al., "Data Center TCP"
+//! (SIGCOMM 2010), section 3.3: N long flows in step behind one marking queue.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -19,16 +19,18 @@ use crate::run::support::{flow, row, run, run_observed, scenario, tcp};
 /// The paper's setting (section 3.3, figure 12): 10 Gbps, a round trip of 100 us, K = 40 packets.
 const RATE: Rate = Rate(10_000_000_000);
 const K: u32 = 40;
-/// How many flows.
+/// The numbers of flows.
 const ALL: [u32; 4] = [1, 2, 10, 40];
 const FRAME: f64 = 1_538.0;
 
-/// The analysis lets windows grow by a segment per round trip whatever is marked.
+/// Returns parameters as in the analysis, where windows grow by a segment per round trip even if
+/// marked.
 fn analysed() -> DctcpSpec {
     DctcpSpec { grows_under_echoes: true, ..DctcpSpec::default() }
 }
 
-/// Round trip, K and time, all so many times the paper's: windows of more packets, the same queue in round trips.
+/// A factor for round trip, K and time relative to the paper's: windows of more packets, the same
+/// queue in round trips.
 #[derive(Debug, Clone, Copy)]
 struct Scale(u64);
 
@@ -44,7 +46,7 @@ impl Scale {
     }
 }
 
-/// Looks at senders once they have warmed up.
+/// Samples senders after the warm-up.
 struct Watch {
     warm_up: Time,
     alpha: (f64, u64),
@@ -76,7 +78,7 @@ struct Steady {
     drops: u64,
 }
 
-/// The steady state of that many flows, simulated once for all tests.
+/// Returns the steady state of `flows` flows, simulated once for all tests.
 fn steady(flows: u32) -> &'static Steady {
     static STEADY: LazyLock<Vec<Steady>> =
         LazyLock::new(|| ALL.map(|flows| simulated(flows, Scale(1))).into());
@@ -142,7 +144,7 @@ fn simulated(flows: u32, scale: Scale) -> Steady {
     }
 }
 
-/// What the analysis says, with the window at which marking begins.
+/// The results of the analysis, and the window at which marking begins.
 struct Analysis {
     alpha: f64,
     amplitude: f64,
@@ -181,7 +183,7 @@ fn the_queue_peaks_at_k_and_one_packet_of_each_flow() {
     }
 }
 
-/// Not with 40 flows of three packets each: see below.
+/// Forty flows of three packets each are left out: see the next test.
 #[test]
 fn the_queue_swings_as_far_as_the_analysis_says_while_flows_are_in_step() {
     for flows in [1, 2, 10] {
@@ -191,11 +193,12 @@ fn the_queue_swings_as_far_as_the_analysis_says_while_flows_are_in_step() {
     }
 }
 
-/// Forty flows share 121 packets: a window of four that is cut by 36 % leaves two whole packets and a half that cannot be
-/// sent, so that the queue falls by two packets of each flow, 80, where the analysis in fractions of packets says 59. With ten
-/// times the round trip, and so windows of thirty packets, as many flows swing as the analysis says.
+/// Forty flows share 121 packets. A window of four that is cut by 36 % leaves two whole packets and
+/// a half that cannot be sent, so the queue falls by two packets of each flow, 80; the analysis in
+/// fractions of packets predicts 59. With ten times the round trip, and so windows of thirty
+/// packets, as many flows swing as the analysis predicts.
 #[test]
-fn forty_flows_of_large_windows_swing_as_the_analysis_says_and_of_three_packets_by_whole_ones() {
+fn forty_flows_swing_as_analysed_with_large_windows_and_by_whole_packets_with_small_ones() {
     let small = steady(40);
     let whole = |window: f64| window.floor();
     let peak = (small.peak + RATE.0 as f64 * 100e-6 / 8.0 / FRAME) / 40.0;
@@ -214,7 +217,7 @@ fn forty_flows_of_large_windows_swing_as_the_analysis_says_and_of_three_packets_
     within_15_percent("alpha", 40, large.alpha, expected.alpha);
 }
 
-/// A sawtooth spends as long in its upper as in its lower half.
+/// A sawtooth spends as much time in its upper as in its lower half.
 #[test]
 fn the_mean_queue_lies_half_an_amplitude_below_the_peak() {
     for flows in ALL {
@@ -224,7 +227,7 @@ fn the_mean_queue_lies_half_an_amplitude_below_the_peak() {
 }
 
 #[test]
-fn flows_share_alike_lose_nothing_and_fill_the_link() {
+fn dctcp_flows_share_equally_lose_nothing_and_fill_the_link() {
     for flows in ALL {
         let steady = steady(flows);
         assert!(steady.fairness > 0.95, "{flows} flows: Jain's index {}", steady.fairness);
@@ -233,8 +236,8 @@ fn flows_share_alike_lose_nothing_and_fill_the_link() {
     }
 }
 
-/// Where a host's own link is the bottleneck, its interface holds what the window exceeds the path by, unless it marks
-/// like a switch.
+/// If a host's own link is the bottleneck, its interface holds the part of the window that exceeds
+/// the path, unless it marks like a switch.
 #[test]
 fn an_interface_that_marks_keeps_its_own_queue_short() {
     let longest = |hosts: bool| {
@@ -250,20 +253,21 @@ fn an_interface_that_marks_keeps_its_own_queue_short() {
         let settled = waiting.expect("it was asked for").values.iter().skip(1_000);
         settled.copied().fold(0.0, f64::max)
     };
-    // 44 packets of window, of which the path holds 4 and the transmitter 1; K = 5.
+    // The window has 44 packets, of which the path holds 4 and the transmitter 1; K = 5.
     let (unmarked, marked) = (longest(false), longest(true));
     assert!(unmarked > 35.0, "{unmarked}");
     assert!((5.0..10.0).contains(&marked), "{marked}");
 }
 
-/// Two flows through one port of 1 Gbps that marks from 5 packets on, and what may disturb them.
+/// Two flows through one port of 1 Gbps that marks from 5 packets on, and disturbances of them.
 #[derive(Clone, Copy)]
 struct Pair {
-    /// By how many millionths the senders' links exceed the bottleneck.
+    /// The excess of the senders' link rates over the bottleneck, in millionths.
     ppm: [u64; 2],
-    /// How much longer the senders' links are than the rest.
+    /// The additional propagation delay of the senders' links.
     longer: [Time; 2],
-    /// How often the second one's becomes longer by another random part of a packet's time.
+    /// The interval at which the second link gets another random delay below a packet's
+    /// transmission time; `None` for no such change.
     redrawn: Option<Time>,
     seed: u64,
 }
@@ -271,7 +275,7 @@ struct Pair {
 const IN_STEP: Pair = Pair { ppm: [0; 2], longer: [Time::ZERO; 2], redrawn: None, seed: 1 };
 
 impl Pair {
-    /// What each has of the link between 0.2 and 1.2 s, in Mbps, and its mean alpha.
+    /// Returns each flow's rate between 0.2 and 1.2 s, in Mbps, and its mean alpha.
     fn shares(self) -> [(f64, f64); 2] {
         let gigabit = Rate(1_000_000_000);
         let graph = Dumbbell {
@@ -326,7 +330,7 @@ struct Seen {
     looks: u32,
 }
 
-/// The senders of flows 0 and 1 from 0.2 s on.
+/// Observes the senders of flows 0 and 1 from 0.2 s on.
 #[derive(Default)]
 struct Both([Seen; 2]);
 
@@ -342,10 +346,11 @@ impl Observer for Both {
     }
 }
 
-/// The ACKs of both arrive in the time slots of one link, and so do the packets that they let go. Whoever comes first in a slot finds
-/// one packet less in the queue: for ever, if nothing moves the two against each other. A picosecond decides.
+/// The ACKs of both flows arrive in the time slots of one link, and so do the packets that they
+/// release. The first packet in a slot always finds one packet less in the queue, if nothing shifts
+/// the two flows. A picosecond decides which one is first.
 #[test]
-fn of_two_flows_in_step_the_one_that_comes_first_in_each_slot_has_most_of_the_link() {
+fn of_two_flows_in_step_the_first_in_each_slot_gets_most_of_the_link() {
     let [(first, alpha), (second, marked_more)] = IN_STEP.shares();
     assert!(first > 2.0 * second && first + second > 940.0, "{first} and {second} Mbps");
     assert!(marked_more > 1.3 * alpha, "{alpha} and {marked_more}");
@@ -355,16 +360,17 @@ fn of_two_flows_in_step_the_one_that_comes_first_in_each_slot_has_most_of_the_li
 }
 
 #[test]
-fn hosts_whose_links_are_faster_than_the_bottleneck_by_different_parts_share_it_alike() {
+fn hosts_with_slightly_different_rates_share_the_bottleneck_equally() {
     for ppm in [[100, 237], [1_000, 2_370], [23_700, 10_000]] {
         let [(first, _), (second, _)] = Pair { ppm, ..IN_STEP }.shares();
         assert!((first / second - 1.0).abs() < 0.05, "{ppm:?}: {first} and {second} Mbps");
     }
 }
 
-/// The second's packets are moved within their slots again and again: neither is ahead for long.
+/// The second flow's packets are shifted within their slots again and again, so neither flow is
+/// first for long.
 #[test]
-fn flows_whose_phases_change_share_about_alike() {
+fn flows_with_changing_phases_share_about_equally() {
     let shares = [1, 2, 5, 20].map(|ms| {
         let pair = Pair { redrawn: Some(Time::from_ms(ms)), seed: ms, ..IN_STEP };
         let [(first, _), (second, _)] = pair.shares();

@@ -1,4 +1,4 @@
-//! Deficit round robin at work: what a flow gets does not depend on what others push.
+//! Deficit round robin: the share of a flow does not depend on what others send.
 
 use tailcut_engine::{Bytes, Rate, Time};
 use tailcut_net::amount::{Amount, Limit};
@@ -10,7 +10,7 @@ use tailcut_net::traffic::Flow;
 use crate::run::support::*;
 
 const BOTTLENECK: Rate = Rate(1_000_000_000);
-/// Transmission of a full packet at the bottleneck.
+/// The transmission time of a full packet at the bottleneck.
 const TURN: Time = Time::from_ns(12_304);
 const LIMIT: Limit = Limit::AtMost(Amount::Packets(100));
 
@@ -21,7 +21,8 @@ fn queues() -> [QueueSpec; 2] {
     ]
 }
 
-/// When flows through one bottleneck of 1 Gbps have arrived, by their position; none where they have not.
+/// Returns the arrival times of flows through one bottleneck of 1 Gbps, by their position; `None`
+/// for a flow that has not arrived.
 fn arrivals(queue: &QueueSpec, pairs: u32, flows: Vec<Flow>) -> Vec<Option<Time>> {
     let fast = Rate(4 * BOTTLENECK.0);
     let graph = Dumbbell {
@@ -37,7 +38,7 @@ fn arrivals(queue: &QueueSpec, pairs: u32, flows: Vec<Flow>) -> Vec<Option<Time>
 }
 
 #[test]
-fn a_mouse_behind_an_elephant_waits_for_one_turn_per_packet_and_not_for_a_full_queue() {
+fn with_drr_a_mouse_waits_one_turn_per_packet_and_not_for_the_elephants_queue() {
     let mouse = |start| flow(1, 1, 3, 20_440, start);
     let late = Time::from_ms(20);
     let [behind, apart] = queues().map(|queue| {
@@ -47,12 +48,12 @@ fn a_mouse_behind_an_elephant_waits_for_one_turn_per_packet_and_not_for_a_full_q
         beside.since(alone).0 / TURN.0
     });
     assert!(behind > 100, "drop-tail: {behind} packets");
-    // The SYN, and 14 packets of data, find one packet on the link and one before them.
+    // The SYN and 14 packets of data each find one packet on the link and one ahead of them.
     assert!(apart <= 2 * 15, "deficit round robin: {apart} packets");
 }
 
 #[test]
-fn flows_that_begin_together_and_are_as_large_end_together() {
+fn with_drr_equal_flows_that_start_together_end_together() {
     let size = 2_000_000;
     let flows = || {
         (0..8)

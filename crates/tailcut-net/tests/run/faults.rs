@@ -1,4 +1,4 @@
-//! Failures in whole runs: what is lost, where routes go, whom selective RED drops.
+//! Failures in whole runs: losses, routes, and the flows from which selective RED drops.
 
 use std::collections::BTreeMap;
 
@@ -22,7 +22,7 @@ use tailcut_net::transport::tcp::Recovery;
 
 use crate::run::support::{flow, row, run, run_observed, scenario, tcp};
 
-/// Data packets over each link in a window of time, and everything that is lost or dropped.
+/// Counts data packets over each link in a window of time, and every loss and drop.
 #[derive(Default)]
 struct Seen {
     from: Time,
@@ -65,7 +65,8 @@ fn fat_tree() -> Graph {
     FatTree { k: 4, ..FatTree::default() }.build().expect("k is even")
 }
 
-/// A sprayed flow from pod 0 to pod 2 of a k = 4 fat-tree, which reordering does not trouble.
+/// Returns a sprayed flow from pod 0 to pod 2 of a k = 4 fat-tree, with a transport that tolerates
+/// reordering.
 fn sprayed(bytes: u64) -> Scenario {
     let mut scenario = scenario(fat_tree(), vec![flow(0, 0, 9, bytes, Time::ZERO)]);
     scenario.scheme.balance = BalanceSpec::Spray(Spray {});
@@ -87,8 +88,8 @@ fn chi_squared(counts: &[u64]) -> f64 {
     counts.iter().map(|n| (*n as f64 - mean).powi(2) / mean).sum()
 }
 
-/// Packets of a flow take the links of each equivalence class in equal shares: the 0.1 % points of chi-squared are
-/// 10.83 for one degree of freedom and 16.27 for three.
+/// Packets of a flow take the links of each equivalence class in equal shares: the 0.1 % points of
+/// chi-squared are 10.83 for one degree of freedom and 16.27 for three.
 #[test]
 fn spraying_gives_the_links_of_an_equivalence_class_equal_shares() {
     let scenario = sprayed(20_000_000);
@@ -110,7 +111,8 @@ fn spraying_gives_the_links_of_an_equivalence_class_equal_shares() {
 #[test]
 fn remote_edges_stop_using_the_cores_behind_a_failed_link_once_routing_has_learned_of_it() {
     let mut scenario = sprayed(40_000_000);
-    // The last link down to the receiver's edge switch, which the sender's edge switch does not see.
+    // The last link down to the receiver's edge switch, which the sender's edge switch does not
+    // see.
     let down = link_down("edge4>agg4", Time::from_ms(20), None);
     scenario.faults = faults(Time::from_ms(5), vec![down]);
     let (outcome, seen) = run_observed(&scenario, Seen::since(Time::from_ms(26)));
@@ -128,7 +130,7 @@ fn remote_edges_stop_using_the_cores_behind_a_failed_link_once_routing_has_learn
 }
 
 #[test]
-fn what_is_down_when_the_run_begins_loses_nothing_unless_routing_is_said_not_to_know_it() {
+fn a_link_down_at_the_start_loses_nothing_unless_known_at_start_is_false() {
     let run_with = |known_at_start, incident| {
         let mut scenario = sprayed(1_000_000);
         scenario.faults =
@@ -145,7 +147,7 @@ fn what_is_down_when_the_run_begins_loses_nothing_unless_routing_is_said_not_to_
 }
 
 #[test]
-fn what_comes_up_is_used_as_late_as_ever_though_it_was_down_when_the_run_began() {
+fn a_link_down_at_the_start_is_used_only_after_reconvergence() {
     let mut scenario = sprayed(40_000_000);
     let down = link_down("edge0>agg0", Time::ZERO, Some(Time::from_ms(50)));
     scenario.faults = faults(Time::from_ms(5), vec![down]);
@@ -159,9 +161,9 @@ fn what_comes_up_is_used_as_late_as_ever_though_it_was_down_when_the_run_began()
     assert!(until(60) > 0);
 }
 
-/// A link of the graph that corrupts a tenth of its packets, and all of them during an incident.
+/// A link corrupts a tenth of its packets, and all of them during an incident.
 #[test]
-fn a_link_loses_what_its_graph_says_and_again_when_an_incident_has_ended() {
+fn a_lossy_link_returns_to_its_own_loss_rate_after_an_incident() {
     let link = (Rate(1_000_000_000), Time::from_us(5));
     let mut graph = row(&[link; 3]);
     graph.links[1].loss = 0.1;
@@ -320,7 +322,8 @@ fn a_switch_may_differ_from_its_tier() {
     assert!(chi_squared(&other) < 10.83, "the next edge sprays: {other:?}");
 }
 
-/// Four senders overload one port: it takes half of the memory (alpha 1), of which full packets fill 26.
+/// Four senders overload one port. It takes half of the memory (alpha 1), which is full with 26
+/// full packets.
 #[test]
 fn an_overloaded_port_takes_half_of_a_shared_buffer() {
     let graph = Star { hosts: 5, ..Star::default() }.build().expect("hosts are enough");
@@ -335,7 +338,7 @@ fn an_overloaded_port_takes_half_of_a_shared_buffer() {
     assert_eq!(longest, Some(26));
 }
 
-/// "The run ends earlier when all have", whatever is still to befall links that nobody uses.
+/// "The run ends earlier when all have" finished, whatever will still happen to idle links.
 #[test]
 fn a_run_ends_with_its_last_packet_and_not_with_a_later_repair() {
     let link = (Rate(1_000_000_000), Time::from_us(5));
@@ -346,10 +349,10 @@ fn a_run_ends_with_its_last_packet_and_not_with_a_later_repair() {
     assert_eq!(run(&scenario).counters.end, undisturbed);
 }
 
-/// 86 bytes take 9,173,333.3 ps at 75 Mbps and 5,982,608.7 ps at 115 Mbps: what is rounded twice is a picosecond short, and no flow may
-/// be faster than alone.
+/// 86 bytes take 9,173,333.3 ps at 75 Mbps and 5,982,608.7 ps at 115 Mbps. Rounding twice would be
+/// a picosecond short, and no flow may be faster than its ideal time.
 #[test]
-fn a_rate_that_is_raised_as_a_packet_begins_makes_nobody_faster_than_alone() {
+fn a_rate_raised_as_a_packet_begins_makes_no_flow_faster_than_ideal() {
     let link = (Rate(75_000_000), Time::from_us(5));
     let mut scenario = scenario(row(&[link; 2]), vec![flow(0, 0, 1, 1_000, Time::ZERO)]);
     let raised = |link: &str| Incident::Rate {

@@ -11,7 +11,8 @@ use tailcut_net::transport::tcp::{CongestionSpec, HostDefaults};
 
 use crate::run::support::{flow, run, scenario, tcp};
 
-/// Packets that one flow of 5 MB loses where its queue holds 200, and what it takes.
+/// Returns the packets that one flow of 5 MB loses at a queue of 200 packets, and its completion
+/// time.
 fn lost(hystart: HystartSpec) -> (u64, Time) {
     let rate = Rate(1_000_000_000);
     let graph = Dumbbell {
@@ -33,9 +34,10 @@ fn lost(hystart: HystartSpec) -> (u64, Time) {
     (outcome.counters.dropped, outcome.flows[0].fct.expect("it ends"))
 }
 
-/// The queue lengthens the round trip by 2.5 ms at most: too little for RFC 9406, whose slow start overflows it by half a window.
+/// The queue lengthens the round trip by at most 2.5 ms, too little for RFC 9406: its slow start
+/// overflows the queue by half a window.
 #[test]
-fn trains_of_acks_end_slow_start_where_queues_are_too_short_for_rfc_9406() {
+fn ack_trains_end_slow_start_at_queues_too_short_for_rfc_9406() {
     let [linux, standard, none] =
         [HystartSpec::Linux, HystartSpec::Rfc9406, HystartSpec::None].map(lost);
     println!("linux {linux:?}, RFC 9406 {standard:?}, none {none:?}");

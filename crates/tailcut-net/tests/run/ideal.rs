@@ -1,5 +1,6 @@
-//! The ideal completion time is a lower bound whatever carries a flow, and what a flow takes that is alone on one path.
-//! Every run of these tests asserts the first (`network/outcome.rs`); here is what makes it hold, case by case.
+//! The ideal completion time is a lower bound for every scheme, and exact for a lone flow on one
+//! path. Every run of these tests asserts the bound (`network/outcome.rs`); the cases here show why
+//! it holds.
 
 use tailcut_engine::{Bytes, Rate, Time};
 use tailcut_net::amount::{Amount, Limit};
@@ -40,12 +41,12 @@ fn parallel(path_rates: &[Rate]) -> Graph {
     ParallelPaths { paths, path_rates, ..ParallelPaths::default() }.build().expect("it is valid")
 }
 
-/// How much longer a flow took than its ideal.
+/// Returns a flow's completion time over its ideal time.
 fn slowdown(record: &FlowRecord) -> f64 {
     record.fct.expect("it finishes").as_secs_f64() / record.ideal_fct.as_secs_f64()
 }
 
-/// The last segment of 320 B fits into a window of 12,000 B that has no room for a ninth full one.
+/// The last segment of 320 B fits into a window of 12,000 B without room for a ninth full one.
 #[test]
 fn a_short_last_segment_leaves_with_the_window_that_has_room_for_it() {
     let graph = row(&[(Rate(10_000_000_000), Time::from_us(50)); 3]);
@@ -54,9 +55,10 @@ fn a_short_last_segment_leaves_with_the_window_that_has_room_for_it() {
     assert_eq!(record.ideal_fct, Time(463_116_800));
 }
 
-/// After its first ACKs Linux acknowledges every second segment: that of a short last one waits behind no other.
+/// After its first ACKs Linux acknowledges every second segment, so the ACK of a short last segment
+/// waits behind no other.
 #[test]
-fn the_ack_of_a_short_last_segment_follows_another_only_where_each_segment_has_one() {
+fn with_delayed_acks_the_ideal_ack_time_is_a_bound_for_short_last_segments() {
     let graph = row(&[(FAST, Time::from_us(1)); 3]);
     for segments in 20..24 {
         let mut scenario = alone(&graph, 0, 1, segments * 1_448 + 56);
@@ -66,7 +68,7 @@ fn the_ack_of_a_short_last_segment_follows_another_only_where_each_segment_has_o
     }
 }
 
-/// Initial and receive windows that are whole segments, and that are not.
+/// Initial and receive windows, in whole segments and not.
 const WINDOWS: [(u64, u64); 4] =
     [(12_000, 64_000), (4 * 1_460, 20 * 1_460), (2_000, 5_000), (30_001, 1 << 20)];
 
@@ -112,9 +114,9 @@ fn a_lone_flow_takes_its_ideal_time_whatever_its_size_and_windows() {
     }
 }
 
-/// Acknowledgements are hashed on their own: they may come back on the faster path.
+/// Acknowledgements are hashed by themselves and may return on the faster path.
 #[test]
-fn acknowledgements_have_a_path_of_their_own() {
+fn the_ideal_time_follows_the_paths_of_data_and_of_acks() {
     let graph = parallel(&[FAST, Rate(200_000_000)]);
     let ideals = (0..40).map(|id| {
         let record = record(&alone(&graph, id, 2, 40_000));
@@ -127,7 +129,7 @@ fn acknowledgements_have_a_path_of_their_own() {
     assert_eq!(ideals.len(), 4, "each way on one of two paths: {ideals:?}");
 }
 
-/// Four paths of a quarter of the host's rate carry four times what one does.
+/// Four paths of a quarter of the host's rate carry four times as much as one.
 #[test]
 fn the_packets_of_a_sprayed_flow_share_all_paths() {
     let graph = parallel(&[Rate(FAST.0 / 4); 4]);
@@ -154,8 +156,8 @@ fn subflows_share_the_paths_that_they_have() {
     }
 }
 
-/// Deficit round robin serves the last 9 bytes, on ports of their own, before the first 1,460; a slow link carries them
-/// while the full segment is still coming.
+/// Deficit round robin serves the last 9 bytes, which have their own ports, before the first 1,460.
+/// A slow link carries them while the full segment is still arriving.
 #[test]
 fn a_short_last_segment_overtakes_a_full_one_that_is_served_in_turn() {
     let graph = row(&[(FAST, Time::from_us(1)), (Rate(100_000_000), Time::from_us(1))]);
@@ -168,7 +170,7 @@ fn a_short_last_segment_overtakes_a_full_one_that_is_served_in_turn() {
 }
 
 #[test]
-fn of_two_copies_the_faster_path_counts() {
+fn the_ideal_time_of_two_copies_is_that_of_the_faster_path() {
     let graph = parallel(&[FAST, Rate(50_000_000)]);
     let both = |id: u64, replicate: ReplicateSpec| {
         let mut scenario = alone(&graph, id, 2, 40_000);
@@ -185,9 +187,9 @@ fn of_two_copies_the_faster_path_counts() {
     assert!(better.count() > 4, "one in four has the first copy on the slow path, the second not");
 }
 
-/// The network is as it was built for the first half of the flow, then ten times as fast.
+/// The links have their built rate for the first half of the flow, then ten times that.
 #[test]
-fn a_link_that_runs_faster_than_it_was_built_counts_as_it_runs() {
+fn the_ideal_time_counts_raised_link_rates() {
     let slow = Rate(100_000_000);
     let mut scenario =
         alone(&row(&[(FAST, Time::from_us(5)), (slow, Time::from_us(5))]), 0, 1, 2_000_000);
@@ -204,7 +206,7 @@ fn a_link_that_runs_faster_than_it_was_built_counts_as_it_runs() {
     assert!(faster.fct >= Some(faster.ideal_fct), "{faster:?}");
 }
 
-/// In congestion avoidance CUBIC keeps the fractions of a byte that NewReno drops.
+/// In congestion avoidance CUBIC keeps fractions of a byte that NewReno drops.
 #[test]
 fn cubic_from_a_low_threshold_is_no_faster_than_slow_start() {
     for bytes in [30_000, 100_000, 1_000_000] {
@@ -218,9 +220,10 @@ fn cubic_from_a_low_threshold_is_no_faster_than_slow_start() {
     }
 }
 
-/// Random early detection may drop the handshake's ACK at a link that is idle again when the first segment comes.
+/// Random early detection may drop the handshake's ACK at a link that is idle again when the first
+/// segment arrives.
 #[test]
-fn where_packets_are_lost_before_a_queue_is_full_none_is_waited_for() {
+fn with_early_drops_the_ideal_time_waits_for_no_handshake_ack() {
     let links = [(Rate(100_000_000_000), Time::from_us(1)), (Rate(10_000_000), Time::from_us(1))];
     let ideal = |queue: Option<QueueSpec>| {
         let mut scenario = alone(&row(&links), 0, 1, 1);

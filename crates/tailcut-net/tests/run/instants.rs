@@ -1,4 +1,4 @@
-//! Every port at a number of instants, and the links that carried a flow, against what is known of them otherwise.
+//! Samples of all ports and links of flows, compared with other records of the same run.
 
 use tailcut_engine::Time;
 use tailcut_net::amount::{Amount, Limit};
@@ -18,11 +18,11 @@ use tailcut_net::transport::pfabric::PfabricSpec;
 
 use crate::run::support::{flow, run, run_observed, scenario};
 
-/// Four hosts send to a fifth, whose queue holds 20 packets.
+/// Returns four hosts that send to a fifth, whose queue holds 20 packets.
 fn incast() -> Scenario {
     let flows = (0..4).map(|id| flow(id, id as u32, 4, 200_000, Time::ZERO)).collect();
     let mut scenario = scenario(Star { hosts: 5, ..Star::default() }.build().unwrap(), flows);
-    // The order in which the run lasts for several samples, however few are asked for.
+    // With this order at one instant the run lasts for several samples, however few are requested.
     let (limit, ties) = (Limit::AtMost(Amount::Packets(20)), Ties::Departure);
     scenario.scheme.queue = QueueSpec::DropTail(DropTail { limit, ties });
     scenario.horizon.arrivals = Time::from_ms(20);
@@ -31,7 +31,7 @@ fn incast() -> Scenario {
 }
 
 #[test]
-fn samples_are_those_of_the_series_and_add_up_to_the_totals() {
+fn port_samples_equal_the_series_and_add_up_to_the_totals() {
     let mut scenario = incast();
     for priorities in [false, true] {
         if priorities {
@@ -76,7 +76,7 @@ fn samples_are_those_of_the_series_and_add_up_to_the_totals() {
     }
 }
 
-/// A run without any work is over when its arrivals are, and no sample moves that.
+/// A run without flows ends when its arrivals do, and no sample changes that.
 #[test]
 fn samples_do_not_keep_a_run_going() {
     for instants in [2, 3, 5, 400] {

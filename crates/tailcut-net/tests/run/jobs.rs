@@ -1,4 +1,4 @@
-//! Closed-loop traffic: what waits starts when it should, and jobs last until their last byte.
+//! Closed-loop traffic: waiting flows start in time, and jobs last until their last byte.
 
 use std::collections::BTreeMap;
 
@@ -36,7 +36,7 @@ fn acknowledged(flow: &FlowRecord) -> Time {
     flow.flow.start + flow.fct_ack.expect("it has finished")
 }
 
-/// The most of these flows that overlap.
+/// Returns the largest number of these flows that overlap.
 fn most_at_once<'a>(flows: impl Iterator<Item = &'a FlowRecord>) -> i32 {
     let mut changes: Vec<(Time, i32)> =
         flows.flat_map(|flow| [(flow.flow.start, 1), (end(flow), -1)]).collect();
@@ -127,7 +127,7 @@ fn every_scheme_carries_the_same_flows_in_a_closed_loop() {
 }
 
 #[test]
-fn a_reducer_fetches_so_many_parts_at_once() {
+fn a_reducer_fetches_a_limited_number_of_parts_at_once() {
     let spec = json!({"kind": "shuffle", "mappers": 6, "reducers": 2, "bytes": "6MB",
         "fetches_at_once": 3, "start": "2ms"});
     let scenario = of(spec, star(8));
@@ -211,7 +211,7 @@ fn reports_unfinished_jobs_at_the_horizon() {
 }
 
 #[test]
-fn the_books_balance_for_jobs_under_open_traffic() {
+fn packets_are_conserved_for_jobs_beside_open_traffic() {
     let spec = json!({"kind": "mix", "parts": [
         {"kind": "poisson", "load": 0.3, "sizes": "20KB", "except": [0, 1]},
         {"kind": "partition-aggregate", "workers": 3, "queries_per_second": 300.0},

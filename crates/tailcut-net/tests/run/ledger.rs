@@ -1,4 +1,4 @@
-//! An observer that keeps the books of every link, packet by packet.
+//! An observer that accounts for every packet on every link.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -13,24 +13,24 @@ use tailcut_net::replicate::ReplicateSpec;
 use tailcut_net::scenario::Scenario;
 use tailcut_net::topology::{HostId, NodeId, PortId};
 
-/// What stays the same of a packet on its way.
+/// The fields of a packet that stay the same on its path.
 type Identity = (u32, u32, u16, u16, u16, u16, u16, u64);
 
-/// What no queue on the way changes.
+/// Returns the identity of a packet, which no queue on its path changes.
 fn identity(packet: &PacketView) -> Identity {
     let &PacketView { src, dst, sport, dport, flags, payload, wire_bytes, seq, .. } = packet;
-    // The link that corrupts a packet, or the switch that rewrites one, says so on the packet.
+    // Links and switches set these flags on a packet: marked, corrupted, rewritten.
     let on_the_way = Flags::CONGESTION_EXPERIENCED | Flags::CORRUPTED | Flags::REWRITTEN;
     let sent = flags.0 & !on_the_way.0;
-    // Of a scattered packet that was rewritten only the flow and subflow are known.
+    // A switch may rewrite a scattered packet's port; its flow and subflow stay.
     let sport = if packet.data.is_some() { u16::from(packet.copy) } else { sport };
-    // What others carry is what their sender knows as they are looked at.
+    // Other packets show their sender's state at the time of the event, not at that of sending.
     let counts = flags.has(Flags::DATA) || flags.is_trimmed() || flags.is_returned();
     let seq = if counts { seq } else { 0 };
     (src.0, dst.0, sport, dport, sent, payload, wire_bytes, seq)
 }
 
-/// What a trimmed packet was.
+/// Returns the identity of a trimmed packet before it was trimmed.
 fn untrimmed(packet: &PacketView) -> Identity {
     let (src, dst, sport, dport, flags, _, _, seq) = identity(packet);
     let payload = (packet.flow_bytes - (seq - 1)).min(u64::from(packet.mss)) as u16;
@@ -39,7 +39,7 @@ fn untrimmed(packet: &PacketView) -> Identity {
 
 struct Entry {
     identity: Identity,
-    /// When its transmission begins.
+    /// The beginning of its transmission.
     begins: Time,
     departs: Time,
     arrives: Time,
@@ -53,9 +53,10 @@ struct LinkBook {
     propagation: Time,
     limit: Limit,
     idle_from: Time,
-    /// Accepted and not yet at the far end.
+    /// Packets accepted and not yet at the far end.
     on_it: VecDeque<Entry>,
-    /// In a queue that decides the order at departure; none where the order is that of arrival.
+    /// Packets in a queue that decides their order at departure; `None` if the order is that of
+    /// arrival.
     scheduled: Option<Vec<(Identity, u64)>>,
 }
 
@@ -64,19 +65,19 @@ pub struct Ledger {
     hosts: u32,
     links: Vec<LinkBook>,
     links_into: Vec<Vec<usize>>,
-    /// What a host has just handed to its interface.
     drops_early: bool,
-    /// What waits may have been trimmed: only what leaves shows it.
+    /// Whether waiting packets may be trimmed, which shows only when they leave.
     trims: bool,
+    /// The packet that a host has just handed to its interface.
     handed: Option<Identity>,
-    /// A switch sends a header back: what comes next at a link is that header.
+    /// Whether a switch returns a header: the next packet at a link is that header.
     turns: bool,
     counts: [u64; 4],
-    /// Bytes of each connection that have arrived: start to end of each segment.
+    /// The bytes of each connection that have arrived: start to end of each segment.
     arrived: BTreeMap<(u64, u8), BTreeMap<u64, u64>>,
     complete_at: BTreeMap<(u64, u8), Time>,
     sizes: BTreeMap<u64, u64>,
-    /// Bytes of each piece, and how large a flow must be to be split.
+    /// The bytes of each piece, and the size from which flows are split.
     split: Option<(u64, u64)>,
 }
 
@@ -146,7 +147,7 @@ impl Ledger {
         }
     }
 
-    /// A packet is at `node`: it must be the next on one of the links that lead there.
+    /// Handles a packet at `node`, which must be the next one on a link that leads there.
     fn arrive(&mut self, now: Time, node: NodeId, packet: &PacketView) {
         let identity = identity(packet);
         let link = self.links_into[node.index()].iter().copied().find(|&link| {
@@ -158,7 +159,7 @@ impl Ledger {
         self.links[link].on_it.pop_front();
     }
 
-    /// A packet is at the near end of a link, accepted or not.
+    /// Handles a packet at the near end of a link, whether accepted or not.
     fn offered(&mut self, now: Time, link: PortId, packet: &PacketView) {
         let from = self.links[link.index()].from;
         if std::mem::take(&mut self.turns) {
@@ -176,7 +177,8 @@ impl Ledger {
         }
     }
 
-    /// A packet leaves a scheduled queue, in which it must wait; false where the link has none.
+    /// Removes a packet from a scheduled queue, in which it must wait. Returns false if the link
+    /// has no such queue.
     fn unqueue(&mut self, link: PortId, packet: &PacketView) -> bool {
         let Some(waiting) = &mut self.links[link.index()].scheduled else { return false };
         let mut at = waiting.iter().position(|(waits, _)| *waits == identity(packet));
@@ -187,7 +189,7 @@ impl Ledger {
         true
     }
 
-    /// The books balance, and agree with what the simulator counted.
+    /// Checks that the totals balance, and agree with the simulator's counters.
     pub fn check(&self, outcome: &Outcome) {
         let counters = &outcome.counters;
         let [sent, delivered, dropped, lost] = self.counts;
@@ -253,7 +255,7 @@ impl Observer for Ledger {
                 (packet.flow, if packet.data.is_some() { u8::MAX } else { packet.copy });
             let seq = packet.data.map_or(packet.seq, |position| 1 + position);
             let segments = self.arrived.entry(connection).or_default();
-            // A piece has its number for its source port.
+            // A piece's source port is its number.
             let before = match self.split {
                 Some((piece, least)) if self.sizes[&packet.flow] > least => {
                     let first = packet.flow % 60_000;
@@ -331,7 +333,8 @@ impl Observer for Ledger {
         }
         self.offered(now, link, packet);
         let book = &self.links[link.index()];
-        // Whoever begins at this very instant may still have waited when the packet came (`queue.ties`).
+        // A packet that begins at this instant may still have waited when this one came
+        // (`queue.ties`).
         let waiting = || book.on_it.iter().filter(|entry| entry.begins >= now);
         let full = match book.limit {
             Limit::Unlimited => false,
@@ -341,7 +344,7 @@ impl Observer for Ledger {
                     > limit
             }
         };
-        // Random early detection is the one discipline that drops before its queue is full, and only at switches.
+        // Only random early detection drops before its queue is full, and only at switches.
         let early = self.drops_early && book.from.switch(self.hosts).is_some();
         assert!(full || early, "{link:?} dropped a packet with room in its queue");
     }
@@ -363,7 +366,7 @@ impl Observer for Ledger {
         if loss == Loss::UnderWay {
             book.idle_from = book.idle_from.min(now);
         }
-        // What waits in a scheduled queue is lost after what has left it.
+        // Packets that wait in a scheduled queue are lost after those that have left it.
         let Some(first) = book.on_it.pop_front() else {
             assert!(self.unqueue(link, packet), "a link loses what it holds");
             return;
@@ -372,7 +375,7 @@ impl Observer for Ledger {
         assert!(loss == Loss::UnderWay || first.arrives == now);
     }
 
-    /// The definition of the port's documentation, packet by packet.
+    /// Follows the definition in the port's documentation, packet by packet.
     fn link_changes(&mut self, now: Time, link: PortId, rate: Rate, propagation: Time) {
         let book = &mut self.links[link.index()];
         let before = std::mem::replace(&mut book.rate, rate);
@@ -383,7 +386,8 @@ impl Observer for Ledger {
             if entry.departs > now {
                 let whole = rate.transmission_time(entry.bytes);
                 entry.departs = match free {
-                    // None of its bits has left: it takes what it takes alone.
+                    // None of its bits has left: it takes its whole transmission time at the new
+                    // rate.
                     None if entry.departs - now >= before.transmission_time(entry.bytes) => {
                         now + whole
                     }

@@ -1,5 +1,6 @@
-//! A flow that has the network to itself takes exactly as long as the closed form says: the recurrence behind
-//! `ideal_fct`, and, where the source never stalls or a window alone paces it, formulas written here anew.
+//! A lone flow takes exactly the time of the closed form: the recurrence behind `ideal_fct`, and
+//! formulas derived here independently for a source that never stalls and for one paced by a
+//! window.
 
 use proptest::prelude::*;
 use tailcut_engine::{Bytes, Rate, Time};
@@ -14,7 +15,7 @@ use tailcut_net::transport::tcp::congestion::{
 use crate::run::support::{flow, limit_queues, row, run, scenario, tcp};
 
 fn rates() -> impl Strategy<Value = Rate> {
-    // 3 and 7 Gbps do not take a whole number of picoseconds per byte.
+    // At 3 and 7 Gbps a byte does not take a whole number of picoseconds.
     prop::sample::select(vec![
         Rate(50_000_000),
         Rate(1_000_000_000),
@@ -34,12 +35,12 @@ fn equal_links() -> impl Strategy<Value = Vec<(Rate, Time)>> {
     (link, 2..7usize).prop_map(|(link, hops)| vec![link; hops])
 }
 
-/// 1 byte to 10 MB, every order of magnitude as likely.
+/// Returns sizes from 1 byte to 10 MB, every order of magnitude equally likely.
 fn sizes() -> impl Strategy<Value = u64> {
     (0..7u32).prop_flat_map(|exponent| 10u64.pow(exponent)..=10u64.pow(exponent + 1))
 }
 
-/// One flow over `links`; its timer never expires.
+/// Returns one flow over `links`, whose timer never expires.
 fn lone(links: &[(Rate, Time)], bytes: u64, mss: u64, initial_window: u32) -> Scenario {
     let mut scenario = scenario(row(links), vec![flow(0, 0, 1, bytes, Time::ZERO)]);
     scenario.horizon.drain = Time::from_ms(10_000_000);
@@ -57,7 +58,7 @@ fn outcome(scenario: &Scenario) -> FlowRecord {
     outcome.flows[0].clone()
 }
 
-/// Transmission times on links that are all equal, in picoseconds.
+/// Transmission times in picoseconds on links that are all equal.
 struct Line {
     hops: u64,
     propagation: u64,
@@ -65,7 +66,7 @@ struct Line {
     ack: u64,
     full: u64,
     last: u64,
-    /// Full segments before the last one.
+    /// The number of full segments before the last one.
     before: u64,
 }
 
@@ -87,18 +88,18 @@ impl Line {
         }
     }
 
-    /// When the first data segment starts: after the handshake and behind its last ACK.
+    /// Returns the start of the first data segment: after the handshake and behind its last ACK.
     fn start(&self) -> u64 {
         2 * self.hops * (self.syn + self.propagation) + self.ack
     }
 
-    /// From the start of a full segment to the arrival of its ACK.
+    /// Returns the time from the start of a full segment to the arrival of its ACK.
     fn round_trip(&self) -> u64 {
         self.hops * (self.full + self.ack + 2 * self.propagation)
     }
 
-    /// Segments that leave before the first ACK, if all of `bytes` do not: the window of the SYN-ACK is not scaled
-    /// (RFC 7323 2.2).
+    /// Returns the segments that leave before the first ACK, if all of `bytes` do not: the window
+    /// of the SYN-ACK is not scaled (RFC 7323 2.2).
     fn first_window(&self, window: u64, mss: u64, bytes: u64) -> u64 {
         match bytes <= 65_535.min(window * mss) {
             true => self.before + 1,
@@ -106,7 +107,8 @@ impl Line {
         }
     }
 
-    /// Arrival of the last segment, which starts at `start`, `gap` after the full one before it.
+    /// Returns the arrival of the last segment, which starts at `start`, `gap` after the full one
+    /// before it.
     fn arrival(&self, start: u64, gap: u64) -> u64 {
         let alone = start + self.hops * self.last;
         let behind = (start + self.hops * self.full + self.last).saturating_sub(gap);
@@ -140,7 +142,7 @@ proptest! {
     }
 
     #[test]
-    fn delayed_acknowledgements_make_nothing_faster(
+    fn delayed_acknowledgements_make_no_flow_faster(
         links in links(), bytes in sizes(), initial_window in 1..60u32, ack_every in 2..5u32,
     ) {
         let mut scenario = lone(&links, bytes, 1_460, initial_window);
@@ -165,8 +167,9 @@ proptest! {
         prop_assert_eq!(flow.fct_ack, Some(flow.ideal_fct_ack));
     }
 
-    /// Alone, nothing is lost or marked, and every algorithm is in slow start. The window of one that does not use it
-    /// whole, since that of the SYN-ACK is smaller, does not grow: it takes longer.
+    /// Nothing of a lone flow is lost or marked, so every algorithm stays in slow start. The window
+    /// of the SYN-ACK is smaller; an algorithm that does not fill its window because of that does
+    /// not grow it, and takes longer.
     #[test]
     fn the_recurrence_holds_whatever_the_congestion_control(
         links in links(), bytes in sizes(), initial_window in 1..60u32,
@@ -186,8 +189,8 @@ proptest! {
         }
     }
 
-    /// The initial window covers the round trip, so that the source sends without a pause, but for one until the
-    /// first ACK where the window of the SYN-ACK does not cover it.
+    /// The initial window covers the round trip, so the source sends without a pause, except one
+    /// until the first ACK if the window of the SYN-ACK does not cover it.
     #[test]
     fn a_source_that_never_stalls_finishes_on_a_straight_line(
         links in equal_links(), bytes in sizes(), mss in 500..9_000u64, more in 0..20u32,
@@ -208,9 +211,10 @@ proptest! {
         prop_assert_eq!(flow.ideal_fct, Time(line.arrival(last, gap)));
     }
 
-    /// A receive window below the bandwidth-delay product, full from the first ACK on: one window each round trip.
+    /// The receive window is below the bandwidth-delay product and full from the first ACK on: one
+    /// window per round trip.
     #[test]
-    fn a_window_that_paces_the_source_sends_one_window_each_round_trip(
+    fn a_full_receive_window_sends_one_window_per_round_trip(
         links in equal_links(), bytes in sizes(), mss in 500..9_000u64, share in 0.0..1.0f64,
     ) {
         let line = Line::new(&links, bytes, mss);
@@ -220,7 +224,8 @@ proptest! {
         tcp(&mut scenario).receive_window = Bytes(window * mss);
         let flow = outcome(&scenario);
         let first = line.first_window(window, mss, bytes);
-        // The round, its number of segments before the last one, and how many the round before had.
+        // The round, its number of segments before the last one, and the number of the previous
+        // round.
         let (round, place, previous) = match line.before.checked_sub(first) {
             None => (0, line.before, 0),
             Some(later) if later < window => (1, later, first),

@@ -1,4 +1,4 @@
-//! Measurements on whole runs, where what they must say is known.
+//! Measurements on whole runs with known results.
 
 use tailcut_engine::{Rate, Time};
 use tailcut_net::amount::{Amount, Limit};
@@ -15,7 +15,7 @@ use tailcut_net::transport::tcp::{Recovery, ReorderingSpec};
 
 use crate::run::support::{flow, limit_queues, row, run, run_observed, scenario, tcp};
 
-/// Every host of a fat-tree sends to the host half a fabric away.
+/// Returns a fat-tree in which every host sends to the host half the fabric away.
 fn across() -> Scenario {
     let graph = FatTree { k: 4, ..FatTree::default() }.build().expect("k is even");
     let pair = |id: u64| flow(id, id as u32, (id as u32 + 8) % 16, 400_000, Time::ZERO);
@@ -43,7 +43,7 @@ fn sprayed_segments_overtake_each_other_and_cause_needless_retransmissions() {
     let all: u64 = segments.reordering.values().sum();
     let late = all - segments.reordering[&0];
     assert!(late * 50 > all, "{late} of {all} segments are overtaken");
-    // Nothing was lost, so that every retransmission was needless.
+    // Nothing was lost, so every retransmission was needless.
     let retransmitted: u64 = outcome.flows.iter().map(|flow| flow.retransmissions).sum();
     assert!(retransmitted > 0);
     assert_eq!(segments.duplicates.values().sum::<u64>(), retransmitted);
@@ -54,7 +54,7 @@ fn sprayed_segments_overtake_each_other_and_cause_needless_retransmissions() {
     }
 }
 
-/// A recovery is taken back for the flow that it was of, and the run's counter is the sum.
+/// An undone recovery counts for its flow, and the run's counter is the sum.
 #[test]
 fn flows_know_their_needless_transmissions_and_undone_recoveries() {
     let mut scenario = across();
@@ -85,7 +85,7 @@ fn loss_on_a_single_path_gives_duplicate_acks_but_no_reordering() {
 }
 
 #[test]
-fn the_differential_is_that_of_the_queues_along_the_paths() {
+fn the_differential_compares_the_queues_along_the_paths() {
     let graph = ParallelPaths::default().build().expect("the parameters are valid");
     let flows = (0..12).map(|id| flow(id, id as u32 % 2, 2 + id as u32 % 2, 300_000, Time::ZERO));
     let mut scenario = scenario(graph, flows.collect());
@@ -108,7 +108,7 @@ fn the_differential_is_that_of_the_queues_along_the_paths() {
 }
 
 #[test]
-fn what_is_delivered_in_the_arrivals_is_counted_once() {
+fn bytes_delivered_during_arrivals_are_counted_once() {
     let flows = vec![flow(0, 0, 1, 50_000, Time::ZERO), flow(1, 2, 3, 50_000_000, Time::ZERO)];
     let mut scenario = scenario(Star { hosts: 4, ..Star::default() }.build().unwrap(), flows);
     scenario.horizon.arrivals = Time::from_ms(20);
@@ -120,7 +120,7 @@ fn what_is_delivered_in_the_arrivals_is_counted_once() {
     assert!(delivered[1] < wire && delivered[1] > wire * 9 / 10, "{} of {wire}", delivered[1]);
 }
 
-/// A trace may number its flows as it likes.
+/// A trace may number its flows in any way.
 #[test]
 fn the_links_of_a_flow_are_noted_whatever_its_identifier() {
     let link = (Rate(1_000_000_000), Time::from_us(5));

@@ -1,4 +1,4 @@
-//! Whole runs: lone flows by the closed form, packets conserved, results repeatable, replication.
+//! Whole runs: lone flows by the closed form, conservation of packets, repeatability, replication.
 
 mod attribution;
 mod bbr;

@@ -1,4 +1,4 @@
-//! Multipath TCP and MMPTCP: what the subflows of a flow do together.
+//! Multipath TCP and MMPTCP: the subflows of a flow together.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -26,7 +26,7 @@ use crate::run::support::{flow, limit_queues, row, run, run_observed, scenario};
 
 const FAST: Rate = Rate(1_000_000_000);
 
-/// What hosts send and what their senders say of themselves.
+/// Packets that hosts send, and state of their senders.
 #[derive(Default)]
 struct Seen {
     /// Data packets of each flow and subflow.
@@ -115,9 +115,10 @@ fn subflows_join_once_the_first_is_established_each_from_a_port_of_its_own() {
     assert!((0..4).all(|copy| seen.data[&(0, copy)] > 50), "{:?}", seen.data);
 }
 
-/// Four paths of a quarter of the host's rate: one TCP gets a quarter, four subflows on all of them nearly all.
+/// Over four paths of a quarter of the host's rate, one TCP gets a quarter and four subflows nearly
+/// all.
 #[test]
-fn subflows_add_up_paths() {
+fn four_subflows_use_the_capacity_of_four_paths() {
     let quarter = Rate(FAST.0 / 4);
     let on_all_paths = |id: &u64| {
         let probe = with(
@@ -144,7 +145,7 @@ fn subflows_shift_to_the_better_path() {
     let recovery = Recovery::SackPrr;
     let tcp = TcpSpec { receive_window: Bytes(1 << 20), recovery, ..TcpSpec::default() };
     let multi = MptcpSpec { subflows: 2, receive_window: Bytes(2 << 20), tcp: tcp.clone() };
-    // Which path a flow of TCP takes shows against a flow on a known one.
+    // A flow's path shows by competing with a flow on a known one.
     let shares_path = |a: u64, b: u64, (src, dst): (u32, u32)| {
         let flows =
             vec![flow(a, 0, 3, 2_000_000, Time::ZERO), flow(b, src, dst, 2_000_000, Time::ZERO)];
@@ -155,7 +156,7 @@ fn subflows_shift_to_the_better_path() {
         (1..50).find(|&id| shares_path(0, id, (1, 4))).expect("one shares the path of flow 0");
     let second =
         (50..99).find(|&id| shares_path(0, id, (2, 5))).expect("one shares the path of flow 0");
-    // A flow whose first subflow shares that path too, and whose second does not.
+    // A flow whose first subflow shares that path, and whose second does not.
     let apart = |id: &u64| {
         let flows = vec![flow(*id, 0, 3, 4_000_000, Time::ZERO)];
         run(&with(graph(), flows, TransportSpec::Mptcp(multi.clone()))).flows[0].fct
@@ -178,7 +179,7 @@ fn subflows_shift_to_the_better_path() {
     assert!(progress(&outcome.flows[1]) > 0.3 * alone, "the crowded path is left to the others");
 }
 
-/// A path on which one packet takes more than a second: as good as dead.
+/// Runs a flow with a second path on which a packet takes more than a second.
 fn with_a_dead_path(transport: TransportSpec) -> (FlowRecord, Seen) {
     let graph = || parallel(vec![FAST, Rate(10_000)], 1);
     let id = (0..100)
@@ -196,7 +197,7 @@ fn with_a_dead_path(transport: TransportSpec) -> (FlowRecord, Seen) {
 }
 
 #[test]
-fn what_a_dead_path_holds_is_carried_by_another() {
+fn data_on_a_dead_path_is_carried_by_another_subflow() {
     let (record, seen) = with_a_dead_path(mptcp(2));
     let fct = record.fct.expect("it finishes");
     assert!(fct < Time::from_ms(1_000), "no packet of the slow path was awaited: {fct}");
@@ -260,7 +261,7 @@ fn layered() -> Graph {
     }
 }
 
-/// A billion paths, of which none is walked.
+/// The graph has a billion paths, which are counted without walking them.
 #[test]
 fn paths_are_counted_and_compared_however_many_there_are() {
     let flows = (0..4).map(|id| flow(id, 0, 1, 400_000, Time::ZERO)).collect();
@@ -288,7 +289,7 @@ fn a_flow_switches_when_it_has_sent_the_volume_and_not_before() {
     }
 }
 
-/// Nothing is lost, so that every retransmission mistakes reordering for loss.
+/// Nothing is lost, so every retransmission mistakes reordering for loss.
 #[test]
 fn both_thresholds_spare_scattered_flows_needless_retransmissions() {
     let of_run = |seed, dupack_threshold, reordering: ReorderingSpec| {
@@ -310,11 +311,11 @@ fn both_thresholds_spare_scattered_flows_needless_retransmissions() {
     };
     let plain = resent(ScatterThreshold::Tcp, ReorderingSpec::None {});
     let topology = resent(ScatterThreshold::Topology, ReorderingSpec::None {});
-    // The threshold alone: a window that is restored has more in flight to be overtaken.
+    // Only the threshold: a restored window has more packets in flight that may be overtaken.
     let robust = RrTcpSpec { undo: false, ..RrTcpSpec::default() };
     let robust = resent(ScatterThreshold::Tcp, ReorderingSpec::RrTcp(robust));
     assert!(plain > 400, "three duplicate ACKs are no loss here: {plain}");
-    // Over sixteen seeds 0.51 and 0.80 of the plain ones, each by three hundredths over four.
+    // Over sixteen seeds 0.51 and 0.80 of the plain ones; over four seeds each varies by 0.03.
     assert!(topology * 5 < plain * 3, "{topology} against {plain}");
     assert!(robust * 10 < plain * 9, "{robust} against {plain}");
 }
@@ -341,8 +342,8 @@ fn flows_of_all_three_kinds_share_a_fabric_and_finish() {
     assert!(kinds.contains(&1) && kinds.contains(&8), "{kinds:?}");
 }
 
-/// Of a 70 KB flow alone on a fabric exactly one packet is lost, each in turn: after how many of these losses does a
-/// timer have to expire?
+/// Loses exactly one packet of a lone 70 KB flow, each in turn. Returns the number of such losses,
+/// and the number of those after which a timer expired.
 fn losses_that_wait_for_the_timer(transport: &TransportSpec) -> (usize, usize) {
     let (mut losses, mut waits) = (0, 0);
     let graph = fat_tree(4);
@@ -371,8 +372,8 @@ fn losses_that_wait_for_the_timer(transport: &TransportSpec) -> (usize, usize) {
     (losses, waits)
 }
 
-/// MMPTCP's argument (section 1): eight windows of a short flow are too small to draw three duplicate ACKs, so that a
-/// single loss waits for the timer; one window over all paths is not.
+/// MMPTCP's argument (section 1): eight windows of a short flow are too small for three duplicate
+/// ACKs, so a single loss waits for the timer; one window over all paths is large enough.
 #[test]
 fn a_single_loss_costs_a_short_flow_a_timeout_over_eight_windows_and_rarely_over_one() {
     let tcp = TcpSpec {
@@ -391,9 +392,9 @@ fn a_single_loss_costs_a_short_flow_a_timeout_over_eight_windows_and_rarely_over
     assert!(over_one < 0.5 * over_eight, "{over_one} against {over_eight}");
 }
 
-/// A link dies under a flow and routing never learns of it.
+/// A link fails during a flow and routing never learns of it.
 #[test]
-fn a_flow_outlives_a_link_that_dies_under_one_of_its_subflows() {
+fn a_flow_survives_the_failure_of_a_subflows_link() {
     let bytes = 20_000_000;
     let broken = |transport: TransportSpec, link: &str| {
         let mut scenario = with(fat_tree(4), vec![flow(0, 0, 12, bytes, Time::ZERO)], transport);

@@ -1,4 +1,5 @@
-//! NDP over queues that trim: nothing but headers is ever dropped, and whoever receives is kept busy by its pulls.
+//! NDP over trimming queues: only headers are ever dropped, and pulls keep the receiver's link
+//! busy.
 
 use tailcut_engine::{Rate, Time};
 use tailcut_net::amount::{Amount, Limit};
@@ -28,7 +29,8 @@ fn ndp(graph: Graph, flows: Vec<Flow>) -> Scenario {
     scenario
 }
 
-/// Only observers need events for transmitters that fall idle; links without length have them anyway.
+/// Only observers need events for transmitters that fall idle; links without propagation delay have
+/// them anyway.
 #[test]
 fn departures_are_the_same_with_and_without_events_of_their_own() {
     let queues = [
@@ -60,8 +62,8 @@ fn star(hosts: u32) -> Graph {
     Star { hosts, ..Star::default() }.build().expect("hosts are enough")
 }
 
-/// What is lost is sent again without a pull, and may be pulled for besides: more may be under way than the first window,
-/// so that a lower bound knows none.
+/// Lost packets are sent again without a pull and may be pulled as well. More than the first window
+/// may therefore be in flight, so the lower bound ignores it.
 #[test]
 fn the_ideal_time_does_not_depend_on_the_first_window() {
     let far = [(Rate(1_000_000_000), Time::from_us(100)); 3];
@@ -74,7 +76,7 @@ fn the_ideal_time_does_not_depend_on_the_first_window() {
     assert_eq!(ideal(1), ideal(1_000));
 }
 
-/// So many hosts send as many bytes to host 0 at once.
+/// Runs `fan_in` hosts that each send `bytes` to host 0 at once.
 fn incast_in(graph: Graph, fan_in: u32, bytes: u64) -> Outcome {
     let flows = (1..=fan_in).map(|src| flow(u64::from(src), src, 0, bytes, Time::ZERO)).collect();
     run(&ndp(graph, flows))
@@ -84,7 +86,7 @@ fn incast(fan_in: u32, bytes: u64) -> Outcome {
     incast_in(star(fan_in + 1), fan_in, bytes)
 }
 
-/// How long the last flow took, in times of what the receiver's link needs for the packets of all.
+/// Returns the last completion time over the time that the receiver's link needs for all packets.
 fn in_link_times(outcome: &Outcome, rate: Rate) -> f64 {
     let wire = |bytes: u64| bytes + 78 * bytes.div_ceil(1_460);
     let bytes: u64 = outcome.flows.iter().map(|record| wire(record.flow.bytes)).sum();
@@ -100,13 +102,13 @@ fn timeouts(outcome: &Outcome) -> u32 {
 }
 
 #[test]
-fn a_flow_alone_takes_its_ideal_time_and_waits_for_no_handshake() {
+fn a_lone_ndp_flow_takes_its_ideal_time_without_a_handshake() {
     let wire = [(Rate(1_000_000_000), Time::from_us(5)); 3];
     for bytes in [1, 1_460, 17_520, 100_000, 2_000_000] {
         let outcome = run(&ndp(row(&wire), vec![flow(0, 0, 1, bytes, Time::ZERO)]));
         let record = &outcome.flows[0];
         assert_eq!(record.fct, Some(record.ideal_fct), "{bytes} B");
-        // The answer to the SYN is before that of a small segment.
+        // The SYN's answer comes before that of a small segment.
         let exact = record.fct_ack == Some(record.ideal_fct_ack);
         assert!(exact || bytes == 1, "{bytes} B");
         assert!(bytes > 1 || record.fct < record.connect);
@@ -114,13 +116,14 @@ fn a_flow_alone_takes_its_ideal_time_and_waits_for_no_handshake() {
 }
 
 #[test]
-fn what_an_incast_has_no_room_for_is_trimmed_and_the_receivers_link_stays_busy() {
+fn an_ndp_incast_is_trimmed_and_keeps_the_receivers_link_busy() {
     for fan_in in [4, 20] {
         let outcome = incast(fan_in, 90_000);
         assert_eq!(timeouts(&outcome), 0);
         let again: u64 = outcome.flows.iter().map(|flow| flow.retransmissions).sum();
         assert!(again > 10, "something is trimmed: {again}");
-        // 62 segments each, back to back, and the headers of those that were trimmed, without those that went back.
+        // 62 segments each, back to back, and the headers of trimmed packets without the returned
+        // ones.
         let returned = outcome.counters.further("headers_returned").expect("it is counted");
         let bytes = u64::from(fan_in) * (61 * 1_538 + 940 + 78) + 84 * (again - returned);
         let (took, busy) = (last(&outcome), Time(bytes * 8_000));
@@ -128,10 +131,10 @@ fn what_an_incast_has_no_room_for_is_trimmed_and_the_receivers_link_stays_busy()
     }
 }
 
-/// More headers than their queue holds: they go back, and nobody waits for a timer. A flow of one packet whose header finds no
-/// room has nothing else to be heard of by.
+/// More headers arrive than their queue holds: they are returned, and no flow waits for a timer.
+/// Without the return, nothing would tell of a flow whose only packet's header finds no room.
 #[test]
-fn headers_without_room_go_back_and_the_receivers_link_stays_busy() {
+fn headers_without_room_are_returned_and_the_receivers_link_stays_busy() {
     let gbps = |gbps: u64| Rate(gbps * 1_000_000_000);
     let star =
         |hosts, rate| Star { hosts, rate, ..Star::default() }.build().expect("hosts are enough");
@@ -158,9 +161,9 @@ fn headers_without_room_go_back_and_the_receivers_link_stays_busy() {
     }
 }
 
-/// Pulls are as fast as packets come over the link as it is now.
+/// Pulls are paced by the current rate of the link.
 #[test]
-fn pulls_keep_the_pace_of_a_link_that_has_changed_its_rate() {
+fn pulls_follow_a_change_of_the_links_rate() {
     let chain = |built: u64, changed: u64| {
         let links = [(Rate(1_000_000_000), Time::from_us(1)), (Rate(built), Time::from_us(1))];
         let mut scenario = ndp(row(&links), vec![flow(0, 0, 1, 1_000_000, Time::ZERO)]);
@@ -177,7 +180,7 @@ fn pulls_keep_the_pace_of_a_link_that_has_changed_its_rate() {
     }
 }
 
-/// The pulls of a host go to its senders in turn.
+/// A host pulls from its senders in turn.
 #[test]
 fn flows_that_end_at_one_host_share_its_link() {
     let outcome = incast(8, 1_000_000);
@@ -185,7 +188,7 @@ fn flows_that_end_at_one_host_share_its_link() {
     assert!(first.0 * 100 > last(&outcome).0 * 97, "{first:?} {:?}", last(&outcome));
 }
 
-/// Every host sends to another over paths that packets are sprayed on.
+/// Every host sends to another over sprayed paths.
 #[test]
 fn sprayed_flows_fill_a_fat_tree() {
     let graph = FatTree { k: 4, ..FatTree::default() }.build().expect("k is even");
@@ -199,9 +202,9 @@ fn sprayed_flows_fill_a_fat_tree() {
     assert!(slowest < 1.25, "{slowest}");
 }
 
-/// Packets, answers and pulls are lost alike.
+/// Packets, answers and pulls are all lost with equal probability.
 #[test]
-fn losses_of_any_kind_are_made_up_for() {
+fn ndp_recovers_from_losses_of_data_answers_and_pulls() {
     let graph = FatTree { k: 4, ..FatTree::default() }.build().expect("k is even");
     let flows = (0..16).map(|src| flow(src.into(), src, (src + 5) % 16, 200_000, Time::ZERO));
     let mut scenario = ndp(graph, flows.collect());
@@ -216,7 +219,7 @@ fn losses_of_any_kind_are_made_up_for() {
     assert!(outcome.flows.iter().all(|flow| flow.fct_ack.is_some()));
 }
 
-/// A queue that drops instead: the timeout repairs it.
+/// On a dropping queue the timeout repairs losses.
 #[test]
 fn completes_by_timeouts_on_a_dropping_queue() {
     let mut scenario =

@@ -1,4 +1,5 @@
-//! pFabric: its transport event by event, and how close a bottleneck comes to shortest remaining first.
+//! pFabric: its transport event by event, and how close a bottleneck comes to shortest remaining
+//! first.
 
 use tailcut_engine::{Bytes, RandomStream, Rate, Time};
 use tailcut_net::amount::{Amount, Limit};
@@ -28,7 +29,7 @@ struct Script {
 }
 
 impl Script {
-    /// The handshake is over and the initial window has just left.
+    /// Returns a sender after the handshake, whose initial window has just left.
     fn established(segments: u64) -> Script {
         let spec = PfabricSpec { mss: Bytes(1_000), ..PfabricSpec::default() };
         let sender = PfabricSender::new(&spec, segments * 1_000, Time::ZERO);
@@ -83,7 +84,7 @@ fn each_ack_below_the_threshold_adds_a_packet_up_to_the_largest_window() {
     assert_eq!(script.ack(4, &[]), new(18..19), "the window stays at its largest");
 }
 
-/// Section 4.2: no fast retransmit; what is selectively acknowledged only makes room.
+/// Section 4.2: no fast retransmit; selective acknowledgements only make room.
 #[test]
 fn duplicate_acks_retransmit_nothing() {
     let mut script = Script::established(100);
@@ -123,7 +124,8 @@ fn above_the_threshold_a_window_of_acks_adds_a_packet() {
     assert_eq!(script.sender.cwnd(), 7);
 }
 
-/// Section 4.2: after five timeouts in a row single bytes ask whether anything gets through.
+/// Section 4.2: after five timeouts in a row, probes of a single byte ask whether anything gets
+/// through.
 #[test]
 fn a_starved_flow_probes_and_starts_anew_when_it_is_heard() {
     let mut script = Script::established(100);
@@ -166,8 +168,8 @@ fn a_lone_flow_takes_the_closed_form() {
     }
 }
 
-/// Completion times under shortest remaining first on one link, with the overheads of each flow's packets, to which
-/// the time is added that the flow would take beyond its transmission were it alone.
+/// Returns completion times under shortest remaining first on one link, with the overheads of each
+/// flow's packets. Each includes the flow's ideal time beyond its transmission.
 fn shortest_remaining_first(flows: &[Flow], ideal: &[Time], rate: Rate) -> Vec<f64> {
     let wire = |bytes: u64| bytes + bytes.div_ceil(1_460) * 78;
     let mut left: Vec<f64> =
@@ -196,13 +198,13 @@ fn shortest_remaining_first(flows: &[Flow], ideal: &[Time], rate: Rate) -> Vec<f
     done
 }
 
-/// Flows of 3 KB to 300 KB.
+/// Returns flows of 3 KB to 300 KB at one bottleneck.
 fn one_bottleneck() -> Scenario {
     bottleneck(100.0, 0.7, 1)
 }
 
-/// Eight senders, one receiver, this load in 600 flows of 3 KB to `span` times that, uniform in their logarithm; a full
-/// packet and its ACK take 106 us, as on the papers' fabric.
+/// Returns eight senders and one receiver with this load: 600 flows of 3 KB to `span` times that,
+/// uniform in their logarithm. A full packet and its ACK take 106 us, as on the papers' fabric.
 fn bottleneck(span: f64, load: f64, seed: u64) -> Scenario {
     let propagation = Time::from_us(20);
     let graph = Star { hosts: 9, propagation, ..Star::default() }
@@ -222,11 +224,12 @@ fn bottleneck(span: f64, load: f64, seed: u64) -> Scenario {
     scenario
 }
 
-/// What the paper wants, and the default.
+/// The timeout that the paper recommends, which is the default.
 const TIMEOUTS: [Time; 2] = [THREE_ROUND_TRIPS, Time::from_ms(1)];
 const THREE_ROUND_TRIPS: Time = Time::from_us(330);
 
-/// Mean completion time of the flows of at most `up_to` bytes over that of shortest remaining first: the mean of eight seeds.
+/// Returns the mean completion time of flows of at most `up_to` bytes over that of shortest
+/// remaining first: the mean of eight seeds.
 fn over_the_bound(span: f64, load: f64, rto: Time, up_to: u64) -> f64 {
     let ratio = |seed| {
         let mut scenario = bottleneck(span, load, seed);
@@ -250,7 +253,7 @@ fn assert_close_to_the_bound(ratio: f64, what: &str) {
     assert!(ratio > 0.99, "nothing beats the bound: {what}: {ratio}");
 }
 
-// docs/components/pfabric.md tells where the mean of all flows does not come so close, and why.
+// docs/components/pfabric.md says where the mean of all flows does not come so close, and why.
 
 #[test]
 fn the_mean_completion_time_at_one_bottleneck_comes_close_to_shortest_remaining_first() {
@@ -269,7 +272,7 @@ fn small_flows_at_moderate_load_come_close_to_the_bound() {
     assert_close_to_the_bound(ratio, "3 KB to 300 KB, load 0.3, timeout of three round trips");
 }
 
-/// Where it misses: the largest of small flows are resent for nothing while others pass them.
+/// The largest of the small flows are retransmitted needlessly while others pass them.
 #[test]
 fn small_flows_at_high_load_miss_the_bound_as_documented() {
     for (rto, expected) in [(PfabricSpec::default().rto, 1.12), (THREE_ROUND_TRIPS, 1.37)] {
@@ -278,7 +281,7 @@ fn small_flows_at_high_load_miss_the_bound_as_documented() {
     }
 }
 
-/// What is late is the largest flows of a mixture, which all others pass.
+/// Only the largest flows of a mixture are late, because all others pass them.
 #[test]
 fn short_flows_come_close_to_the_bound_in_every_mixture() {
     for span in [100.0, 1_000.0] {
@@ -289,7 +292,7 @@ fn short_flows_come_close_to_the_bound_in_every_mixture() {
     }
 }
 
-/// A long flow steps back while short ones pass; each time it is back within a timeout.
+/// A long flow pauses while short ones pass, and returns within a timeout each time.
 #[test]
 fn a_starved_elephant_is_back_within_a_timeout() {
     let graph = Star { hosts: 4, ..Star::default() }.build().expect("the parameters are valid");
@@ -308,10 +311,11 @@ fn a_starved_elephant_is_back_within_a_timeout() {
     }
 }
 
-/// Under ECMP some links carry several flows and others none; spraying loads all of a tier alike, so that long flows take less
-/// time. Under both, short flows beside long ones take little longer than alone.
+/// With ECMP some links carry several flows and others none. Spraying loads all links of a tier
+/// alike, so long flows take less time. With both, short flows beside long ones take little longer
+/// than their ideal time.
 #[test]
-fn under_ecmp_flows_meet_and_under_spraying_links_share_the_load() {
+fn spraying_shortens_long_pfabric_flows_compared_to_ecmp() {
     let outcome = |balance: BalanceSpec| {
         let graph = FatTree { k: 4, ..FatTree::default() }.build().expect("k is even");
         let flows = (0..64).map(|id: u64| {
@@ -345,9 +349,9 @@ fn under_ecmp_flows_meet_and_under_spraying_links_share_the_load() {
     }
 }
 
-/// The fixed timeout must exceed the round trip through the queues it may wait in, and not by much.
+/// The fixed timeout must slightly exceed the round trip through the queues.
 #[test]
-fn a_timeout_below_the_round_trip_resends_for_nothing_and_a_long_one_waits() {
+fn a_timeout_below_the_round_trip_retransmits_needlessly_and_a_long_one_waits() {
     let with = |rto: Time| {
         let mut scenario = one_bottleneck();
         let spec = PfabricSpec { rto, ..PfabricSpec::default() };
@@ -365,7 +369,7 @@ fn a_timeout_below_the_round_trip_resends_for_nothing_and_a_long_one_waits() {
 }
 
 #[test]
-fn a_queue_counted_in_packets_serves_as_well() {
+fn a_pfabric_queue_may_be_limited_in_packets() {
     let mut scenario = one_bottleneck();
     let limit = Limit::AtMost(Amount::Packets(24));
     scenario.scheme.queue =

@@ -1,4 +1,5 @@
-//! Flow control by pause frames: nothing is dropped where there is room beside the thresholds, and what that costs others.
+//! Flow control by pause frames: nothing is dropped if buffers have room beyond the thresholds, and
+//! other flows pay for it.
 
 use tailcut_engine::{Bytes, Rate, Time};
 use tailcut_net::amount::{Amount, Limit};
@@ -28,7 +29,7 @@ fn further(outcome: &Outcome, name: &str) -> u64 {
     outcome.counters.further(name).expect("flow control tells")
 }
 
-/// 16 hosts send 300 KB each to one, by TCP that could have all of it under way.
+/// Returns 16 hosts that send 300 KB each to one, by TCP with a window for all of it.
 fn incast() -> Scenario {
     let graph = Star { hosts: 17, ..Star::default() }.build().expect("hosts are enough");
     let flows = (0..16).map(|src| flow(src.into(), src, 16, 300_000, Time::ZERO)).collect();
@@ -38,8 +39,8 @@ fn incast() -> Scenario {
 }
 
 #[test]
-fn with_room_for_what_still_comes_nothing_is_dropped() {
-    // Threshold and headroom for each of sixteen links.
+fn with_headroom_for_packets_in_flight_pfc_drops_nothing() {
+    // The threshold and the headroom of sixteen links.
     let room = 16 * (20_000 + 5_300);
     let mut plain = incast();
     limit(&mut plain, room);
@@ -57,7 +58,7 @@ fn with_room_for_what_still_comes_nothing_is_dropped() {
 }
 
 #[test]
-fn with_room_for_the_thresholds_alone_what_still_comes_is_dropped() {
+fn without_headroom_pfc_drops_packets_in_flight() {
     let mut scenario = incast();
     limit(&mut scenario, 16 * 20_000);
     pause(&mut scenario);
@@ -65,7 +66,7 @@ fn with_room_for_the_thresholds_alone_what_still_comes_is_dropped() {
     assert!(further(&outcome, "pauses") > 0 && outcome.counters.dropped > 0);
 }
 
-/// Marks keep the queue short of the thresholds once senders have heard of them.
+/// Marks keep the queue below the thresholds once senders have reacted.
 #[test]
 fn senders_that_react_to_marks_are_paused_less() {
     let mut scenario = incast();
@@ -82,9 +83,10 @@ fn senders_that_react_to_marks_are_paused_less() {
     assert!(2 * marked < blind, "{marked} and {blind}");
 }
 
-/// Four hosts overload a fifth behind a link that could carry them all; a flow beside them goes elsewhere.
+/// Four hosts overload a fifth behind a link that could carry them all; a flow beside them goes
+/// elsewhere.
 #[test]
-fn a_flow_that_is_not_congested_waits_for_those_that_are() {
+fn pause_frames_delay_a_flow_that_meets_no_congestion() {
     let rate = OneOrEach::Each(DumbbellValues {
         host: Rate(1_000_000_000),
         bottleneck: Rate(10_000_000_000),
@@ -105,7 +107,8 @@ fn a_flow_that_is_not_congested_waits_for_those_that_are() {
     assert!(alone < 1.01 && beside > 2.0, "{alone} and {beside}");
 }
 
-/// So many switches in a ring, each with a host that sends to the one after the next, the same way round.
+/// Returns a ring of switches, each with a host that sends to the host two switches further, all in
+/// one direction.
 fn ring(switches: u32) -> Scenario {
     let link = |a, b| {
         let (a, b) = (NodeId(a), NodeId(b));

@@ -1,4 +1,4 @@
-//! Reordering-robust TCP under packet spraying: what each method spares.
+//! Reordering-robust TCP under packet spraying: the retransmissions that each method avoids.
 
 use tailcut_engine::{Bytes, Time};
 use tailcut_net::amount::{Amount, Limit};
@@ -18,7 +18,8 @@ struct Spent {
     mean_us: f64,
 }
 
-/// Sixteen hosts of a fat-tree send 2 MB each to the pod after next, packet by packet over any path.
+/// Runs sixteen hosts of a fat-tree that send 2 MB each to the pod after next, packet by packet
+/// over any path.
 fn sprayed(reordering: ReorderingSpec, limit: Limit, seed: u64) -> Spent {
     let graph = FatTree { k: 4, ..FatTree::default() }.build().unwrap();
     let flows = (0..16u32)
@@ -43,7 +44,7 @@ fn sprayed(reordering: ReorderingSpec, limit: Limit, seed: u64) -> Spent {
     }
 }
 
-/// RR-TCP: its threshold alone, or with windows that return from false recoveries.
+/// Returns RR-TCP with its threshold only, or with windows that return from false recoveries.
 fn rr_tcp(undo: bool) -> ReorderingSpec {
     ReorderingSpec::RrTcp(rr_tcp::RrTcpSpec { undo, ..rr_tcp::RrTcpSpec::default() })
 }
@@ -58,7 +59,7 @@ fn methods() -> [(&'static str, ReorderingSpec); 4] {
     ]
 }
 
-/// Of eight seeds together: RR-TCP spares one in seven, which single seeds do not all show.
+/// Uses the sum of eight seeds: RR-TCP avoids one in seven, which single seeds do not all show.
 #[test]
 fn every_method_spares_needless_retransmissions_and_recoveries() {
     let spent = |method: &ReorderingSpec| {
@@ -82,7 +83,7 @@ fn undo_and_a_growing_threshold_make_flows_faster() {
     assert!(adaptive.undone > 0 && adaptive.mean_us < 0.9 * none.mean_us, "{adaptive:?}");
 }
 
-/// More is sent again for nothing, for more is in flight to be overtaken.
+/// There are more needless retransmissions, because more packets in flight are overtaken.
 #[test]
 fn windows_that_return_from_false_recoveries_make_flows_faster() {
     let [alone, restored] = [false, true].map(|undo| sprayed(rr_tcp(undo), Limit::Unlimited, 1));
@@ -90,7 +91,7 @@ fn windows_that_return_from_false_recoveries_make_flows_faster() {
     assert!(restored.mean_us < 0.95 * alone.mean_us, "{restored:?} against {alone:?}");
 }
 
-/// With losses among the reordering, every flow is still repaired (`sprayed` asserts it).
+/// With losses among the reordering, every flow still finishes (`sprayed` asserts it).
 #[test]
 fn repairs_losses_under_reordering() {
     let methods = methods().into_iter().map(|(_, method)| method);

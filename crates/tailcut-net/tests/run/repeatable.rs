@@ -1,4 +1,4 @@
-//! The same scenario gives the same results: in every build, under every scheme's flows.
+//! The same scenario gives the same results in every build, and the same flows under every scheme.
 
 mod asked;
 mod choices;
@@ -20,18 +20,19 @@ use crate::run::support::run;
 use asked::Asked;
 use rows::{Row, networks, schemes};
 
-/// FNV-1a.
+/// Returns the FNV-1a hash.
 fn digest(words: &[u64]) -> u64 {
     let step = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
     words.iter().flat_map(|word| word.to_le_bytes()).fold(0xcbf2_9ce4_8422_2325, step)
 }
 
-/// The ideal times, which nothing that happens depends on.
+/// Returns the ideal times, on which no event depends.
 fn ideals(outcome: &Outcome) -> Vec<u64> {
     outcome.flows.iter().flat_map(|flow| [flow.ideal_fct.0, flow.ideal_fct_ack.0]).collect()
 }
 
-/// Every other integer of an outcome; rates and shares, which follow from them, stay out.
+/// Returns every other integer of an outcome. Rates and shares are left out, because they follow
+/// from these.
 fn integers(outcome: &Outcome) -> Vec<u64> {
     let time = |time: Option<Time>| time.map_or(u64::MAX, |time| time.0);
     let mut words = vec![];
@@ -57,7 +58,7 @@ fn integers(outcome: &Outcome) -> Vec<u64> {
     words
 }
 
-/// Of rows that all do something, and each something else.
+/// Returns the digests of rows. Each row must finish a flow and differ from all others.
 fn digests(rows: &[Row]) -> String {
     let (mut lines, mut others) = (String::new(), BTreeMap::new());
     for (name, asked) in rows {
@@ -74,7 +75,7 @@ fn digests(rows: &[Row]) -> String {
     lines
 }
 
-/// The stored digests hold in every build profile. Where behaviour changes on purpose, `INSTA_UPDATE=always`
+/// The stored digests hold in every build profile. After an intended change, `INSTA_UPDATE=always`
 /// stores the new ones.
 #[test]
 fn outcomes_are_the_same_in_every_build() {
@@ -82,10 +83,11 @@ fn outcomes_are_the_same_in_every_build() {
     insta::assert_snapshot!("networks", digests(&networks()));
 }
 
-/// Offered by the schema, and refused by the checks: the windows of subflows are coupled, and marks do not enter.
+/// The schema offers it and the checks refuse it: the windows of subflows are coupled, and marks
+/// are not part of that.
 const REFUSED: &str = "TcpSpec.ecn true";
 
-/// What an experiment can choose, and none of these rows does.
+/// Returns the choices of an experiment that none of these rows makes.
 fn unasked<'a>(rows: impl Iterator<Item = &'a Row>) -> Vec<String> {
     let schema = schema_for!(Asked);
     let mut left = choices::offered(schema.as_value());
@@ -98,7 +100,8 @@ fn unasked<'a>(rows: impl Iterator<Item = &'a Row>) -> Vec<String> {
     left.into_iter().collect()
 }
 
-/// So that a change of what it does is seen. A new kind fails here until it has a row.
+/// Every kind has a digest, so that a change of its behaviour shows. A new kind fails here until it
+/// has a row.
 #[test]
 fn every_kind_that_an_experiment_can_name_has_a_digest() {
     let (schemes, networks) = (schemes(), networks());
@@ -107,7 +110,7 @@ fn every_kind_that_an_experiment_can_name_has_a_digest() {
 }
 
 #[test]
-fn a_row_that_is_taken_away_is_missed() {
+fn removing_a_row_leaves_its_kind_without_a_digest() {
     let (schemes, networks) = (schemes(), networks());
     for (row, alone) in [
         ("Swift", "CongestionSpec swift"),
@@ -125,7 +128,7 @@ fn a_row_that_is_taken_away_is_missed() {
     }
 }
 
-/// Looks at everything every 50 events.
+/// Reads everything every 50 events.
 #[derive(Default)]
 struct Close {
     looks: u64,
@@ -150,11 +153,11 @@ impl RunWatcher for Close {
     }
 }
 
-/// Directed links of a fat-tree of 4-port switches.
+/// The number of directed links of a fat-tree of 4-port switches.
 const PORTS: u32 = 96;
 
 #[test]
-fn a_run_that_is_watched_closely_yields_the_same() {
+fn a_watcher_does_not_change_the_results() {
     for (name, asked) in schemes() {
         let scenario = asked.scenario();
         let mut close = Close::default();
@@ -177,7 +180,7 @@ fn every_scheme_carries_the_same_flows() {
     for (name, outcome) in &outcomes[1..] {
         assert_eq!(carried(outcome), plain, "{name}");
     }
-    // What a lone flow would take is a matter of its transport, and of nothing that copies.
+    // The ideal time depends on the transport only, not on replication.
     let ideal = |at: usize| -> Vec<_> {
         outcomes[at].1.flows.iter().map(|record| record.ideal_fct).collect()
     };

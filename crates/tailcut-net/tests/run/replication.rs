@@ -1,4 +1,4 @@
-//! RepFlow and RepSYN: which copy wins, what becomes of the others, and what the table says of it.
+//! RepFlow and RepSYN: the winning copy, the end of the others, and the columns about them.
 
 use tailcut_engine::{Bytes, Rate, Time};
 use tailcut_net::measure::records::FlowRecord;
@@ -21,7 +21,7 @@ use tailcut_net::topology::HostId;
 
 const FAST: Rate = Rate(1_000_000_000);
 
-/// What hosts send, in order: time, sending host, copy, flags.
+/// The packets that hosts send, in order: time, sending host, copy, flags.
 #[derive(Default)]
 struct Sent(Vec<(Time, u32, u8, Flags)>);
 
@@ -40,7 +40,8 @@ impl Sent {
     }
 }
 
-/// One flow between two hosts with a fast and a slow path; of its copies, the first takes the slow one.
+/// Returns one flow between two hosts with a fast and a slow path, whose first copy takes the slow
+/// one.
 fn slow_and_fast(bytes: u64, slow: Rate, replicate: ReplicateSpec) -> Scenario {
     let on_paths = |id: u64, bytes: u64, slow: Rate, replicate: &ReplicateSpec| {
         let paths = ParallelPaths {
@@ -53,7 +54,8 @@ fn slow_and_fast(bytes: u64, slow: Rate, replicate: ReplicateSpec) -> Scenario {
         scenario.scheme.replicate = replicate.clone();
         scenario
     };
-    // ECMP decides by port numbers, so by the flow's id: about every fourth has its copies so.
+    // ECMP hashes port numbers, which follow from the flow's id: about one in four has its copies
+    // so.
     let first_is_slow = |id: &u64| {
         let copies = ReplicateSpec::Repflow(RepFlow::default());
         run(&on_paths(*id, 1, Rate(100_000_000), &copies)).flows[0].winner == Some(1)
@@ -87,7 +89,7 @@ fn the_receiver_resets_the_loser_by_a_packet() {
     let finished = outcome.flows[0].fct.expect("the flow finishes");
     let resets: Vec<_> = sent.all(Flags::RST).filter(|reset| reset.1 == 1).collect();
     assert_eq!((resets[0].0, resets[0].2), (finished, 0));
-    // What is still on its way then is answered by a reset too (RFC 9293 3.10.7.1).
+    // Packets that arrive later are answered by a reset, too (RFC 9293 3.10.7.1).
     assert!(resets.iter().all(|reset| reset.2 == 0));
     assert!(sent.data_of(0) < sent.data_of(1), "the loser stops before its end");
 }
@@ -121,7 +123,7 @@ fn a_flow_that_ends_before_the_copy_delay_opens_no_copy() {
     assert_eq!(sent.all(Flags::SYN).filter(|syn| syn.1 == 0).count(), 1);
 }
 
-/// On a path so slow that its SYN arrives when the flow is over.
+/// The path is so slow that its SYN arrives after the end of the flow.
 #[test]
 fn a_syn_that_arrives_after_the_flow_has_ended_is_answered_by_a_reset() {
     let scenario = slow_and_fast(1_000, Rate(1_000_000), repflow(RepFlow::default()));
@@ -149,7 +151,7 @@ fn repsyn_sends_data_on_the_connection_that_is_established_first_and_resets_the_
     let flow = &outcome.flows[0];
     assert_eq!((flow.winner, flow.copies), (Some(1), 2));
     assert_eq!((sent.data_of(0), sent.data_of(1)), (0, 35));
-    // The other is still opening; its SYN-ACK finds no connection (RFC 9293).
+    // The other connection is still opening; its SYN-ACK finds no connection (RFC 9293).
     let resets: Vec<_> = sent.all(Flags::RST).map(|reset| (reset.1, reset.2)).collect();
     assert!(!resets.is_empty() && resets.iter().all(|reset| reset.1 == 0), "{resets:?}");
     assert!(flow.connect < flow.fct);
@@ -164,11 +166,11 @@ fn repsyn_takes_no_longer_than_the_faster_path_alone() {
     assert_eq!(with.data_packets, 35);
 }
 
-/// Two copies take the same first uplink with probability 2/k and the same whole path with (2/k)^2. Between pods a
-/// path has four links between the edge switches; below the same core all are shared, below the same aggregation
-/// switches two.
+/// Two copies take the same first uplink with probability 2/k and the same whole path with (2/k)^2.
+/// Between pods a path has four links between the edge switches; copies below the same core share
+/// all of them, copies below the same aggregation switches two.
 #[test]
-fn copies_share_hops_as_often_as_ecmp_has_it() {
+fn copies_share_hops_as_often_as_ecmp_predicts() {
     let graph = FatTree { k: 4, ..FatTree::default() }.build().expect("k is even");
     let count = 4_000;
     let one =
@@ -189,7 +191,7 @@ fn copies_share_hops_as_often_as_ecmp_has_it() {
 }
 
 #[test]
-fn what_all_copies_did_is_added_up() {
+fn counters_of_a_flow_include_all_copies() {
     let flow = record(&slow_and_fast(50_000, FAST, repflow(RepFlow::default())));
     assert!(
         (36..=70).contains(&flow.data_packets),
@@ -199,7 +201,7 @@ fn what_all_copies_did_is_added_up() {
     assert_eq!((flow.retransmissions, flow.timeouts), (0, 0));
 }
 
-/// Copies of a flow compete like any connections, and each algorithm carries them.
+/// Copies of a flow compete like any connections, with every congestion control.
 #[test]
 fn repflow_and_repsyn_replicate_any_congestion_control() {
     let congestions = [
@@ -235,14 +237,14 @@ fn repflow_and_repsyn_replicate_any_congestion_control() {
     }
 }
 
-/// One piece after another, each from a port of its own; no byte more or less than the flow has.
+/// One piece follows another, each from a port of its own, and together they have the flow's bytes.
 #[test]
-fn a_split_flow_is_a_sequence_of_small_ones() {
+fn a_split_flow_is_a_sequence_of_small_connections() {
     let split = ReplicateSpec::Split(Split { threshold: Bytes(20_000), piece: Bytes(10_000) });
     let scenario = slow_and_fast(95_000, FAST, split);
     let (outcome, sent) = run_observed(&scenario, Sent::default());
     let split_flow = &outcome.flows[0];
-    // Nine pieces of seven segments and one of four; a handshake for each.
+    // Nine pieces of seven segments and one of four, with a handshake for each.
     assert_eq!((split_flow.copies, split_flow.data_packets, split_flow.winner), (10, 67, Some(0)));
     let syns: Vec<_> =
         sent.0.iter().filter(|s| s.3.has(Flags::SYN) && s.1 == 0).map(|s| s.0).collect();
@@ -276,7 +278,7 @@ fn a_hedged_flow_that_ends_in_time_is_sent_once() {
     assert_eq!((flow.copies, flow.winner), (1, Some(0)));
 }
 
-/// The flow has arrived, and its sender does not know it yet.
+/// The flow has arrived, but its sender does not know yet.
 #[test]
 fn a_hedge_that_comes_after_the_end_is_answered_by_a_reset() {
     let alone = record(&slow_and_fast(1_000, FAST, ReplicateSpec::None));

@@ -1,4 +1,4 @@
-//! Stories of flows whose every instant is known beforehand.
+//! Stories of flows all of whose times are known in advance.
 
 use std::ops::ControlFlow;
 
@@ -19,8 +19,8 @@ use crate::run::support::{flow, limit_queues, row, run, run_observed, scenario, 
 
 const NANOSECOND: u64 = 1_000;
 
-/// The stories of all flows of a scenario.
-fn told(scenario: &Scenario) -> Vec<(FlowRecord, Story)> {
+/// Returns the records and stories of all flows of a scenario.
+fn stories_of(scenario: &Scenario) -> Vec<(FlowRecord, Story)> {
     let flows: Vec<u64> = scenario.flows.iter().map(|flow| flow.id).collect();
     let stories = StoryRecorder::new(&scenario.graph, &flows, usize::MAX);
     let (outcome, stories) = run_observed(scenario, stories);
@@ -28,36 +28,37 @@ fn told(scenario: &Scenario) -> Vec<(FlowRecord, Story)> {
     outcome.flows.into_iter().zip(stories.into_stories()).collect()
 }
 
-/// A gigabit per second takes 8 ns a byte; wires take a microsecond.
+/// Returns a star of 1 Gbps (8 ns per byte) with wires of a microsecond.
 fn gigabit(hosts: u32) -> Graph {
     let rate = Rate(1_000_000_000);
     Star { hosts, rate, propagation: Time::from_us(1) }.build().expect("hosts are enough")
 }
 
-/// The one packet of a flow that carries data.
+/// Returns the only data packet of a flow.
 fn data(story: &Story) -> &tailcut_net::measure::story::Journey {
     story.packets.iter().find(|packet| packet.kind == PacketKind::Data).expect("it sends data")
 }
 
 #[test]
-fn a_lone_flow_is_on_its_way_or_at_its_hosts() {
+fn the_story_of_a_lone_flow_has_no_waits_at_switches() {
     let scenario = scenario(
         row(&[(Rate(1_000_000_000), Time::from_us(1)); 2]),
         vec![flow(7, 0, 1, 1_000, Time::from_us(5))],
     );
-    let (record, story) = told(&scenario).remove(0);
+    let (record, story) = stories_of(&scenario).remove(0);
     assert_eq!((story.flow, story.left_out), (7, 0));
     let kinds: Vec<_> = story.packets.iter().map(|packet| packet.kind).collect();
     assert_eq!(
         kinds[..4],
         [PacketKind::Syn, PacketKind::SynAck, PacketKind::Ack, PacketKind::Data]
     );
-    // Handshakes have 90 bytes on the wire, data 1,078, acknowledgements 78: in ns, with two wires.
+    // Packets of a handshake have 90 bytes on the wire, data 1,078, acknowledgements 78; times in
+    // ns over two wires.
     let one_way = |bytes: u64| 2 * (8 * bytes + 1_000);
     let sent: Vec<u64> = story.packets.iter().map(|packet| packet.sent_ps / NANOSECOND).collect();
     let back = 5_000 + 2 * one_way(90);
     assert_eq!(sent[..4], [5_000, 5_000 + one_way(90), back, back]);
-    // The data waits in its own interface for the acknowledgement of the handshake.
+    // The data waits in its host's interface for the handshake's acknowledgement.
     let first = data(&story).hops[0];
     assert_eq!(
         (first.ahead, first.own, first.begins_ps - first.at_ps),
@@ -74,28 +75,30 @@ fn a_lone_flow_is_on_its_way_or_at_its_hosts() {
 }
 
 #[test]
-fn of_two_flows_at_one_port_the_later_one_waits_for_the_earlier() {
+fn a_story_shows_the_later_of_two_flows_waiting() {
     let flows = vec![flow(0, 0, 2, 1_000, Time::ZERO), flow(1, 1, 2, 1_000, Time::from_ns(100))];
-    let told = told(&scenario(gigabit(3), flows));
+    let stories = stories_of(&scenario(gigabit(3), flows));
     let port = find_link(&gigabit(3), "s0>h2").expect("it is there");
     let at_port = |(_, story): &(FlowRecord, Story)| {
         data(story).hops.iter().copied().find(|hop| hop.link == port).expect("it passes")
     };
-    let (first, second) = (at_port(&told[0]), at_port(&told[1]));
+    let (first, second) = (at_port(&stories[0]), at_port(&stories[1]));
     assert_eq!((first.ahead, second.ahead, second.own), (0, 1, 0));
     assert_eq!(second.begins_ps, first.departs_ps);
-    // Its SYN came 100 ns later and waited, so that everything is the 720 ns of a SYN later.
+    // The second flow's SYN came 100 ns later and waited, so everything is later by the 720 ns of a
+    // SYN.
     assert_eq!(second.at_ps - first.at_ps, 8 * 90 * NANOSECOND);
 }
 
 #[test]
-fn a_queue_that_schedules_says_how_many_went_before() {
+fn a_story_counts_the_packets_served_before_in_a_scheduled_queue() {
     let flows = (0..3).map(|n| flow(n, n as u32, 3, 3_000 - 1_000 * n, Time::from_ns(n))).collect();
     let mut scenario = scenario(gigabit(4), flows);
     scenario.scheme.queue = QueueSpec::Drr(Drr::default());
-    for (_, story) in told(&scenario) {
+    for (_, story) in stories_of(&scenario) {
         for hop in story.packets.iter().flat_map(|packet| &packet.hops) {
-            // Of a link of one rate: who waits is behind somebody, and who is not begins at once.
+            // On a link of one rate, a packet that waits has others ahead of it, and one that does
+            // not begins at once.
             assert_eq!(hop.ahead > 0, hop.begins_ps > hop.at_ps, "{hop:?}");
             assert!(hop.own <= hop.ahead && hop.departs_ps > hop.begins_ps, "{hop:?}");
         }
@@ -103,13 +106,13 @@ fn a_queue_that_schedules_says_how_many_went_before() {
 }
 
 #[test]
-fn a_lost_syn_costs_the_timer_that_it_was_sent_with() {
+fn a_story_shows_the_timer_of_a_lost_syn() {
     let mut scenario = scenario(gigabit(3), vec![flow(0, 0, 2, 1_000, Time::from_us(2))]);
     tcp(&mut scenario).initial_rto = Time::from_ms(3);
     let link = "s0>h2".to_owned();
     let (at, until) = (Time::ZERO, Some(Time::from_ms(1)));
     scenario.faults.incidents = vec![Incident::LinkDown { link, at, until }];
-    let (record, story) = told(&scenario).remove(0);
+    let (record, story) = stories_of(&scenario).remove(0);
     let port = find_link(&scenario.graph, "s0>h2").ok();
     let [first, again] = [0, 1].map(|n| &story.packets[n]);
     assert_eq!(
@@ -130,13 +133,13 @@ fn a_lost_syn_costs_the_timer_that_it_was_sent_with() {
 }
 
 #[test]
-fn a_full_queue_drops_and_the_loss_is_recovered() {
+fn a_story_shows_a_drop_and_its_recovery() {
     let flows = (0..4).map(|n| flow(n, n as u32, 4, 60_000, Time::ZERO)).collect();
     let mut scenario = scenario(gigabit(5), flows);
     limit_queues(&mut scenario, Limit::AtMost(Amount::Packets(12)));
-    let told = told(&scenario);
+    let stories = stories_of(&scenario);
     let port = find_link(&scenario.graph, "s0>h4").ok();
-    for (record, story) in &told {
+    for (record, story) in &stories {
         let lost: Vec<_> = story
             .packets
             .iter()
@@ -152,18 +155,20 @@ fn a_full_queue_drops_and_the_loss_is_recovered() {
         assert!(lost.is_empty() || again > 0);
     }
     assert!(
-        told.iter().any(|(_, story)| story.acts.iter().any(|act| act.what == ActKind::Recovers))
+        stories
+            .iter()
+            .any(|(_, story)| story.acts.iter().any(|act| act.what == ActKind::Recovers))
     );
 }
 
 #[test]
-fn a_link_that_changes_its_rate_changes_when_what_waits_departs() {
+fn a_story_shows_departures_at_the_changed_rate() {
     let mut scenario = scenario(gigabit(3), vec![flow(0, 0, 2, 14_000, Time::ZERO)]);
     let link = "h0>s0".to_owned();
     let at = Time::from_us(20);
     scenario.faults.incidents =
         vec![Incident::Rate { link, one_way: true, rate: Rate(100_000_000), at, until: None }];
-    let (record, story) = told(&scenario).remove(0);
+    let (record, story) = stories_of(&scenario).remove(0);
     let data: Vec<_> = story.packets.iter().filter(|p| p.kind == PacketKind::Data).collect();
     let ends: Vec<u64> = data.iter().map(|p| p.end.expect("it arrives").at_ps).collect();
     for pair in data.windows(2) {
@@ -178,9 +183,9 @@ fn a_link_that_changes_its_rate_changes_when_what_waits_departs() {
 }
 
 #[test]
-fn a_story_has_no_more_packets_than_it_may() {
+fn a_story_has_at_most_the_requested_packets() {
     let scenario = scenario(gigabit(3), vec![flow(0, 0, 2, 100_000, Time::ZERO)]);
-    let whole = told(&scenario).remove(0).1;
+    let whole = stories_of(&scenario).remove(0).1;
     let (_, cut) = run_observed(&scenario, StoryRecorder::new(&scenario.graph, &[0], 10));
     let cut = cut.into_stories().remove(0);
     assert_eq!(cut.packets[..], whole.packets[..10]);
@@ -188,7 +193,7 @@ fn a_story_has_no_more_packets_than_it_may() {
 }
 
 #[test]
-fn a_run_that_is_broken_off_leaves_what_was_seen() {
+fn an_interrupted_run_keeps_its_stories() {
     let scenario = scenario(gigabit(3), vec![flow(0, 0, 2, 100_000, Time::ZERO)]);
     let mut stories = StoryRecorder::new(&scenario.graph, &[0], usize::MAX);
     let _ = simulate_observed(&scenario, &mut stories, &mut |_| ControlFlow::Break(()));

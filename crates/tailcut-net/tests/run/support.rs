@@ -1,4 +1,4 @@
-//! Scenarios in few words.
+//! Short forms for scenarios.
 
 use std::ops::ControlFlow;
 
@@ -25,7 +25,7 @@ pub fn flow(id: u64, src: u32, dst: u32, bytes: u64, start: Time) -> Flow {
     Flow { src: HostId(src), dst: HostId(dst), bytes, start, id }
 }
 
-/// Ten simulated seconds, nothing ever dropped.
+/// Returns a scenario of ten simulated seconds without drops.
 pub fn scenario(graph: Graph, flows: Vec<Flow>) -> Scenario {
     let queue = QueueSpec::DropTail(DropTail { limit: Limit::Unlimited, ..DropTail::default() });
     Scenario {
@@ -63,7 +63,7 @@ pub fn run_observed<O: Observer>(scenario: &Scenario, observer: O) -> (Outcome, 
         .expect("the scenario is valid")
 }
 
-/// Host 0, switches in a row, host 1: one link for each rate and delay.
+/// Returns host 0, switches in a row and host 1, with one link for each rate and delay.
 pub fn row(links: &[(Rate, Time)]) -> Graph {
     let switches = links.len() as u32 - 1;
     let node = |at: u32| match at {
@@ -84,7 +84,8 @@ pub fn row(links: &[(Rate, Time)]) -> Graph {
     }
 }
 
-/// That many cases of a property, others in every run. What a failure prints draws them again.
+/// Returns a configuration for `cases` random cases, different in every run. A failure prints the
+/// seed that repeats them.
 pub fn random_cases(cases: u32) -> Config {
     let seed = match std::env::var("TAILCUT_TEST_SEED") {
         Ok(seed) => seed.parse().expect("TAILCUT_TEST_SEED is a number"),
@@ -94,7 +95,7 @@ pub fn random_cases(cases: u32) -> Config {
     Config { cases, failure_persistence: None, rng_seed: RngSeed::Fixed(seed), ..Config::default() }
 }
 
-/// Of 32 bits, to be typed again.
+/// Returns a seed of 32 bits, which is short enough to type.
 fn fresh_seed() -> u64 {
     let drawn = any::<u32>().new_tree(&mut TestRunner::default());
     drawn.expect("a number can be drawn").current().into()

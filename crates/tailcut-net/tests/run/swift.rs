@@ -1,5 +1,5 @@
-//! Swift's round trip for 1 to 100 flows, beside its target (Kumar et al. 2020, sections 3.2, 3.5 and 3.6), and what keeps
-//! them apart.
+//! Swift's round trip for 1 to 100 flows compared with its target (Kumar et al. 2020, sections 3.2,
+//! 3.5 and 3.6), and the reasons of the difference.
 
 use std::collections::BTreeMap;
 
@@ -16,25 +16,26 @@ use crate::run::support::{flow, run_observed, scenario, tcp};
 
 const RATE: Rate = Rate(1_000_000_000);
 const FRAME: f64 = 1_538.0;
-/// What it takes on the link, in microseconds.
+/// The transmission time of a frame, in microseconds.
 const PACKET: f64 = FRAME * 8e6 / RATE.0 as f64;
-/// 6 us of propagation, a segment over one link of 1 Gbps and two of 4 Gbps, and its ACK back.
+/// The round trip without queues: 6 us of propagation, a segment over one link of 1 Gbps and two of
+/// 4 Gbps, and its ACK.
 const ROUND_TRIP: f64 = 6.0 + 12.304 * 1.5 + 0.624 * 1.5;
 const WARM_UP: Time = Time::from_ms(50);
 const END: Time = Time::from_ms(250);
 
-/// What is seen of a flow once it has warmed up.
+/// Observations of a flow after the warm-up.
 #[derive(Default, Clone, Copy)]
 struct Seen {
-    /// Its first unacknowledged segment when that was over, and at the end.
+    /// The first unacknowledged segment at the end of the warm-up, and at the end.
     una: (u32, u32),
-    /// Its target since when, in microseconds.
+    /// The current target in microseconds, which holds from `since` on.
     target: f64,
     since: Time,
-    /// That over the time.
+    /// The integral of the target over `time`.
     area: f64,
     time: f64,
-    /// Its window, and by how much it has grown in all, in segments.
+    /// The window, and its total growth, in segments.
     window: f64,
     grown: f64,
 }
@@ -62,15 +63,15 @@ impl Observer for Watch {
 }
 
 struct Steady {
-    /// The mean round trip, in microseconds: without queues, and what waits.
+    /// The mean round trip in microseconds: propagation, transmission and queueing.
     round_trip: f64,
     peak: f64,
-    /// What the flows' windows make of the target (algorithm 2), in the mean over flows and time, in microseconds.
+    /// The mean target in microseconds over flows and time, by the flows' windows (algorithm 2).
     target: f64,
     utilisation: f64,
     fairness: f64,
     drops: u64,
-    /// By how much a window grows in a round trip, in segments, in the mean over flows and time.
+    /// The mean growth of a window per round trip, in segments, over flows and time.
     growth: f64,
 }
 
@@ -130,7 +131,7 @@ fn steady(flows: u32, swift: &SwiftSpec) -> Steady {
     }
 }
 
-/// So many flows, between which parts of their target their round trip is to lie, and which part of the link they are to use.
+/// A number of flows, and the ranges of round trip over target and of utilisation.
 type Wanted = [(u32, f64, f64, f64); 7];
 
 fn assert_about_the_target(swift: &SwiftSpec, wanted: Wanted) {
@@ -156,8 +157,9 @@ fn assert_about_the_target(swift: &SwiftSpec, wanted: Wanted) {
     }
 }
 
-/// A segment per round trip, or for each ACK below a window of one, is much where the window is a few segments or part of one:
-/// [`what_is_added_at_a_time_is_what_lies_above_the_target`] and [`below_a_segment_it_is_the_same`].
+/// A segment per round trip, or per ACK below a window of one, is much for a window of a few
+/// segments or less: [`the_additive_increase_sets_the_excess_above_the_target`] and
+/// [`windows_below_a_segment_shrink_the_excess_with_the_increase`].
 #[test]
 fn the_round_trip_lies_above_its_target_by_1_to_25_percent_for_1_to_100_flows() {
     let wanted = [
@@ -172,8 +174,8 @@ fn the_round_trip_lies_above_its_target_by_1_to_25_percent_for_1_to_100_flows() 
     assert_about_the_target(&SwiftSpec::default(), wanted);
 }
 
-/// Whole segments leave what a window between two has of the next: with ten flows, whose windows are of one and almost two, that
-/// is nearly half, and the queue stays below.
+/// Only whole segments are sent. With ten flows, whose windows are of one to almost two segments,
+/// nearly half a segment each is unused, and the queue stays below.
 #[test]
 fn a_tenth_of_the_increase_keeps_the_round_trip_at_its_target() {
     let swift = SwiftSpec { additive_increase: 0.1, ..SwiftSpec::default() };
@@ -189,7 +191,8 @@ fn a_tenth_of_the_increase_keeps_the_round_trip_at_its_target() {
     assert_about_the_target(&swift, wanted);
 }
 
-/// With a target that does not depend on the window, 100 us. A tenth of the increase leaves less than an eighth of the excess.
+/// With a target of 100 us that does not depend on the window, a tenth of the increase leaves less
+/// than an eighth of the excess.
 #[test]
 fn the_additive_increase_sets_the_excess_above_the_target() {
     let mut before = 0.0;
@@ -208,8 +211,8 @@ fn the_additive_increase_sets_the_excess_above_the_target() {
     }
 }
 
-/// Windows of twenty flows and more are below a segment, and follow each ACK at once: a third and a tenth of the increase leave less
-/// and less of the excess, and no part of the link.
+/// With twenty flows and more, windows are below a segment and follow each ACK at once. A third and
+/// a tenth of the increase leave less and less of the excess, without loss of utilisation.
 #[test]
 fn windows_below_a_segment_shrink_the_excess_with_the_increase() {
     for flows in [20, 50, 100] {
@@ -223,7 +226,8 @@ fn windows_below_a_segment_shrink_the_excess_with_the_increase() {
     }
 }
 
-/// The window of a hundred flows is a quarter of a segment: without windows below one the queue would hold a hundred.
+/// The windows of a hundred flows are a quarter of a segment: without windows below one, the queue
+/// would hold a hundred segments.
 #[test]
 fn windows_below_a_segment_keep_the_queue_short() {
     let swift = SwiftSpec::default();
@@ -241,13 +245,14 @@ fn the_round_trip_follows_base_target() {
     assert!((far - near - 100.0).abs() < 20.0, "{near}, {far}");
 }
 
-/// What is added in a round trip is taken away in one. Windows of a delay d give way by `beta` times (d - target) / d of the d
-/// microseconds that they hold: by `beta` times the excess. So the excess is what all flows add in a round trip, over `beta`.
+/// In balance, a round trip removes what it adds. At a delay d windows shrink by `beta` times (d -
+/// target) / d of the d microseconds that they hold, so by `beta` times the excess. The excess is
+/// therefore what all flows add in a round trip, over `beta`.
 fn by_the_balance(flows: u32, swift: &SwiftSpec, steady: &Steady) -> f64 {
     f64::from(flows) * steady.growth * PACKET / swift.beta
 }
 
-/// What lies above the target by measurement and by the balance, in microseconds.
+/// Returns the excess above the target, measured and by the balance, in microseconds.
 fn both(flows: u32, swift: &SwiftSpec) -> (f64, f64) {
     let steady = steady(flows, swift);
     let measured = steady.round_trip - steady.target;
@@ -260,7 +265,7 @@ fn both(flows: u32, swift: &SwiftSpec) -> (f64, f64) {
     (measured, balance)
 }
 
-/// A target that does not depend on the window, from windows of eight segments to windows of a twelfth.
+/// The target does not depend on the window. Windows are from eight segments down to a twelfth.
 #[test]
 fn the_excess_is_what_all_flows_add_in_a_round_trip_over_beta() {
     let swift = SwiftSpec { flow_scaling: Time::ZERO, ..SwiftSpec::default() };
@@ -271,8 +276,10 @@ fn the_excess_is_what_all_flows_add_in_a_round_trip_over_beta() {
     }
 }
 
-/// Where the target rises as a window shrinks, a tenth to a third of that is missing. What a tenth of the increase leaves is as small
-/// as segments are: windows above one are rounded down, by a half in the mean, and below one the balance is met to the time of one.
+/// If the target rises as a window shrinks, a tenth to a third of the predicted excess is missing.
+/// With a tenth of the increase, the rest is of the size of segments: windows above one are rounded
+/// down, by half a segment on average; below one, the balance holds to within the time of one
+/// segment.
 #[test]
 fn flow_scaling_keeps_the_excess_within_a_third_of_the_balance() {
     let swift = SwiftSpec::default();

@@ -1,5 +1,5 @@
-//! MMPTCP from its first phase to its second: what makes a flow switch, and what becomes of a hole that the scattering
-//! subflow leaves behind.
+//! MMPTCP from its first phase to its second: the reasons for a switch, and the repair of a hole
+//! that the scattering subflow leaves behind.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -18,12 +18,13 @@ use tailcut_net::transport::{ConnectionState, TransportSpec};
 use crate::run::multipath::{fat_tree, with};
 use crate::run::support::{flow, run_observed};
 
-/// What the scattering subflows went through, by flow.
+/// Events of the scattering subflows, by flow.
 #[derive(Default)]
 struct Seen {
-    /// When the first fast retransmit or timeout was, and how many segments had been handed out by then.
+    /// The time of the first fast retransmit or timeout, and the number of segments handed out by
+    /// then.
     congested: BTreeMap<u64, (Time, u32)>,
-    /// When the second subflow opened.
+    /// The time at which the second subflow opened.
     switched: BTreeMap<u64, Time>,
     syn_timeouts: BTreeMap<u64, u32>,
     /// Data that a link lost, and the packets that carried it later: position, subflow.
@@ -70,10 +71,10 @@ fn observed(scenario: &Scenario) -> (Outcome, Seen) {
 
 const SEGMENTS: u32 = 600_000_u32.div_ceil(1_460);
 
-/// Eight senders to one host overflow its port: those that lose packets while they have data left go on over subflows,
-/// at that very moment. A flow elsewhere, and one alone, do not.
+/// Eight senders to one host overflow its port. Flows that lose packets while they have data left
+/// switch to subflows at that moment. A flow elsewhere and a lone flow do not.
 #[test]
-fn a_flow_switches_at_the_first_sign_of_congestion_and_no_other_does() {
+fn only_congested_flows_switch_to_subflows() {
     let mut flows: Vec<Flow> =
         (0..8).map(|id| flow(id, 4 + id as u32, 0, 600_000, Time::ZERO)).collect();
     flows.push(flow(8, 12, 14, 600_000, Time::ZERO));
@@ -97,13 +98,13 @@ fn loss(link: String, at: Time, lasts: Time) -> Incident {
     Incident::Loss { link, one_way: true, probability: 1.0, at, until: Some(at + lasts) }
 }
 
-/// The switch that a host hangs on.
+/// Returns the edge switch of a host.
 fn edge(host: u32) -> SwitchId {
     Routes::new(&fat_tree(4)).expect("it is connected").edge_switch(HostId(host))
 }
 
 #[test]
-fn a_lost_syn_is_no_sign_of_congestion() {
+fn a_lost_syn_does_not_switch_to_subflows() {
     let flows = vec![flow(0, 0, 12, 400_000, Time::from_us(10))];
     let mut scenario = scattered(SwitchTrigger::Congestion {}, flows);
     let uplink = format!("h0>s{}", edge(0));
@@ -119,7 +120,7 @@ fn a_lost_syn_is_no_sign_of_congestion() {
 fn a_timeout_switches_to_subflows() {
     let flows = vec![flow(0, 0, 12, 400_000, Time::ZERO)];
     let mut scenario = scattered(SwitchTrigger::Congestion {}, flows);
-    // All that arrives in the first milliseconds is lost, so that no duplicate ACK tells of it.
+    // All packets of the first milliseconds are lost, so there are no duplicate ACKs.
     scenario.faults.incidents.push(loss(
         format!("s{}>h12", edge(12)),
         Time::from_us(100),
@@ -131,10 +132,11 @@ fn a_timeout_switches_to_subflows() {
     assert_eq!(seen.switched.get(&0), seen.congested.get(&0).map(|congested| &congested.0));
 }
 
-/// The scattering subflow sends nothing new once another is up, so that a hole near its end draws too few duplicate ACKs.
-/// Each of its last packets is lost in turn: another subflow carries the data long before the timer of 200 ms expires.
+/// The scattering subflow sends nothing new once another is up, so a hole near its end causes too
+/// few duplicate ACKs. Each of its last packets is lost in turn: another subflow carries the data
+/// long before the timer of 200 ms expires.
 #[test]
-fn a_hole_on_the_draining_subflow_is_carried_by_another() {
+fn a_hole_of_the_draining_subflow_is_filled_by_another() {
     let tcp = TcpSpec {
         min_rto: Time::from_ms(200),
         initial_rto: Time::from_ms(200),
@@ -159,7 +161,8 @@ fn a_hole_on_the_draining_subflow_is_carried_by_another() {
         let [(position, 0)] = seen.lost[..] else { continue };
         let carriers: BTreeSet<u8> = seen.carried.iter().map(|carried| carried.1).collect();
         assert!(carriers.iter().any(|copy| *copy > 0), "{position}: carried by {carriers:?}");
-        // Enough duplicate ACKs for a fast retransmit, at least one, or none: the last packet waits for the timer.
+        // Enough duplicate ACKs for a fast retransmit, at least one, or none: the last packet waits
+        // for the timer.
         match (record.fast_recoveries, record.timeouts) {
             (1, 0) => assert!(carriers.contains(&0), "{position}: {carriers:?}"),
             (0, 0) => {
@@ -171,6 +174,7 @@ fn a_hole_on_the_draining_subflow_is_carried_by_another() {
         }
         assert!(record.timeouts > 0 || fct < Time::from_ms(20), "{position}: {fct}");
     }
-    // The threshold is 3 and the four paths of a k = 4 fabric: six packets draw one to six duplicate ACKs.
+    // The threshold is 3 and the four paths of a k = 4 fabric: six packets draw one to six
+    // duplicate ACKs.
     assert_eq!(carried_by_another, 6);
 }

@@ -1,4 +1,4 @@
-//! What a run is asked for, in the words of an experiment file.
+//! A run as an experiment file describes it.
 
 use std::io;
 
@@ -17,7 +17,7 @@ use tailcut_net::topology::TopologySpec;
 use tailcut_net::traffic::TrafficSpec;
 use tailcut_net::transport::TransportSpec;
 
-/// The sections that decide a run; time series only look at it.
+/// The sections that decide a run. Time series only observe it.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Asked {
@@ -40,7 +40,7 @@ pub struct Asked {
     replicate: ReplicateSpec,
 }
 
-/// Web search on a small fat-tree, with the sections that are given instead.
+/// Returns web search on a small fat-tree, with the given sections in place of the defaults.
 pub fn asked(sections: &Value) -> Asked {
     let mut all = json!({
         "topology": { "kind": "fat-tree", "k": 4 },
@@ -53,7 +53,7 @@ pub fn asked(sections: &Value) -> Asked {
     serde_json::from_value(all).unwrap_or_else(|error| panic!("{error}: {sections}"))
 }
 
-/// The files that experiments here name.
+/// Returns the files that these experiments name.
 fn file(path: &str) -> io::Result<Vec<u8>> {
     let content: &[u8] = match path {
         "fabric.json" => include_bytes!("../../fabric/data/fat_tree_k4_links.json"),
@@ -92,7 +92,7 @@ impl Asked {
     }
 }
 
-/// What an experiment with it would be refused for.
+/// Fails if an experiment with this scenario would be refused.
 fn check(scenario: &Scenario) {
     let Scenario { graph, host, switch, faults, scheme, horizon, .. } = scenario;
     let control = switch.flow_control();

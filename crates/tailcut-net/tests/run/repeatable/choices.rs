@@ -1,16 +1,16 @@
-//! What an experiment can choose, as its schema lists it, and what a given one does choose: kinds, words, switches that are
-//! on or off, and parts that are there or left out.
+//! The choices that a schema offers, and those that an experiment makes: kinds, words, switches
+//! that are on or off, and parts that are present or left out.
 
 use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-/// Every choice that there is, by the place of its parameter.
+/// Returns every choice, by the place of its parameter.
 pub fn offered(schema: &Value) -> BTreeSet<String> {
     chosen(schema, None)
 }
 
-/// Those that a value makes, with what it leaves to defaults.
+/// Returns the choices that a value makes, defaults included.
 pub fn made(schema: &Value, value: &Value) -> BTreeSet<String> {
     chosen(schema, Some(value))
 }
@@ -24,7 +24,7 @@ fn chosen<'a>(schema: &'a Value, value: Option<&'a Value>) -> BTreeSet<String> {
 
 struct Walk<'a> {
     definitions: &'a Value,
-    /// Where no value leads the way: some definitions hold themselves.
+    /// The definitions entered without a value: some contain themselves.
     entered: BTreeSet<&'a str>,
     found: BTreeSet<String>,
 }
@@ -43,7 +43,7 @@ impl<'a> Walk<'a> {
         Some((name, &self.definitions[name]))
     }
 
-    /// Without a value, every choice below.
+    /// Collects the choices of a value, or every choice below the schema without one.
     fn node(&mut self, schema: &'a Value, value: Option<&'a Value>, place: &str) {
         if let Some((name, definition)) = self.definition(schema)
             && (value.is_some() || self.entered.insert(name))
@@ -105,7 +105,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// What stands for a parameter that is not there, if it may be left out altogether.
+    /// Returns the value of a parameter that is left out, if it may be left out altogether.
     fn absent(&self, property: &Value) -> Option<Value> {
         let nothing = |schema: &Value| {
             schema["type"] == "null" || list(schema, "type").iter().any(|one| one == "null")
@@ -116,7 +116,7 @@ impl<'a> Walk<'a> {
         property.get("default").filter(|default| *default == "unlimited").cloned()
     }
 
-    /// Whether a value is of this branch, as far as kinds, words and types tell.
+    /// Returns whether a branch accepts a value, judged by kinds, words and types.
     fn accepts(&self, schema: &'a Value, value: &Value) -> bool {
         let defined = self.definition(schema).is_none_or(|(_, schema)| self.accepts(schema, value));
         let word = schema.get("const").is_none_or(|word| word == value);

@@ -1,4 +1,5 @@
-//! What has a digest: every kind that an experiment can name is in some row, at the price of a tenth of a second each.
+//! The rows that have a digest: every kind that an experiment can name is in some row, each of
+//! which takes a tenth of a second.
 
 use serde_json::{Value, json};
 use tailcut_net::transport::tcp::DEPARTURES;
@@ -6,7 +7,7 @@ use tailcut_net::workload::BUILTIN;
 
 use super::asked::{Asked, asked};
 
-/// A name and what is asked for.
+/// A name and a run.
 pub type Row = (String, Asked);
 
 fn kind(kind: &str) -> Value {
@@ -17,7 +18,7 @@ fn tcp(parameters: Value) -> Value {
     with(kind("tcp"), parameters)
 }
 
-/// A table with further entries.
+/// Returns a table with further entries.
 fn with(mut table: Value, more: Value) -> Value {
     for (key, value) in more.as_object().expect("it is a table") {
         table[key] = value.clone();
@@ -29,18 +30,18 @@ fn congestion(kind: &str) -> Value {
     tcp(json!({ "congestion": { "kind": kind } }))
 }
 
-/// TCP that tells reordering from loss, with timestamps.
+/// Returns TCP that distinguishes reordering from loss, with timestamps.
 fn robust(reordering: Value) -> Value {
     tcp(json!({ "recovery": "sack-prr", "timestamps": true, "reordering": reordering }))
 }
 
-/// Half of what ns-3 does otherwise.
+/// Returns every second of ns-3's departures from the RFCs.
 fn half_of_ns3(from: usize) -> Value {
     let names: Vec<&str> = DEPARTURES.iter().skip(from).step_by(2).map(|one| one.name).collect();
     tcp(json!({ "recovery": "newreno", "imitate": names }))
 }
 
-/// Web search under every scheme.
+/// Returns web search under every scheme.
 pub fn schemes() -> Vec<Row> {
     let uplink = json!({ "incidents": [
         { "kind": "link-down", "link": "s0>s8", "at": "20ms", "until": "50ms" },
@@ -48,13 +49,13 @@ pub fn schemes() -> Vec<Row> {
     let mut rows = replicated();
     let under = [first(), multipath(), balanced(), detected(), senders(), queues(), broken()];
     for (name, sections) in under.into_iter().flatten() {
-        // One uplink is down for a while, unless something else fails.
+        // One uplink is down for a while, unless the row has faults of its own.
         rows.push((name.to_owned(), asked(&with(json!({ "faults": uplink }), sections))));
     }
     rows
 }
 
-/// What was replicated first, with short queues.
+/// Returns rows with replication and short queues.
 fn replicated() -> Vec<Row> {
     let mut rows = vec![];
     for (name, replicate) in [("TCP", "none"), ("RepFlow", "repflow"), ("RepSYN", "repsyn")] {
@@ -171,7 +172,8 @@ fn balanced() -> Sections {
     ]
 }
 
-/// TinyFlow's other ways to find elephants; and what is written of balancers and replication besides kinds.
+/// TinyFlow's other ways to find elephants, and parameters of balancers and replication besides
+/// kinds.
 fn detected() -> Sections {
     let eager = |detect: &str, sample: &str| json!({ "balance": { "kind": "tinyflow", "detect": detect, "sample_every": sample } });
     let tuple = json!({ "kind": "tinyflow", "sample_every": "20KB", "reroute": "five-tuple" });
@@ -193,7 +195,7 @@ fn detected() -> Sections {
     ]
 }
 
-/// What TCP does, kind by kind and word by word.
+/// TCP's kinds and words, one by one.
 fn senders() -> Sections {
     let short = json!({ "kind": "drop-tail", "limit": "40packets" });
     let unprobed =
@@ -204,7 +206,7 @@ fn senders() -> Sections {
         let cubic = json!({
             "kind": "cubic", "fast_convergence": false, "tcp_friendly": false, "hystart": hystart,
         });
-        // A window that ends slow start before HyStart has anything to see would tell nothing of it.
+        // A window that ends slow start before HyStart acts would show nothing of it.
         tcp(json!({ "congestion": cubic, "receive_window": "1MB" }))
     };
     let plain_bbr = json!({ "kind": "bbr", "aggregation": false, "policers": false });
@@ -262,7 +264,7 @@ fn senders() -> Sections {
     ]
 }
 
-/// Queues, and the memory of switches and hosts.
+/// Queues, and the buffers of switches and hosts.
 fn queues() -> Sections {
     let ecn = || tcp(json!({ "ecn": true }));
     let at_hosts = |kind: &str, hosts: bool| json!({ "kind": kind, "hosts": hosts });
@@ -296,7 +298,7 @@ fn queues() -> Sections {
     ]
 }
 
-/// Failures of every kind: for a while, for good, and none that was written.
+/// Failures of every kind: temporary, permanent, and inactive.
 fn broken() -> Sections {
     let all = [
         json!({ "kind": "link-down", "link": "s0>s8", "at": "20ms" }),
@@ -324,7 +326,7 @@ fn broken() -> Sections {
     ]
 }
 
-/// Every network and every pattern of traffic, under TCP.
+/// Returns every network and every traffic pattern, with TCP.
 pub fn networks() -> Vec<Row> {
     let horizon = json!({ "arrivals": "20ms", "drain": "20ms" });
     let rows = [open(), closed(), sizes()];
@@ -334,7 +336,7 @@ pub fn networks() -> Vec<Row> {
     rows.into_iter().flatten().map(row).collect()
 }
 
-/// Flows that start at times of their own.
+/// Traffic whose flows start at given times.
 fn open() -> Sections {
     let mix = |parts: Value| json!({ "kind": "mix", "parts": parts });
     let permuted = json!([
@@ -393,7 +395,7 @@ fn open() -> Sections {
     ]
 }
 
-/// Flows that wait for others.
+/// Traffic whose flows wait for others.
 fn closed() -> Sections {
     let asks = json!({ "kind": "mix", "parts": [
         { "kind": "partition-aggregate", "queries_per_second": 500.0 },
@@ -415,7 +417,7 @@ fn closed() -> Sections {
     ]
 }
 
-/// Every way to say how large flows are.
+/// Every way to specify flow sizes.
 fn sizes() -> Sections {
     let several = |sizes: Vec<Value>| {
         let load = 0.6 / sizes.len() as f64;
