@@ -117,8 +117,8 @@ impl<W: Write> Capture<W> {
         let (mut hosts, mut links) = (BTreeMap::new(), BTreeMap::new());
         let mut interfaces: Vec<Interface> = vec![];
         for point in &spec.points {
-            let interface = match place(point) {
-                Place::Host(name) => {
+            let interface = match capture_point(point) {
+                CapturePoint::Host(name) => {
                     let host = find_host(graph, name)?;
                     if hosts.contains_key(&host) {
                         continue;
@@ -126,7 +126,7 @@ impl<W: Write> Capture<W> {
                     hosts.insert(host, interfaces.len());
                     host_interface(graph, host)
                 }
-                Place::Link(name) => {
+                CapturePoint::Link(name) => {
                     let link = find_link(graph, name)?;
                     if links.contains_key(&link) {
                         continue;
@@ -263,23 +263,23 @@ impl<W: Write> Observer for Capture<W> {
     }
 }
 
-enum Place<'a> {
+enum CapturePoint<'a> {
     Host(&'a str),
     Link(&'a str),
 }
 
 /// Returns what a capture point names: with its kind (`"host:3"`), or by its form (`"h3"`,
 /// `"h0>s0"`).
-fn place(point: &str) -> Place<'_> {
+fn capture_point(point: &str) -> CapturePoint<'_> {
     let point = point.trim();
     if let Some(name) = point.strip_prefix("link:") {
-        Place::Link(name.trim())
+        CapturePoint::Link(name.trim())
     } else if let Some(name) = point.strip_prefix("host:") {
-        Place::Host(name.trim())
+        CapturePoint::Host(name.trim())
     } else if point.contains('>') {
-        Place::Link(point)
+        CapturePoint::Link(point)
     } else {
-        Place::Host(point)
+        CapturePoint::Host(point)
     }
 }
 

@@ -63,7 +63,7 @@ pub struct PacketView {
     pub wire_bytes: u16,
 }
 
-/// The ways in which a failure loses a packet.
+/// The causes by which a failure loses a packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Loss {
     /// Offered to a link that is down.

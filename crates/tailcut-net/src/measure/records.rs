@@ -10,7 +10,7 @@ pub use crate::traffic::closed_loop::JobRecord;
 /// What happened to one flow: one row of the flow table. Times are relative to `start`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FlowRecord {
-    /// The flow as asked for.
+    /// The flow as generated.
     pub flow: Flow,
     /// SYN handed to the NIC until the SYN-ACK of the first established connection; `None` if
     /// never.

@@ -277,7 +277,7 @@ mod tests {
                         let worst = *all.iter().max_by_key(|r| (r.1, r.0)).expect("it is full");
                         all.retain(|r| *r != worst);
                     }
-                    // A packet that does not survive pushes nobody out.
+                    // A packet that is dropped itself displaces none.
                     if all.iter().any(|r| r.2 == arriving) {
                         reference = all;
                     }

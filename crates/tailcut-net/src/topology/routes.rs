@@ -75,7 +75,7 @@ pub enum RouteError {
     TooLarge {
         /// Switches.
         switches: usize,
-        /// Switches that hosts hang on.
+        /// Number of switches with hosts.
         edges: usize,
         /// Links.
         links: usize,

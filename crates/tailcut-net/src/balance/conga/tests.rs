@@ -19,7 +19,8 @@ impl PortQueues for Gigabit {
     }
 }
 
-/// Two racks of two hosts, two spines: hosts 0 and 1 hang on switch 0, hosts 2 and 3 on switch 1.
+/// Two racks of two hosts, two spines: hosts 0 and 1 are attached to switch 0, hosts 2 and 3 to
+/// switch 1.
 struct Fabric {
     graph: Graph,
     routes: Routes,

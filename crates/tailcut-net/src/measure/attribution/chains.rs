@@ -23,7 +23,7 @@ impl Moment {
     pub const NONE: Moment = Moment { chain: NONE, at: 0, transmission: 0, propagation: 0 };
 
     #[inline]
-    pub fn is_told(&self) -> bool {
+    pub fn is_traced(&self) -> bool {
         self.chain != NONE
     }
 }

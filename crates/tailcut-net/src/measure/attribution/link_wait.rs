@@ -156,14 +156,14 @@ mod tests {
         (0..befores.len()).for_each(|place| packets.admit(place as u32, 0));
         let mut departs = 100;
         for &(place, before) in befores {
-            let told = TracedPacket {
+            let traced = TracedPacket {
                 chain: chains.begin(0, 7).chain,
                 flow: 7,
                 connection: ConnectionId(3),
                 again: place == again,
                 before: Some(before),
             };
-            packets.trace(place, &told);
+            packets.trace(place, &traced);
             packets.ride(place, 5, 0, [departs, departs + 10], &mut chains);
             departs += 10;
         }

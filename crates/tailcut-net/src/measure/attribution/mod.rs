@@ -115,7 +115,7 @@ impl Attribution {
     /// wait as `part`.
     fn cause_since(&mut self, now: Time, since: Moment, part: Part) {
         let mut moment = self.chains.keep(&since);
-        if moment.is_told() {
+        if moment.is_traced() {
             self.chains.add(&mut moment.chain, part, now.0 - since.at);
             moment.at = now.0;
         }
@@ -221,12 +221,12 @@ impl Observer for Attribution {
     fn packet_sent(&mut self, now: Time, flow: FlowIndex, ticket: PacketId, packet: &Packet) {
         let place = ticket.0;
         self.packets.admit(place, now.0);
-        if !self.cause.is_told() || self.over[flow.index()] {
+        if !self.cause.is_traced() || self.over[flow.index()] {
             return;
         }
         let Moment { chain, at, transmission, propagation } = self.cause;
-        let told = (self.chains.flow(chain), at);
-        debug_assert_eq!(told, (flow.0, now.0), "what makes a host send is told");
+        let traced = (self.chains.flow(chain), at);
+        debug_assert_eq!(traced, (flow.0, now.0), "what makes a host send is traced");
         let again = packet.flags.has(Flags::RETRANSMISSION);
         let back = packet.flags.has(Flags::TO_SENDER);
         let connection = packet.connection;
@@ -319,7 +319,7 @@ impl Observer for Attribution {
         tailcut_engine::prefetch(&timers[end as usize]);
         self.comes(ticket.0);
         let mut moment = self.packets.arrive(ticket.0, now.0, &mut self.chains);
-        if moment.is_told() && packet.flags.has(Flags::SYN | Flags::TO_SENDER) {
+        if moment.is_traced() && packet.flags.has(Flags::SYN | Flags::TO_SENDER) {
             // The handshake is not a round trip that waits for a window.
             self.chains.settle_as_they_are(&mut moment);
         }
@@ -394,7 +394,7 @@ impl Observer for Attribution {
         (book.asked, self.over[flow.index()]) = (Moment::NONE, true);
         self.chains.release(asked.chain);
         let mut moment = self.chains.keep(&self.cause);
-        assert!(moment.is_told(), "flow {id} has finished, and nothing has led there");
+        assert!(moment.is_traced(), "flow {id} has finished, and nothing has led there");
         assert_eq!(
             self.chains.flow(moment.chain),
             flow.0,
@@ -473,7 +473,7 @@ impl Observer for Attribution {
             Timer::DelayedAck => Part::DelayedAck,
         };
         self.cause_since(now, since, part);
-        if end == ConnectionEnd::Sender && self.cause.is_told() {
+        if end == ConnectionEnd::Sender && self.cause.is_traced() {
             let settles = if timer == Timer::Reordering { Part::Recovery } else { window };
             self.chains.settle(&mut self.cause, settles);
         }

@@ -163,8 +163,8 @@ impl Packets {
 
     /// Starts to record the causes of a packet.
     #[inline]
-    pub fn trace(&mut self, packet: u32, told: &TracedPacket) {
-        let &TracedPacket { chain, flow, connection, again, before } = told;
+    pub fn trace(&mut self, packet: u32, traced: &TracedPacket) {
+        let &TracedPacket { chain, flow, connection, again, before } = traced;
         debug_assert!(connection.0 < NOBODY, "no run has so many connections");
         let bit = |is: bool, bit: u32| if is { bit } else { 0 };
         let bits = bit(again, AGAIN) | bit(before.is_some(), ORDERLY);
@@ -354,7 +354,7 @@ impl std::ops::IndexMut<u32> for Packets {
 mod tests {
     use super::*;
 
-    fn told(chain: u32, before: Option<u32>) -> TracedPacket {
+    fn traced(chain: u32, before: Option<u32>) -> TracedPacket {
         let connection = ConnectionId(3);
         TracedPacket { chain, flow: 7, connection, again: true, before }
     }
@@ -368,7 +368,7 @@ mod tests {
     fn a_reused_slot_starts_untraced() {
         let mut packets = Packets::default();
         (0..2).for_each(|packet| packets.admit(packet, 5));
-        packets.trace(0, &told(0, None));
+        packets.trace(0, &traced(0, None));
         assert_eq!((packets[0].whose(), packets[0].is_again()), ((7, 3), true));
         assert!(packets[0].is_traced() && !packets[0].is_orderly() && !packets[1].is_traced());
         packets.forget(0);
@@ -382,7 +382,7 @@ mod tests {
         let (mut packets, mut last) = (Packets::default(), 4);
         for (packet, before) in [NOWHERE, 0, 1, 2, 3].into_iter().enumerate() {
             packets.admit(packet as u32, 0);
-            packets.trace(packet as u32, &told(0, Some(before)));
+            packets.trace(packet as u32, &traced(0, Some(before)));
         }
         for dropped in [4, 2, 0] {
             packets.take_out(dropped, &mut last);
@@ -397,7 +397,7 @@ mod tests {
         let (fits, long) = (u64::from(u32::MAX), 4_000_000_000_000);
         let [first, second, third] = [0, 1, 2].map(|packet| {
             packets.admit(packet, 10);
-            packets.trace(packet, &told(chains.begin(0, 7).chain, None));
+            packets.trace(packet, &traced(chains.begin(0, 7).chain, None));
             packets.ride(packet, 0, 10, [10, 11], &mut chains);
             packets.meet(packet, OTHERS + 1, fits, &mut chains);
             packet

@@ -150,7 +150,7 @@ impl Draft {
     }
 
     /// Finds the packet of the story that `packet` shows, among those whose place `here` accepts.
-    /// Of several, prefers the one that is due now.
+    /// Among several, it prefers the one that is due now.
     fn find(
         &mut self,
         packet: &PacketView,
@@ -353,10 +353,10 @@ impl Observer for StoryRecorder {
 
     fn link_accepts(&mut self, now: Time, link: PortId, departs: Time, packet: &PacketView) {
         let &PacketView { flow, wire_bytes, .. } = packet;
-        let told = self.drafts.contains_key(&flow);
-        let number = if told { self.depart(now, link, departs, packet) } else { None };
+        let has_story = self.drafts.contains_key(&flow);
+        let number = if has_story { self.depart(now, link, departs, packet) } else { None };
         let accepted = Accepted { departs, wire_bytes, flow, number };
-        self.ports[link.index()].accept(now, accepted, told);
+        self.ports[link.index()].accept(now, accepted, has_story);
     }
 
     fn dropped(&mut self, now: Time, link: PortId, packet: &PacketView) {

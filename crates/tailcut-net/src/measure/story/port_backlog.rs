@@ -43,12 +43,12 @@ impl PortBacklog {
         (self.accepted.len() as u32, own as u32)
     }
 
-    /// Adds an accepted packet; `told` if its flow has a story.
-    pub fn accept(&mut self, now: Time, packet: Accepted, told: bool) {
+    /// Adds an accepted packet; `has_story`: its flow has a story.
+    pub fn accept(&mut self, now: Time, packet: Accepted, has_story: bool) {
         self.forget(now);
         self.accepted.push_back(packet);
         self.count += 1;
-        if told {
+        if has_story {
             let flow = packet.flow;
             match self.own.iter_mut().find(|(known, _)| *known == flow) {
                 Some((_, count)) => *count += 1,

@@ -18,7 +18,7 @@ pub struct Story {
     pub left_out: u64,
 }
 
-/// A packet's way through the network.
+/// The path of one packet through the network.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Journey {
     /// Connection of the flow, from 0.
@@ -39,11 +39,11 @@ pub struct Journey {
     pub again: bool,
     /// Whether a queue has marked the packet (ECN).
     pub marked: bool,
-    /// When its host handed it to the interface.
+    /// Time at which its host handed it to the interface.
     pub sent_ps: u64,
     /// The links that accepted it, in order.
     pub hops: Vec<Hop>,
-    /// Where and how its way ended; `None` while it is in the network.
+    /// Where and how it ended; `None` while it is in the network.
     pub end: Option<JourneyEnd>,
 }
 
@@ -99,11 +99,11 @@ impl PacketKind {
 pub struct Hop {
     /// The directed link.
     pub link: PortId,
-    /// When the packet reached the port of the link.
+    /// Arrival at the port of the link.
     pub at_ps: u64,
-    /// When its first bit left.
+    /// Departure of its first bit.
     pub begins_ps: u64,
-    /// When its last bit left.
+    /// Departure of its last bit.
     pub departs_ps: u64,
     /// Packets that the link sent while the packet waited, including the one in transmission on its
     /// arrival.
@@ -112,10 +112,10 @@ pub struct Hop {
     pub own: u32,
 }
 
-/// The end of a packet's way.
+/// The end of a packet's journey.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct JourneyEnd {
-    /// When the way ended.
+    /// Time of the end.
     pub at_ps: u64,
     /// Outcome.
     pub how: JourneyOutcome,
@@ -123,7 +123,7 @@ pub struct JourneyEnd {
     pub link: Option<PortId>,
 }
 
-/// The outcomes of a packet's way.
+/// The outcomes of a packet's journey.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum JourneyOutcome {
@@ -144,7 +144,7 @@ pub enum JourneyOutcome {
 /// What a sender did on an event, before it sent anything.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Act {
-    /// When the event happened.
+    /// Time of the event.
     pub at_ps: u64,
     /// Connection of the flow, from 0.
     pub copy: u8,
