@@ -155,9 +155,7 @@ fn a_story_shows_a_drop_and_its_recovery() {
         assert!(lost.is_empty() || again > 0);
     }
     assert!(
-        stories
-            .iter()
-            .any(|(_, story)| story.acts.iter().any(|act| act.what == ActKind::Recovers))
+        stories.iter().any(|(_, story)| story.acts.iter().any(|act| act.what == ActKind::Recovers))
     );
 }
 
