@@ -1,4 +1,4 @@
-"""A network and mounts of this process's own, so that nothing else on the machine moves what tests compare."""
+"""Gives this process its own network and mounts, so that nothing else on the machine changes what tests compare."""
 
 import ctypes
 import os
@@ -15,22 +15,21 @@ ip link set machine1 up
 ip link set machine0 up
 ip route add default via 192.0.2.2
 """
-"""What a machine's network has: a link, an address and a route, which a lab must leave alone."""
+"""A network as a machine has it: a link, an address and a route, which a lab must not change."""
 
 _apart = False
 
 
 def is_apart() -> bool:
-    """Whether this process has left the machine's network and mounts."""
+    """Returns whether this process has left the machine's network and mounts."""
     return _apart
 
 
 def leave() -> None:
-    """Gives this process, and what it starts from now on, a network and mounts of its own, for good.
+    """Moves this process, and all that it starts from now on, into its own network and mounts, for good.
 
-    It comes before everything else that a process does: threads that are there already keep the network that they have,
-    and a working directory of their own. Does nothing for another user than root, who cannot have them, and can change
-    neither.
+    Call it before anything else: threads that exist already keep their network and get their own working directory.
+    Does nothing unless the user is root, because other users can neither have nor change them.
     """
     global _apart  # noqa: PLW0603 - a process leaves once
     if _apart or os.geteuid() != 0:

@@ -1,4 +1,4 @@
-"""The lab's BPF programs, driven by packets that are made up: loaded by libbpf, run by the kernel once each."""
+"""Drives the lab's BPF programs with made-up packets: libbpf loads them, and the kernel runs them once per packet."""
 
 import ctypes
 import os
@@ -17,12 +17,12 @@ HEADERS = 54  # Ethernet, IP and TCP
 
 
 def key(src: int, dst: int, port: int) -> bytes:
-    """By which programs know a flow."""
+    """Returns the key by which programs identify a flow."""
     return struct.pack("=Q", src << 48 | dst << 32 | port << 16 | 5000)
 
 
 def packet(src: int, dst: int, port: int, length: int = 1500, protocol: int = 6) -> bytes:
-    """A frame between hosts of the lab; as long as the datagram in it is to be."""
+    """Returns a frame between hosts of the lab; ``length`` is that of the datagram in it."""
     ends = [struct.pack("!BBH", 10, 77, 1 + host) for host in (src, dst)]
     ip = struct.pack("!BBHHHBBH4s4s", 0x45, 0, length, 0, 0, 64, protocol, 0, *ends)
     tcp = struct.pack("!HHIIHHHH", port, 5000, 0, 0, 0x5010, 64, 0, 0)
@@ -30,7 +30,7 @@ def packet(src: int, dst: int, port: int, length: int = 1500, protocol: int = 6)
 
 
 class Loaded:
-    """A program that the kernel has taken, and its maps."""
+    """A program that the kernel has loaded, and its maps."""
 
     def __init__(self, library: ctypes.CDLL, handle: int) -> None:
         self._library, self._handle = library, ctypes.c_void_p(handle)
@@ -51,14 +51,14 @@ class Loaded:
         assert _ask(UPDATE, attributes) == 0
 
     def get(self, name: str, key: bytes, length: int) -> bytes:
-        """The value of a key, which is so long."""
+        """Returns the value of a key, of ``length`` bytes."""
         wanted, place = ctypes.create_string_buffer(key, len(key)), ctypes.create_string_buffer(length)
         attributes = struct.pack("=IxxxxQQQ", self.descriptor("map", name), *map(ctypes.addressof, (wanted, place)), 0)
         assert _ask(LOOKUP, attributes) == 0
         return place.raw
 
     def mark(self, frame: bytes) -> int:
-        """The mark that a packet has when the program has seen it."""
+        """Returns the mark that the program gives a packet."""
         data = ctypes.create_string_buffer(frame, len(frame))
         context = ctypes.create_string_buffer(CONTEXT)
         attributes = struct.pack(
@@ -74,7 +74,7 @@ class Loaded:
         return [self.mark(frame) for _ in range(count)]
 
     def ways(self, to: int, count: int) -> None:
-        """So many ways lead to a host."""
+        """Sets the number of paths to a host."""
         self.set("ways", struct.pack("!BBH", 10, 77, 1 + to), struct.pack("=I", count))
 
 
@@ -86,7 +86,7 @@ def _ask(command: int, attributes: bytes | ctypes.Array[ctypes.c_char]) -> int:
 
 
 def in_kernel() -> set[int]:
-    """The numbers of all programs that the kernel has."""
+    """Returns the numbers of all programs that the kernel has."""
     found, block = set(), ctypes.create_string_buffer(128)
     while _ask(NEXT_PROGRAM, block) == 0:
         (number,) = struct.unpack_from("=I", block.raw, 4)
@@ -97,7 +97,7 @@ def in_kernel() -> set[int]:
 
 @contextmanager
 def loaded(name: str, settings: bytes, **entries: int) -> Iterator[Loaded]:
-    """One of the programs, with its parameters, and maps of so many entries."""
+    """Loads one of the programs with its parameters; ``entries`` sets the sizes of maps by name."""
     library = ctypes.CDLL("libbpf.so.1")
     library.libbpf_set_print(None)
     library.bpf_object__open_mem.restype = ctypes.c_void_p

@@ -1,4 +1,4 @@
-"""What all tests in a browser share: contexts of one limit, which only what hangs reaches; what is told of them."""
+"""Contexts for tests in a browser, with one generous time limit, and a report of their pages for failed tests."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -7,9 +7,9 @@ from typing import Any
 from playwright.sync_api import Browser, BrowserContext, Error, expect
 
 PATIENCE = 600_000
-"""Milliseconds: machines that are busy with other tests take their time."""
+"""The time limit in milliseconds, long enough for a machine that is busy with other tests."""
 SHOWN = 20_000
-"""Characters of a page."""
+"""The most characters of a page in a report."""
 
 expect.set_options(timeout=PATIENCE)
 
@@ -18,7 +18,7 @@ _said: dict[BrowserContext, list[str]] = {}
 
 @contextmanager
 def visiting(browser: Browser, **options: Any) -> Iterator[BrowserContext]:
-    """A context without a network, whose pages and what they say are told if the test fails while it is open."""
+    """Opens a context without a network. If the test fails meanwhile, its pages and their messages are reported."""
     context = browser.new_context(**options)
     context.set_default_timeout(PATIENCE)
     context.set_offline(offline=True)
@@ -31,8 +31,8 @@ def visiting(browser: Browser, **options: Any) -> Iterator[BrowserContext]:
 
 
 def state() -> str:
-    """Every open page: where it is, what it has said, what it shows."""
-    told = []
+    """Returns every open page: its address, its messages and its content."""
+    pages = []
     for context, said in _said.items():
         for page in context.pages:
             try:
@@ -40,5 +40,5 @@ def state() -> str:
             except Error as error:
                 html = f"(no longer to be read: {error})"
             shown = html if len(html) <= SHOWN else f"{html[: SHOWN // 2]}\n[…]\n{html[-SHOWN // 2 :]}"
-            told.append("\n".join([page.url, *said, shown]))
-    return "\n\n".join(told)
+            pages.append("\n".join([page.url, *said, shown]))
+    return "\n\n".join(pages)

@@ -1,4 +1,4 @@
-"""What tests of sweeps on a cluster compare, and how a process is kept from seeing a directory."""
+"""Comparisons for tests of sweeps on a cluster, and a way to hide a directory from a process."""
 
 import hashlib
 import json
@@ -10,11 +10,11 @@ import tailcut
 from support.skipping import missing
 
 VARYING = ("machine", "wall_seconds", "peak_memory_bytes", "packet_hops_per_second")
-"""Entries of ``run.json`` that say where and how fast a run was made; besides these, the times of its files."""
+"""Entries of ``run.json`` that depend on where and how fast a run was made. The times of its files do, too."""
 
 
 def tables(directory: Path) -> dict[str, str]:
-    """The SHA-256 of every table of every run."""
+    """Returns the SHA-256 of every table of every run."""
     return {
         str(path.relative_to(directory)): hashlib.sha256(path.read_bytes()).hexdigest()
         for path in sorted(directory.glob("runs/*/*.parquet"))
@@ -22,13 +22,13 @@ def tables(directory: Path) -> dict[str, str]:
 
 
 def local(experiment: tailcut.Experiment, directory: Path) -> dict[str, str]:
-    """What a sweep on this machine gives."""
+    """Runs a sweep on this machine; returns the hashes of its tables."""
     tailcut.run(experiment, out=directory, jobs=2)
     return tables(directory)
 
 
 def records(directory: Path) -> dict[str, dict[str, Any]]:
-    """The ``run.json`` of every run without what says where and how fast it was made."""
+    """Returns the ``run.json`` of every run without the entries that depend on where and how fast it was made."""
     found = {}
     for path in sorted(directory.glob("runs/*/run.json")):
         about = json.loads(path.read_text())
@@ -41,7 +41,7 @@ def records(directory: Path) -> dict[str, dict[str, Any]]:
 
 
 def blind(directory: Path) -> list[str]:
-    """What to start a worker with so that it does not see a directory: a mount namespace of its own that hides it."""
+    """Returns a command prefix that hides a directory from a worker, by a mount namespace of its own."""
     directory.mkdir(parents=True)
     command = ["unshare", "--user", "--map-root-user", "--mount"]
     if subprocess.run([*command, "true"], capture_output=True, check=False).returncode:

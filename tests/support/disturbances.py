@@ -1,4 +1,4 @@
-"""Runs of the lab that something disturbs while they last."""
+"""Runs of the lab with a disturbance."""
 
 import json
 import os
@@ -15,7 +15,7 @@ from tailcut.lab import process
 
 
 def star(directory: Path, flows: str, drain: str = "30s", incidents: str = "[]") -> dict[str, Any]:
-    """Four hosts and a switch that never drops; of 1 MB under way, 400 ms wait in its queue."""
+    """Plans four hosts and a switch that never drops; 1 MB in flight waits for 400 ms in its queue."""
     (directory / "flows.csv").write_text(f"src,dst,bytes,start_us\n{flows}\n")
     (directory / "star.toml").write_text(
         'title = "a gate"\n[topology]\nkind = "star"\nhosts = 4\nrate = "20Mbps"\n[queue]\nlimit = "unlimited"\n'
@@ -28,7 +28,7 @@ def star(directory: Path, flows: str, drain: str = "30s", incidents: str = "[]")
 def disturbed(
     run: dict[str, Any], token: str, after_ns: int, disturb: Callable[[Lab], None], fabric: str = "engine"
 ) -> dict[str, Any]:
-    """Carry out a run, and disturb it once it is that far."""
+    """Carries out a run, and disturbs it once ``after_ns`` of it have passed."""
     done = False
 
     def look(now_ns: int, _over: int) -> None:
@@ -44,8 +44,8 @@ def disturbed(
 
 @contextmanager
 def held(pids: list[int]) -> Iterator[None]:
-    """Let processes stand still."""
-    # By the number 0 everything that tests run in would be stopped.
+    """Stops processes for as long as the block lasts."""
+    # The number 0 would stop the whole process group of the tests.
     assert all(pid > 0 for pid in pids), pids
     for pid in pids:
         os.kill(pid, signal.SIGSTOP)
@@ -53,7 +53,7 @@ def held(pids: list[int]) -> Iterator[None]:
         yield
     finally:
         for pid in pids:
-            # Who was killed meanwhile would hide why.
+            # An error about a process killed meanwhile would hide the cause.
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGCONT)
 

@@ -1,8 +1,8 @@
-"""Does at random what other programs of a machine do, for a while: `python tests/support/disturber.py [--seconds 60]`.
+"""Imitates other programs of a machine at random for a while: `python tests/support/disturber.py [--seconds 60]`.
 
 It mounts file systems, starts processes that end at once, listens on ports of loopback, writes temporary files, and
-makes network namespaces. Tests that run beside it must not notice. It takes away exactly what it made, also when it is
-told to end. What its user may not do, it leaves out.
+makes network namespaces. Tests that run beside it must not be affected. It removes exactly what it made, also when it
+is terminated, and leaves out what its user may not do.
 """
 
 import argparse
@@ -20,7 +20,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 MOST = 8
-"""Things of a kind that are there at once."""
+"""The most things of a kind at the same time."""
 PAUSE_SECONDS = 0.05
 
 Undo = Callable[[], object]
@@ -35,7 +35,7 @@ def run(*command: str) -> bool:
 
 
 def mount(place: Path, number: int) -> Undo | None:
-    """Mounts a tmpfs where everybody on the machine sees it."""
+    """Mounts a tmpfs that every process on the machine sees."""
     point = place / f"mount-{number}"
     point.mkdir()
     if run("mount", "-t", "tmpfs", "-o", "size=64k", f"disturber-{number}", str(point)):
@@ -92,7 +92,7 @@ KINDS: tuple[Callable[[Path, int], Undo | None], ...] = (mount, listen, fork, na
 
 
 def disturb(seconds: float, seed: int, is_over: Callable[[], bool]) -> dict[str, int]:
-    """Disturbs for so many seconds, or until it is over; returns how often each kind of thing was done."""
+    """Disturbs for ``seconds``, or until ``is_over()``; returns how often each kind of thing was done."""
     drawn = random.Random(seed)  # noqa: S311 - no secrets
     done: dict[str, int] = {kind.__name__: 0 for kind in KINDS}
     there: dict[str, list[Undo]] = {kind.__name__: [] for kind in KINDS}
@@ -121,16 +121,16 @@ def disturb(seconds: float, seed: int, is_over: Callable[[], bool]) -> dict[str,
 
 
 def main() -> None:
-    """Disturb, then say what was done."""
+    """Disturbs, then prints what was done."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--seconds", type=float, default=60.0)
     parser.add_argument("--seed", type=int, default=int(os.environ.get("TAILCUT_TEST_SEED", "1")))
     asked = parser.parse_args()
-    # Noted, and heeded between two things, so that nothing is left half made.
-    told: list[int] = []
+    # A signal is recorded and acted on between two things, so that nothing is left half done.
+    signals: list[int] = []
     for one in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(one, lambda number, _: told.append(number))
-    done = disturb(asked.seconds, asked.seed, lambda: bool(told))
+        signal.signal(one, lambda number, _: signals.append(number))
+    done = disturb(asked.seconds, asked.seed, lambda: bool(signals))
     sys.stdout.write("disturbed: " + ", ".join(f"{count} times {kind}" for kind, count in done.items()) + "\n")
 
 

@@ -6,7 +6,7 @@ ROOT = Path(__file__).parents[2] / "experiments"
 
 
 def shipped(folder: str = "", pattern: str = "**/*.toml") -> list[Path]:
-    """The files of experiments that come with Tailcut; the papers' claims lie among them and are none."""
+    """Returns the experiment files that come with Tailcut, without the papers' claims beside them."""
     return sorted(path for path in (ROOT / folder).glob(pattern) if path.name != "claims.toml")
 
 
@@ -39,7 +39,7 @@ baseline = "TCP"
 
 
 def tiny(directory: Path, more: str = "") -> Path:
-    """Write the experiment, with further lines at its end."""
+    """Writes the experiment with further lines at its end; returns its path."""
     path = directory / "tiny.toml"
     path.write_text(TINY + more)
     return path

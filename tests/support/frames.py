@@ -1,4 +1,4 @@
-"""Captures of the kernel lab that no kernel has made: frames of one connection, at the hosts of its two ends."""
+"""Made-up captures of the kernel lab: frames of one connection, at the hosts of its two ends."""
 
 import struct
 from collections.abc import Sequence
@@ -7,7 +7,7 @@ from pathlib import Path
 
 FIN, SYN, RST, ACK = 1, 2, 4, 16
 LISTEN = 62_000
-# So that what is sent crosses the end of the sequence numbers.
+# Data crosses the end of the sequence space.
 FIRST_THERE, FIRST_BACK = (1 << 32) - 1_000, 77
 
 
@@ -31,13 +31,13 @@ class Wire:
     sent: int = 0
 
     def there(self, at_us: float, reaches_us: float | None, flags: int, seq: int, payload: int = 0) -> None:
-        """The sender sends, relative to its initial sequence number; nothing reaches the receiver at None."""
+        """Adds a segment from the sender, ``seq`` after its initial one; it is lost if ``reaches_us`` is None."""
         ack = 0 if flags == SYN else FIRST_BACK + 1
         ports = self.port, LISTEN + self.copy
         self._add(at_us, reaches_us, self.hosts, ports, (FIRST_THERE + seq, ack, flags, payload))
 
     def back(self, at_us: float, reaches_us: float | None, flags: int, ack: int, seq: int = 1) -> None:
-        """The receiver sends: an acknowledgement of everything before ``ack``."""
+        """Adds a segment from the receiver that acknowledges everything before ``ack``."""
         ports = LISTEN + self.copy, self.port
         self._add(at_us, reaches_us, self.hosts[::-1], ports, (FIRST_BACK + seq, FIRST_THERE + ack, flags, 0))
 
@@ -54,19 +54,19 @@ class Wire:
         number = 0 if segment[2] == SYN | ACK else self.sent
         for when, host, sends in ((at_us, hosts[0], True), (reaches_us, hosts[1], False)):
             if when is not None:
-                # What congestion has marked on the way is another frame, and the same segment.
+                # A segment marked on its path is another frame, but the same segment.
                 data = _frame(hosts, ports, segment, number, marked=not sends and bool(segment[3]))
                 self.frames.append((round(1000 * (self.start_us + when)), host, sends, data))
 
 
 def write(path: Path, wires: Sequence[Wire], hosts: Sequence[int], most: int = 1 << 30) -> int:
-    """Write what these hosts send and receive as pcapng, and say how many frames that is.
+    """Writes the frames that these hosts send and receive as pcapng; returns their number.
 
     Args:
         path: the file.
         wires: the connections.
-        hosts: whose frames are captured.
-        most: bytes of a frame that are kept.
+        hosts: the hosts whose frames are captured.
+        most: the most bytes of a frame that are kept.
     """
     found = sorted((one for wire in wires for one in wire.frames if one[1] in hosts), key=lambda one: one[0])
     blocks = [_block(0x0A0D0D0A, struct.pack("<IHHq", 0x1A2B3C4D, 1, 0, -1))]

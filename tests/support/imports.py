@@ -1,4 +1,4 @@
-"""Files of other programs, imported into a directory of their own."""
+"""Imports files of other programs, each into a directory of its own."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -15,45 +15,45 @@ from tailcut.imports.written import write
 
 
 def written(directory: Path, files: Mapping[str, str | bytes]) -> list[Path]:
-    """Write files."""
+    """Writes files; returns their paths."""
     for name, content in files.items():
         (directory / name).write_bytes(content if isinstance(content, bytes) else content.encode())
     return [directory / name for name in files]
 
 
 def imported(directory: Path, files: Mapping[str, str | bytes], options: Options | None = None) -> Path:
-    """Import files. Returns where the experiment is."""
+    """Imports files; returns the directory of the experiment."""
     _, found = imports.read(written(directory, files), None, options)
     write(found, directory / "out", "t", list(files))
     return directory / "out"
 
 
 def graph(directory: Path) -> dict[str, Any]:
-    """The network that an import wrote."""
+    """Returns the network that an import wrote."""
     found: dict[str, Any] = json.loads((directory / "topology.json").read_text())
     return found
 
 
 def carried(directory: Path) -> list[Flow]:
-    """The flows of the experiment that an import wrote, as the simulator has them."""
+    """Returns the simulator's flows of the experiment that an import wrote."""
     return flows(tailcut.load(directory / "experiment.toml").plan)
 
 
 def finished(directory: Path) -> int:
-    """Run the experiment that an import wrote. Returns how many flows finished."""
+    """Runs the experiment that an import wrote; returns the number of finished flows."""
     loaded = tailcut.load(directory / "experiment.toml")
     return int(tailcut.run(loaded, out=directory / "results", jobs=1).flows["fct_ns"].count())
 
 
 def refused(directory: Path, files: Mapping[str, str | bytes], options: Options | None = None) -> ImportRefusedError:
-    """The outcome of importing files."""
+    """Imports files that are refused; returns the error."""
     with pytest.raises(ImportRefusedError) as caught:
         imports.read(written(directory, files), None, options)
     return caught.value
 
 
 def read_or_refused(paths: Sequence[Path]) -> bool:
-    """Whether files are read; what is refused says so with a code and a remedy."""
+    """Returns whether files are accepted; a refusal must have a code and a remedy."""
     error = None
     try:
         imports.read(paths)

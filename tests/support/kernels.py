@@ -1,4 +1,4 @@
-"""Runs over real kernels, and what of them is left on the machine."""
+"""Runs over real kernels, and checks of what they leave on the machine."""
 
 import contextlib
 import json
@@ -28,10 +28,10 @@ parts = [
     { kind = "bucket-sort", numbers = 2000, rounds = 2 },
     { kind = "shuffle", bytes = "60KB", fetches_at_once = 2 },
 ]"""
-"""Traffic of one kind, and that of all jobs which may stand in its place."""
+"""Traffic of all jobs, which may replace that of one kind."""
 
 LIMIT_SECONDS = 600.0
-"""What a run of a test may take: longer than one does on any machine at work. It tells how far it was then."""
+"""The time limit of a test's run, longer than one takes on any working machine. The error says how far it was."""
 
 T = TypeVar("T")
 MARK = "TAILCUT_LAB_TEST"  # in the environment of what a test starts
@@ -51,7 +51,7 @@ def planned(experiment: Path, **overrides: str) -> dict[str, Any]:
 
 
 def offered(name: str) -> bool:
-    """Whether this kernel offers something, by its name in ``tailcut lab``."""
+    """Returns whether this kernel offers a capability, by its name in ``tailcut lab``."""
     return any(one["name"] == name and one["offered"] for one in process.probe(timers=False))
 
 
@@ -62,16 +62,16 @@ def carried(run: dict[str, Any], program: list[str] | None = None, fabric: str =
 SHOWN = ("link", "address", "route show table all", "-6 route show table all", "rule", "-6 rule", "nexthop")
 COUNTED = re.compile(r"\b(valid_lft|preferred_lft|expires|packets|bytes) \S+")  # goes on by itself
 HOSTS = r"10\.77\."
-"""What addresses of the lab's hosts begin with."""
+"""A pattern of the prefix of the lab's hosts' addresses."""
 MOVING = re.compile(r"nf_conntrack_count$|tcp_available_congestion_control$")
-"""Sysctls that other processes of the machine move: DCTCP of a lab beside this one is among the second."""
+"""Sysctls that other processes change: a lab beside this one adds DCTCP to the second."""
 
 
 def network() -> dict[str, str]:
     """Returns the network and the mounts around the lab, a text for each part.
 
-    They are this process's own, where nothing else moves them. Those of the machine are shown as far as they name
-    the lab's hosts: other programs move the rest, and who is not root cannot.
+    A process with its own network and mounts reports all of them, since nothing else changes them. Otherwise only the
+    lines that name the lab's hosts count: other programs change the rest.
     """
     parts = around()
     if apart.is_apart():
@@ -96,7 +96,7 @@ def around() -> dict[str, str]:
 
 
 def sysctls(place: Path) -> str:
-    """All that can be read, a line each."""
+    """Returns all sysctls that can be read, one per line."""
     lines = []
     for path in sorted(place.rglob("*")):
         if path.is_file() and not MOVING.search(str(path)):
@@ -106,7 +106,7 @@ def sysctls(place: Path) -> str:
 
 
 def processes(token: str) -> set[int]:
-    """Those that have the token in their environment: what was started with it, and what these started."""
+    """Returns the processes with the token in their environment: those started with it, and their descendants."""
     found = set()
     for place in Path("/proc").glob("[0-9]*"):
         try:
@@ -118,7 +118,7 @@ def processes(token: str) -> set[int]:
 
 
 def has_ended(pid: int, within: float = 0.0) -> bool:
-    """Whether a process has ended, or does so within so many seconds."""
+    """Returns whether a process has ended, or ends within so many seconds."""
     try:
         watched = os.pidfd_open(pid)
     except ProcessLookupError:
@@ -130,12 +130,12 @@ def has_ended(pid: int, within: float = 0.0) -> bool:
 
 
 def wait_until_none(token: str) -> None:
-    """Wait for the kernel to take down what was started with the token."""
+    """Waits until all processes with the token have ended."""
     waiting.until(lambda: not processes(token), lambda: [state_of(pid) for pid in processes(token)])
 
 
 def state_of(pid: int) -> str:
-    """What a process is, and what it does, in words."""
+    """Returns a process's number, state and command."""
     place = Path("/proc") / str(pid)
     try:
         command = (place / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
@@ -145,7 +145,7 @@ def state_of(pid: int) -> str:
 
 
 def wait_until_gone(look: Callable[[], set[T]], before: set[T]) -> None:
-    """Wait for what is there besides to go: what runs beside this test may have some of it, but not for good."""
+    """Waits until all new items have gone. Programs beside this test may have such items, but only for a while."""
     there = look() - before
 
     def gone() -> bool:
@@ -157,7 +157,7 @@ def wait_until_gone(look: Callable[[], set[T]], before: set[T]) -> None:
 
 
 def assert_flows_waited(run: dict[str, Any], done: dict[str, Any]) -> None:
-    """Every flow has arrived; none began before what it waits for was over, nor beside more of its pool than may be."""
+    """Checks that every flow has arrived, and that none began before its dependencies ended or its pool had room."""
     demand = json.loads(_core.demand(json.dumps(run)))
     planned_flows = demand["flows"]
     flows = {flow["index"]: flow for flow in done["measured"]["flows"]}
@@ -185,6 +185,6 @@ def assert_flows_waited(run: dict[str, Any], done: dict[str, Any]) -> None:
 
 
 def jobs_of(run: dict[str, Any], done: dict[str, Any]) -> pl.DataFrame:
-    """The table of jobs of a run that was carried out."""
+    """Returns the table of jobs of a run that was carried out."""
     made = _core.tabulate(json.dumps(run), json.dumps(done["measured"]))
     return tables.frame(dict(made["further"])["jobs"])

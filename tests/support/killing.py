@@ -1,4 +1,4 @@
-"""The command that runs the lab, of which something is killed at a moment that is drawn; and what is left then."""
+"""Kills a process of the command that runs the lab at a random moment, and checks what is left."""
 
 import os
 import random
@@ -17,26 +17,26 @@ from tailcut.errors import StoreError
 from tailcut.results import State, Store
 
 BEGINS = b"packet-hops to simulate"
-"""What the command says before it starts the lab."""
+"""The command's output before it starts the lab."""
 LAPSE = 1.15
-"""Moments are drawn over so many times the length of a run: the last of them come after its end."""
+"""The range of moments in multiples of a run's length: the last of them come after its end."""
 SHARED = (Path("/tmp"), Path("/var/tmp"), Path("/dev/shm"))  # noqa: S108 - nothing is written there
 VICTIMS = ("command", "asking", "outside", "supervisor", "host", "fabric", "node", "tool")
-"""What a run is made of, from the outside in."""
+"""The processes of a run, from the outside in."""
 
 
 @dataclass
 class Lab:
-    """The processes of a run, as far as they are there.
+    """The processes of a run, as far as they exist.
 
     Attributes:
-        asking: which has entered the lab's namespaces, and whose child is PID 1 there.
-        supervisor: that.
-        outside: the other child, which stays outside the namespaces and says who goes first.
-        fabric: in the supervisor's network, as hosts are until they have one of their own.
-        hosts: each in a network of its own.
-        nodes: what `repnet-bench` runs in.
-        tools: what sets interfaces, queues and marks.
+        asking: the process that has entered the lab's namespaces; its child is PID 1 there.
+        supervisor: that child.
+        outside: the other child, which stays outside the namespaces and sets priorities.
+        fabric: the process in the supervisor's network, where hosts are, too, until they have their own.
+        hosts: the processes in networks of their own.
+        nodes: the processes of `repnet-bench`.
+        tools: the processes that set interfaces, queues and marks.
     """
 
     asking: int = 0
@@ -48,14 +48,14 @@ class Lab:
     tools: list[int] = field(default_factory=list)
 
     def of(self, victim: str) -> list[int]:
-        """Which processes are of that kind."""
+        """Returns the processes of a kind."""
         alone = {"asking": self.asking, "supervisor": self.supervisor, "fabric": self.fabric, "outside": self.outside}
         many = {"host": self.hosts, "node": self.nodes, "tool": self.tools}
         return [pid for pid in [alone.get(victim, 0), *many.get(victim, [])] if pid]
 
 
 def found(token: str, caller: int) -> Lab:
-    """The processes of the run that a process has asked for; those that end meanwhile are none of it."""
+    """Returns the processes of the run that ``caller`` has started; those that end meanwhile are left out."""
     parent, program, networks = {}, {}, {}
     for pid in processes(token):
         try:
@@ -91,8 +91,8 @@ class Command:
 
     Attributes:
         experiment: the file.
-        options: what the command is told besides.
-        directory: for what it may write.
+        options: further options of the command.
+        directory: the directory to write to.
         length: seconds from the beginning of the set-up to the end of the command, when nothing is killed.
     """
 
@@ -102,7 +102,7 @@ class Command:
     length: float = 0.0
 
     def measure(self) -> None:
-        """Measure the length, and once more now that everything has been read."""
+        """Measures the length twice, the second time with warm caches."""
         lengths: list[float] = []
         while len(lengths) < 2:
             with self._running(f"whole-{len(lengths)}") as process:
@@ -121,18 +121,18 @@ class Command:
         place = self.directory / name
         for own in ("home", "tmp"):
             (place / own).mkdir(parents=True)
-        # A run that is not faithful is done, too.
+        # A run that is not faithful counts as done, too.
         options = ["--with-unfaithful", *self.options]
-        told = ["run", str(self.experiment), "--on", "lab", "--out", str(self.store(name)), *options]
+        arguments = ["run", str(self.experiment), "--on", "lab", "--out", str(self.store(name)), *options]
         own_places = {"HOME": str(place / "home"), "TMPDIR": str(place / "tmp"), "PYTHONDONTWRITEBYTECODE": "1"}
         with subprocess.Popen(
-            [sys.executable, "-c", "from tailcut.cli import main; main()", *told],
+            [sys.executable, "-c", "from tailcut.cli import main; main()", *arguments],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
             env={**os.environ, **own_places, MARK: str(place)},
             cwd=self.experiment.parent,
-            # What it writes has a group that nothing else has, wherever that is.
+            # Its files have a group that no others have, wherever they are.
             group=self.group,
         ) as process:
             try:
@@ -151,7 +151,7 @@ class Command:
         return 1_000_000 + os.getpid() if os.geteuid() == 0 else None
 
     def killed(self, moment: int, of: int) -> list[str]:
-        """What is wrong when something of it was killed at a moment of so many, which divide its length."""
+        """Kills a process at one moment of ``of``, which divide the length; returns everything that is wrong then."""
         drawn = random.Random(f"{os.environ['TAILCUT_TEST_SEED']} {self.options} {moment} of {of}")  # noqa: S311 - moments
         name = f"moment-{moment}-of-{of}"
         before = self.around()
@@ -164,7 +164,7 @@ class Command:
                 os.kill(victim, signal.SIGKILL)
             except ProcessLookupError:
                 kind += ", which had ended"
-            # Where it is not the command itself, that notices, and ends with an error.
+            # If the victim is not the command itself, the command notices and ends with an error.
             self._wait_for(command, name)
         wait_until_none(str(self.directory / name))
         now = self.around()
@@ -176,12 +176,12 @@ class Command:
         return [f"{kind}, killed after {after:.3f} s of {self.length:.3f} s: {one}" for one in wrong]
 
     def _wait_for(self, command: subprocess.Popen[bytes], name: str) -> None:
-        """Wait for the command to end."""
+        """Waits for the command to end."""
         token = str(self.directory / name)
         waiting.until(lambda: has_ended(command.pid), lambda: [state_of(pid) for pid in sorted(processes(token))])
 
     def _victim(self, wanted: str, name: str, command: int, drawn: random.Random) -> tuple[str, int]:
-        """Of the kind that is wanted, or whatever there is around it."""
+        """Returns a process of the wanted kind, or of the next kind around it that exists."""
         lab = found(str(self.directory / name), command)
         for kind in reversed(VICTIMS[1 : VICTIMS.index(wanted) + 1]):
             if there := lab.of(kind):
@@ -189,7 +189,7 @@ class Command:
         return "command", command
 
     def around(self) -> Mapping[str, object]:
-        """What of the machine a run must leave as it is."""
+        """Returns the state of the machine that a run must not change."""
         mine = [str(path) for place in SHARED if place.is_dir() for path in place.iterdir() if self._is_mine(path)]
         return {**network(), "files": mine, "experiment": sorted(self.experiment.parent.iterdir())}
 
@@ -200,14 +200,14 @@ class Command:
             return False
 
     def _left_in_store(self, name: str, *, whole: bool) -> list[str]:
-        """A run is there whole or not at all, and the next command sees drafts for what they are."""
+        """Checks that each run is complete or absent, and that the next command removes drafts."""
         if not self.store(name).exists():
             return []
         try:
             store = Store.open(self.store(name))
             store.plan()
         except StoreError as error:
-            # It had not begun: what makes a directory one of results comes first.
+            # It had not begun: the plan is written first.
             return [str(error)] if list(self.store(name).glob("[!.]*")) else []
         wrong = [f"{run} is {store.verify(run)}" for run in store.runs() if store.verify(run) is not State.COMPLETE]
         if whole and not store.runs():

@@ -1,4 +1,4 @@
-"""What measures the kernel lab, and runs that no kernel has carried."""
+"""Benchmarks of the kernel lab, and made-up runs of it."""
 
 import importlib
 import json
@@ -45,14 +45,14 @@ drain = "30s"
 
 
 def bench(name: str) -> ModuleType:
-    """One of `benches`, which is no package."""
+    """Imports one of `benches`, which is not a package."""
     if BENCHES not in sys.path:
         sys.path.append(BENCHES)
     return importlib.import_module(name)
 
 
 def measured(demand: dict[str, Any], slower: float = 1.5) -> dict[str, Any]:
-    """What a run would have measured if each flow took so many times its ideal; no kernel is asked."""
+    """Returns the measurements of a run in which each flow takes ``slower`` times its ideal time, without a kernel."""
     flows = [
         {
             "index": index,
@@ -84,7 +84,7 @@ def measured(demand: dict[str, Any], slower: float = 1.5) -> dict[str, Any]:
 
 
 def outcome(demand: dict[str, Any], found: dict[str, Any], **different: Any) -> dict[str, Any]:
-    """What the lab's process would say of such a run: faithful, and with nothing to tell but what it measured."""
+    """Returns the answer of the lab's process about such a run: faithful, with measurements only."""
     plain: dict[str, Any] = {
         "measured": found,
         "unfaithful": [],
@@ -107,7 +107,7 @@ def outcome(demand: dict[str, Any], found: dict[str, Any], **different: Any) -> 
 
 
 class Kernels:
-    """Stands for real ones: each run takes a little longer than the one before, and the second is not faithful."""
+    """Imitates kernels: each run takes a little longer than the one before, and the second is not faithful."""
 
     def __init__(self) -> None:
         self.runs = 0
@@ -141,5 +141,5 @@ class Kernels:
         )
 
     def _series(self) -> list[dict[str, Any]]:
-        """Those that are set; there was no room for all of the first."""
+        """Returns the series that are set, the first one truncated."""
         return [one | {"truncated": number == 0} for number, one in enumerate(self.series)]

@@ -1,4 +1,4 @@
-"""Plans and runs that were never simulated, for what works on any plan and any run."""
+"""Made-up plans and runs, for tests of code that works on any plan and any run."""
 
 import hashlib
 import json
@@ -81,7 +81,7 @@ def plan(
 
 
 def flows(fct_us: Sequence[float | None], sizes: Sequence[int] | None = None, start_us: float = 0.0) -> pl.DataFrame:
-    """A flow table; a completion time of None is an unfinished flow."""
+    """Returns a flow table; a completion time of None is an unfinished flow."""
     count = len(fct_us)
     sizes = sizes or [20_000] * count
     fct_ns = [None if fct is None else round(fct * 1000) for fct in fct_us]
@@ -108,11 +108,11 @@ def flows(fct_us: Sequence[float | None], sizes: Sequence[int] | None = None, st
             "class": pl.String,
             "finished": pl.Boolean,
         },
-    ).cast({pl.Null: pl.Int64})  # of columns without rows nothing says the type
+    ).cast({pl.Null: pl.Int64})  # columns without rows have no type
 
 
 def jobs(kind: str, completion_us: Sequence[int]) -> pl.DataFrame:
-    """A job table of one kind."""
+    """Returns a job table of one kind."""
     count = len(completion_us)
     return pl.DataFrame(
         {
@@ -147,7 +147,7 @@ def about(table: pl.DataFrame, **changes: Any) -> dict[str, Any]:
 
 
 def put(store: Store, run: PlannedRun, table: pl.DataFrame, jobs: pl.DataFrame | None = None, **changes: Any) -> None:
-    """Store a run with this flow table, and jobs if it has some."""
+    """Stores a run with this flow table, and its jobs if it has some."""
     files: dict[str, bytes | Path] = {"flows.parquet": tables.encode("flows", table, run)}
     if jobs is not None:
         files["jobs.parquet"] = tables.encode("jobs", jobs, run)

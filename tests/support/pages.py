@@ -1,4 +1,4 @@
-"""Pages of the documentation whose blocks are run, in order, as a reader would.
+"""Runs the blocks of documentation pages in order, as a reader would.
 
 - A block whose first line is a comment with a file's name (`# first.toml`) is saved under that name.
 - A `console` block holds commands after `$ ` and what they print to standard output. A line `...` stands for any lines.
@@ -24,11 +24,11 @@ FENCE = re.compile(
 )
 NAME = re.compile(r"(?:#|//) ([\w.-]+\.\w+)$")
 ELLIPSIS = "..."
-MADE = {"_build", "api"}  # folders of pages that `make docs` makes
+MADE = {"_build", "api"}  # folders of pages that `make docs` generates
 
 
 def written(folder: Path) -> list[Path]:
-    """The pages below a folder that people write."""
+    """Returns the pages below a folder that are not generated."""
     return sorted(page for page in folder.rglob("*.md") if not MADE & set(page.relative_to(folder).parts))
 
 
@@ -44,14 +44,14 @@ class Block:
 
 @dataclass(frozen=True)
 class Command:
-    """A command of a console block and what the page says that it prints."""
+    """A command of a console block, and its output on the page."""
 
     line: str
     printed: list[str]
 
 
 def blocks(page: str) -> list[Block]:
-    """The blocks of a page that are run, in its order."""
+    """Returns the blocks of a page that are run, in order."""
     return [
         Block(match["language"], match["text"], match.span("text"), bool(match["fails"]))
         for match in FENCE.finditer(page)
@@ -60,7 +60,7 @@ def blocks(page: str) -> list[Block]:
 
 
 def commands(text: str) -> list[Command]:
-    """The commands of a console block; one that ends in a backslash goes on in the next line."""
+    """Returns the commands of a console block; one that ends in a backslash continues on the next line."""
     found: list[Command] = []
     for line in text.splitlines():
         if line.startswith("$ "):
@@ -73,13 +73,13 @@ def commands(text: str) -> list[Command]:
 
 
 def matches(said: list[str], printed: list[str]) -> bool:
-    """Whether what was printed is what the page says, line by line; `...` stands for any lines."""
+    """Returns whether the output equals the page's, line by line; `...` stands for any lines."""
     pattern = "\n".join(r"(?:.*)" if line == ELLIPSIS else re.escape(line) for line in said)
     return re.fullmatch(pattern, "\n".join(printed), re.S) is not None
 
 
 def shell(line: str, directory: Path, *, fails: bool = False) -> list[str]:
-    """What a command prints to standard output, without blank lines at its end; to both if it fails as it should."""
+    """Runs a command; returns its output without blank lines at the end, with standard error if it must fail."""
     bin_directory = Path(sys.executable).parent
     environment = {
         **os.environ,
@@ -98,22 +98,22 @@ def shell(line: str, directory: Path, *, fails: bool = False) -> list[str]:
 
 
 STARTER = re.compile(r"tailcut new (\w+)\.toml")
-"""Writes the experiment that several pages go through."""
+"""The command that writes the experiment of several pages."""
 
 
 @contextmanager
 def _alone(place: Path) -> Iterator[None]:
-    """Keeps other processes of the session from the place meanwhile."""
+    """Excludes other processes of the session from the place meanwhile."""
     with place.with_suffix(".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield
 
 
 def starter_runs(place: Path) -> Path:
-    """Results of the experiment that ``tailcut new`` writes, made by the first who asks for them.
+    """Returns results of the experiment that ``tailcut new`` writes; the first caller makes them.
 
     Args:
-        place: a folder that all who share them name; it is made.
+        place: a folder that all callers share; it is created.
     """
     with _alone(place):
         if not place.exists():
@@ -125,12 +125,12 @@ def starter_runs(place: Path) -> Path:
 
 
 def replay(page: str, directory: Path, starter: Callable[[], Path] | None = None) -> str:
-    """Runs the blocks of a page in a directory; the page with what its commands printed this time.
+    """Runs the blocks of a page in a directory; returns the page with the output of this time.
 
     Args:
         page: its text.
         directory: where.
-        starter: results of the experiment that ``tailcut new`` writes, whose runs are not made again then.
+        starter: returns results of the experiment that ``tailcut new`` writes, which are then not made again.
 
     Raises:
         AssertionError: a command or program of the page fails.

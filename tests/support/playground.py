@@ -1,4 +1,4 @@
-"""The playground as `make playground` leaves it."""
+"""The playground as `make playground` builds it."""
 
 import shutil
 import subprocess
@@ -13,7 +13,7 @@ PAGE = ROOT / "docs/playground/index.html"
 
 
 def no_scripts() -> str | None:
-    """Why the page's scripts cannot be run, or none."""
+    """Returns why the page's scripts cannot be run, or None."""
     if shutil.which("node") is None:
         return "no node"
     made = NODE.parent / "dist/engine.js"
@@ -25,7 +25,7 @@ def no_scripts() -> str | None:
 
 
 def no_module() -> str | None:
-    """Why there is no WebAssembly module of these sources, or none."""
+    """Returns why there is no WebAssembly module of these sources, or None."""
     if not MODULE.exists():
         return "the playground has not been built"
     now = subprocess.run([ROOT / ".ci/playground-module", "--digest"], check=True, capture_output=True, text=True)
@@ -35,7 +35,7 @@ def no_module() -> str | None:
 
 
 def module() -> Path:
-    """The WebAssembly module; skips where it has not been built from these sources."""
+    """Returns the WebAssembly module; skips the test if it was not built from these sources."""
     if reason := no_module():
         missing(reason, "make playground")
     return MODULE

@@ -1,4 +1,4 @@
-"""Result sets as nobody would choose them: empty points, single flows, nothing finished, extreme times, odd names."""
+"""Random extreme result sets: empty points, single flows, nothing finished, extreme times, odd names."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -27,17 +27,17 @@ AXES: tuple[tuple[str, tuple[Value, ...]], ...] = (
 )
 LARGE = (4, 2, 3, (1, 2, 3, 5, 6))
 SMALL = (2, 1, 2, (1, 1, 1, 2))
-"""Most schemes, most axes, most values of each, and numbers of seeds to draw from."""
+"""The most schemes, axes and values of each, and the numbers of seeds to draw from."""
 SIZES = (1, 20_000, 100_000, 5_000_000)
 
 
 def build(directory: Path, number: int, *, small: bool = False) -> Result:
-    """The result set of this number: equal ones for equal numbers.
+    """Returns the result set of this number: equal ones for equal numbers.
 
     Args:
-        directory: where it goes.
-        number: which one.
-        small: whether it has few runs: most of what can be odd needs no more.
+        directory: its directory.
+        number: the seed of the draw.
+        small: whether it has few runs, which suffices for most odd cases.
     """
     random = np.random.default_rng(number)
     store = Store.create(directory, _plan(random, *(SMALL if small else LARGE)))

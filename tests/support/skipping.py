@@ -1,4 +1,4 @@
-"""Skips, told by kind: an optional part is missing, or the machine is too busy to judge.
+"""Skips by kind: an optional part is missing, or the machine is too busy to judge.
 
 A test never calls ``pytest.skip`` itself. Skips are written as lines of JSON to the file that `TAILCUT_SKIPPED` names;
 ``.ci/skipped`` shows them.
@@ -20,14 +20,14 @@ from support import idle
 P = ParamSpec("P")
 
 TRIES = 3
-"""How often a test that needs an idle machine is tried."""
+"""The number of tries of a test that needs an idle machine."""
 
 MISSING = re.compile(r"missing: (?P<why>.*?)(?: \[to have it: (?P<how>.*)\])?", re.DOTALL)
 BUSY = re.compile(r"too busy, tried (?P<tried>\d+) times: (?P<why>.*)", re.DOTALL)
 
 
 class TooBusyError(Exception):
-    """The machine was too busy to judge what a test holds."""
+    """The machine was too busy to judge a test."""
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,6 @@
-"""A process that lets the lab stutter: again and again its processes, or its fabric alone, stand still for a while.
+"""A process that makes the lab stutter: again and again it stops the lab's processes, or its fabric only, for a while.
 
-It goes before everything else where that may be had, as root: on a busy machine it would otherwise wait for a processor
-while the fabric goes on.
+As root it has the highest priority: on a busy machine it would otherwise wait for a processor while the fabric runs.
 """
 
 import os
@@ -24,23 +23,23 @@ LOOKS_EVERY_SECONDS = 0.002
 
 
 class Stutter:
-    """That process, as a test sees it."""
+    """The process as a test controls it."""
 
     def __init__(self, process: "subprocess.Popen[str]") -> None:
         self._process = process
 
     def begin(self, fabric: int) -> None:
-        """Let this fabric stutter from now on."""
-        # By the number 0 everything that tests run in would be stopped.
+        """Makes this fabric stutter from now on."""
+        # The number 0 would stop the whole process group of the tests.
         assert fabric > 0
         self._say(f"fabric {fabric}")
 
     def begin_with_the_next_run(self) -> None:
-        """Let everything stutter that the next run of this process is made of, from its first instant on."""
+        """Makes all processes of this process's next run stutter, from its first instant on."""
         self._say(f"of {os.getpid()}")
 
     def end(self) -> None:
-        """Let it go on."""
+        """Ends the stutter."""
         self._process.terminate()
         self._process.wait()
 
@@ -52,8 +51,8 @@ class Stutter:
 
 @contextmanager
 def stuttering() -> Iterator[Stutter]:
-    """The process, ready, for as long as the block lasts."""
-    # Not with the token of the test, by which the processes of its runs are found.
+    """Starts the process, which lasts as long as the block."""
+    # Without the token of the test, by which the processes of its runs are found.
     environment = {name: value for name, value in os.environ.items() if name != MARK}
     with subprocess.Popen(
         [sys.executable, "-m", "support.stutter"],
@@ -71,7 +70,7 @@ def stuttering() -> Iterator[Stutter]:
 
 
 def run_of(caller: int) -> int:
-    """The process that a process has started for a run, once it is there; all others of the run are of its group."""
+    """Waits for the process that ``caller`` starts for a run; returns it. The run's others are in its group."""
     while True:
         for place in Path("/proc").glob("[0-9]*"):
             with suppress(OSError):  # processes come and go
@@ -82,14 +81,14 @@ def run_of(caller: int) -> int:
 
 
 def stutter(tell: Callable[[int], None], still_seconds: float) -> None:
-    """Until nothing is there any more, or this process is told to end."""
+    """Stops and continues processes by ``tell`` until they have ended or this process is terminated."""
     with suppress(ProcessLookupError):
         try:
             while True:
                 tell(signal.SIGSTOP)
                 time.sleep(still_seconds)
                 tell(signal.SIGCONT)
-                # Not slept: on a busy machine this would wake late, and the lab go on all that time.
+                # Busy-wait: on a busy machine a sleep would end late, and the lab run all that time.
                 goes_on_until = time.monotonic() + GOES_ON_SECONDS
                 while time.monotonic() < goes_on_until:
                     pass
@@ -98,7 +97,7 @@ def stutter(tell: Callable[[int], None], still_seconds: float) -> None:
 
 
 def main() -> None:
-    """Do what the one line says: ``fabric`` and its number, or ``of`` and the number of whoever begins a run."""
+    """Reads one line, ``fabric PID`` or ``of PID``, and makes that fabric, or the next run of that process, stutter."""
     with suppress(PermissionError):
         os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(os.sched_get_priority_max(os.SCHED_FIFO)))
     signal.signal(signal.SIGTERM, lambda *_: sys.exit())

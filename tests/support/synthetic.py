@@ -1,4 +1,4 @@
-"""A store whose numbers are drawn, not simulated: any shape of experiment in milliseconds."""
+"""A store of random numbers in place of simulated ones: any shape of experiment in milliseconds."""
 
 import hashlib
 import itertools
@@ -23,17 +23,17 @@ STAGES = ("host", "aggregation", "core")
 
 @dataclass(frozen=True)
 class Shape:
-    """What the experiment looks like.
+    """The shape of an experiment.
 
     Attributes:
         schemes: scheme names; the first is the baseline.
         sweep: axes as (key, values).
         seeds: the seeds.
         flows: flows per run.
-        advantage: by scheme, which factor of a short flow's queueing is left; 1 is no change.
+        advantage: by scheme, the factor on a short flow's queueing; 1 is no change.
         unfinished: the share of long flows that never finish.
-        all_short: true for an experiment without long flows.
-        lossless: true where no queue overflows.
+        all_short: whether there are no long flows.
+        lossless: whether no queue overflows.
     """
 
     schemes: tuple[str, ...] = ("TCP", "RepFlow", "RepSYN")
@@ -47,7 +47,7 @@ class Shape:
 
 
 def plan_of(shape: Shape) -> Plan:
-    """A plan as the experiment crate would write it."""
+    """Returns a plan as the experiment crate would write it."""
     runs: list[PlannedRun] = []
     keys = [key for key, _ in shape.sweep]
     for values in itertools.product(*(values for _, values in shape.sweep)):
@@ -126,7 +126,7 @@ def _stream(run: PlannedRun, purpose: str) -> np.random.Generator:
 
 
 def flows_of(shape: Shape, run: PlannedRun) -> pl.DataFrame:
-    """A flow table with the columns of the contract; flows are the same for every scheme at a point and seed."""
+    """Returns a flow table with the columns of the contract; schemes share the flows of a point and seed."""
     count = shape.flows
     rng = _stream(run, "flows")
     small = rng.random(count) < (1.0 if shape.all_short else 0.6)
@@ -187,7 +187,7 @@ def flows_of(shape: Shape, run: PlannedRun) -> pl.DataFrame:
 
 
 def tiers_of(shape: Shape, run: PlannedRun) -> pl.DataFrame:
-    """A tier table with the columns of the contract."""
+    """Returns a tier table with the columns of the contract."""
     load = float(run["point"].get("traffic.load", 0.5))
     rng = _stream(run, run["scheme"] + "tiers")
     rows = []
@@ -210,7 +210,7 @@ def tiers_of(shape: Shape, run: PlannedRun) -> pl.DataFrame:
 
 
 def series_of(run: PlannedRun, samples: int = 400) -> pl.DataFrame:
-    """A table of time series: the window of one flow and the queue of one link."""
+    """Returns a table of time series: the window of one flow and the queue of one link."""
     rng = _stream(run, "series")
     times = np.arange(samples, dtype=np.int64) * 100_000
     saw = 12_000 + 1460 * (np.arange(samples) % 37)
@@ -229,10 +229,10 @@ def build(
     """Writes the experiment through the real writers and opens it.
 
     Args:
-        directory: where.
-        shape: what.
-        series: with time series.
-        keep: which runs have finished.
+        directory: the directory of the store.
+        shape: the shape of the experiment.
+        series: whether there are time series.
+        keep: returns whether a run has finished.
     """
     plan = plan_of(shape)
     store = Store.create(directory, plan)
@@ -257,7 +257,7 @@ def build(
 
 
 def with_model(result: Result) -> Result:
-    """The same results with a model's rows beside the simulator's: no seeds, mean and p99 only, no RepSYN."""
+    """Returns the results with a model's rows beside the simulator's: no seeds, mean and p99 only, no RepSYN."""
     simulated = result.summary()
     numbers = ["value_us", "normalised", "change"]
     intervals = [name for name in simulated.columns if name.endswith(("ci_low", "ci_high"))]

@@ -1,4 +1,4 @@
-"""Experiments of one trace, and the flows that come of it."""
+"""Experiments with one trace, and their flows."""
 
 import json
 from collections.abc import Mapping
@@ -33,7 +33,7 @@ def experiment(
     topology: str = STAR,
     rest: str = ARRIVALS,
 ) -> Path:
-    """Write a trace and an experiment that names it; ``more`` are further keys of the traffic."""
+    """Writes a trace and an experiment that names it; ``more`` are further keys of the traffic."""
     (directory / name).write_bytes(content if isinstance(content, bytes) else content.encode())
     path = directory / "trace.toml"
     path.write_text(
@@ -43,18 +43,18 @@ def experiment(
 
 
 def flows(plan: Plan, run: int = 0) -> list[Flow]:
-    """The flows of a run, as the simulator has them."""
+    """Returns the simulator's flows of a run."""
     demand = json.loads(_core.demand(json.dumps(plan["runs"][run]), read_table))
     return [Flow(one["id"], one["src"], one["dst"], one["bytes"], one["start_ps"] // 1000) for one in demand["flows"]]
 
 
 def read(directory: Path, content: str | bytes, more: str = "", **others: Any) -> list[Flow]:
-    """The flows of a trace."""
+    """Returns the flows of a trace."""
     return flows(tailcut.load(experiment(directory, content, more, **others)).plan)
 
 
 def refusal(path: Path, overrides: Mapping[str, str] | None = None) -> tailcut.ExperimentError:
-    """The error that loading an experiment ends in."""
+    """Loads an invalid experiment; returns the error."""
     try:
         tailcut.load(path, set=overrides)
     except tailcut.ExperimentError as error:

@@ -1,11 +1,11 @@
-"""Waiting for what has to come: there is no limit but pytest's, which no machine at work reaches."""
+"""Waits for conditions. The only limit is pytest's, which no working machine reaches."""
 
 import time
 from collections.abc import Callable
 
 
 def until(holds: Callable[[], object], state: Callable[[], object]) -> None:
-    """Wait until it holds; whatever ends the wait before tells the state."""
+    """Waits until the condition holds. An exception that ends the wait earlier shows the state."""
     try:
         while not holds():
             time.sleep(0.01)

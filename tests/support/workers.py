@@ -1,4 +1,4 @@
-"""Worker processes without processes: a test that is not about them need not start an interpreter for each."""
+"""Workers without processes: a test that is not about worker processes need not start an interpreter for each."""
 
 import json
 import traceback
@@ -19,7 +19,7 @@ from tailcut.results.store import Store
 class InProcess(Child):
     """Makes each run at once, in this process, by the code of the worker.
 
-    The pool around it is the real one. It cannot give up a run, which is over when it could.
+    The pool around it is the real one. A run cannot be given up, because it has ended by then.
     """
 
     def __init__(self, directory: Path, said: Said) -> None:
@@ -32,7 +32,7 @@ class InProcess(Child):
         return self._open
 
     def send(self, run: PlannedRun, capture: Capture | None, *, wait: bool) -> None:
-        """Makes a run, and says what the worker would have written."""
+        """Makes a run; returns what the worker would have written."""
         try:
             outcome = worker.work(self._store, run, capture, wait=wait, tell=self._tell)
         except (Exception, MemoryError) as error:  # noqa: BLE001 - as the worker does
@@ -45,7 +45,7 @@ class InProcess(Child):
         self._said.put((self, json.loads(json.dumps(message))))
 
     def finish(self) -> None:
-        """Ends it: there are no more jobs."""
+        """Ends the worker: there are no more jobs."""
         if self._open:
             self._open = False
             self._said.put((self, None))
