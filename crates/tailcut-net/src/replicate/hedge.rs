@@ -1,6 +1,6 @@
-//! Hedged flows, as production RPC systems send them ("The Tail at Scale", Dean and Barroso, CACM 2013): a flow that has
-//! taken longer than most is sent once more over another path, and whichever ends first wins. Each host decides by what
-//! its own flows took, and a budget keeps the copies rare where everything is slow.
+//! Hedged flows ("The Tail at Scale", Dean and Barroso, CACM 2013): a flow that has taken longer
+//! than most is sent once more over another path, and the first to end wins. Each host decides by
+//! its own flows' times, and a budget keeps copies rare where everything is slow.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -22,16 +22,16 @@ use crate::component::SpecError;
 pub struct Hedge {
     /// Flows of at most this size may be copied.
     pub threshold: Bytes,
-    /// How long a flow may take before it is copied: a time, or a percentile ("p95") of the times that this host's
-    /// flows up to the threshold have taken so far.
+    /// Time after which a flow is copied: a time, or a percentile ("p95") of the times that this
+    /// host's flows up to the threshold have taken so far.
     pub delay: HedgeDelay,
     /// The delay until a host has seen `observations` flows end, where `delay` is a percentile.
     pub first_delay: Time,
-    /// How many flows a percentile needs.
+    /// Flows that a percentile needs.
     pub observations: u32,
     /// Copies per flow up to the threshold, at most, on the average over a host's flows.
     pub budget: f64,
-    /// How many copies a host may save up for a bad moment.
+    /// Copies that a host may save up.
     pub burst: u32,
 }
 
@@ -48,12 +48,12 @@ impl Default for Hedge {
     }
 }
 
-/// When a hedged flow is copied.
+/// The time after which a flow is copied.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum HedgeDelay {
-    /// So long after its start.
+    /// A fixed time after its start.
     After(Time),
-    /// When it has taken longer than so many percent of its host's flows before it.
+    /// A percentile of the times of its host's earlier flows.
     Percentile(f64),
 }
 
@@ -134,7 +134,7 @@ impl Policy for Hedge {
     }
 }
 
-/// What a host knows.
+/// The state of a host.
 #[derive(Debug, Clone)]
 struct Host {
     seen: Percentiles,
@@ -188,7 +188,7 @@ impl Replicate for Hedging {
 }
 
 impl Host {
-    /// How long a flow may take before it is copied.
+    /// Returns the time after which a flow is copied.
     fn patience(&self, spec: &Hedge) -> Time {
         match spec.delay {
             HedgeDelay::After(delay) => delay,
@@ -352,7 +352,7 @@ mod tests {
     }
 
     proptest! {
-        /// Against the sorted list, to the width of a bucket.
+        /// Compares with the sorted list, to the width of a bucket.
         #[test]
         fn percentiles_are_those_of_what_was_seen(
             mut times in prop::collection::vec(0_u64..1 << 40, 1..200),

@@ -1,7 +1,8 @@
-//! The machine that every policy is: what has happened to the connections of a flow goes in, what the hosts are to do
-//! comes out. It does no input or output and reads no clock, so that a script of events tests it whole.
+//! The state machine of a policy: events of a flow's connections go in, actions of the hosts come
+//! out. It does no input or output and reads no clock, so that a script of events tests it as a
+//! whole.
 //!
-//! A flow has two ends, and so has the machine: neither is told what the other one knows, but by packets.
+//! A flow has two ends, and so has the machine: each learns of the other only by packets.
 
 use std::fmt::Debug;
 
@@ -13,7 +14,7 @@ use crate::component::SpecError;
 use crate::topology::HostId;
 use crate::traffic::Flow;
 
-/// What has happened to a flow at the host that sends it. Copies are numbered from 0, the original.
+/// An event of a flow at its sending host. Copies are numbered from 0, the original.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PolicyEvent {
     /// The application has the flow to send.
@@ -34,7 +35,7 @@ pub enum PolicyEvent {
     Timer,
 }
 
-/// What the sending host is to do, in this order.
+/// An action of the sending host; actions are carried out in order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PolicyAction {
     /// Open a connection.
@@ -50,7 +51,7 @@ pub enum PolicyAction {
     WakeAt(Time),
 }
 
-/// What the receiving host is to do, in this order.
+/// An action of the receiving host; actions are carried out in order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ReceiverAction {
     /// The flow is complete, by this copy.
@@ -74,16 +75,16 @@ pub struct OpenConnection {
     pub piece: u64,
     /// The first byte of the flow that it carries.
     pub from: u64,
-    /// How many it carries.
+    /// The bytes that it carries.
     pub bytes: u64,
-    /// When its SYN goes out.
+    /// The time of its SYN.
     pub at: Time,
 }
 
-/// What the sending host remembers of a flow between events.
+/// The state of a flow at the sending host between events.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Sent {
-    /// Some connection has been established.
+    /// Whether any connection has been established.
     pub established: bool,
     /// The sender knows that the flow is over.
     pub confirmed: bool,
@@ -91,7 +92,7 @@ pub struct Sent {
     pub handed: u64,
 }
 
-/// What the receiving host remembers of it.
+/// The state of a flow at the receiving host between events.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Arrived {
     /// The copy that brought the flow's last byte first.
@@ -103,9 +104,9 @@ pub struct Arrived {
 /// A flow, as a policy sees it at the sending host.
 #[derive(Debug)]
 pub struct Sending<'a> {
-    /// What there is to carry.
+    /// The flow.
     pub flow: &'a Flow,
-    /// What this host has done.
+    /// The state of this host.
     pub sent: &'a mut Sent,
     /// The time of the event.
     pub now: Time,
@@ -114,28 +115,30 @@ pub struct Sending<'a> {
 /// A flow, as a policy sees it at the receiving host.
 #[derive(Debug)]
 pub struct Receiving<'a> {
-    /// What there is to come.
+    /// The flow.
     pub flow: &'a Flow,
-    /// What has come.
+    /// The state of this host.
     pub arrived: &'a mut Arrived,
 }
 
 /// A policy at work on all flows of a run. What it keeps besides, it keeps by sending hosts.
 pub trait Replicate: Debug + Send {
-    /// At the sender: an event of a flow; what follows from it is appended to `actions`.
+    /// Handles an event at the sender; appends the actions that follow to `actions`.
     fn on_event(&mut self, event: PolicyEvent, view: Sending<'_>, actions: &mut Vec<PolicyAction>);
-    /// At the receiver: all that the connection of a copy carries has arrived, in order; what follows is appended to `answers`.
+    /// Handles, at the receiver, the in-order arrival of all that a copy's connection carries;
+    /// appends the actions that follow to `answers`.
     fn received(&self, copy: u8, view: Receiving<'_>, answers: &mut Vec<ReceiverAction>);
 }
 
-/// How a policy carries a flow of some size, as far as that is known before it starts.
+/// The way in which a policy carries a flow of some size, as far as it is known before the flow
+/// starts.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ReplicationPlan {
     /// Copies of the flow, the original included, at most.
     pub copies: u32,
     /// Copies besides the original, as expected.
     pub expected_extra_copies: f64,
-    /// From one copy's start to the next one's, at least.
+    /// The least time between the starts of two copies.
     pub delay: Time,
     /// Every copy sends data; otherwise only the one that is established first.
     pub all_send: bool,
@@ -144,7 +147,7 @@ pub struct ReplicationPlan {
 }
 
 impl ReplicationPlan {
-    /// One connection carries all.
+    /// One connection carries the whole flow.
     pub const SINGLE: ReplicationPlan = ReplicationPlan {
         copies: 1,
         expected_extra_copies: 0.0,
@@ -153,7 +156,7 @@ impl ReplicationPlan {
         piece: None,
     };
 
-    /// Each of so many copies starts so long after the one before.
+    /// Returns the plan of `copies` copies, each `delay` after the one before.
     pub fn copied(copies: u32, delay: Time) -> ReplicationPlan {
         let further = f64::from(copies) - 1.0;
         ReplicationPlan {
@@ -174,7 +177,7 @@ impl ReplicationPlan {
     }
 }
 
-/// One connection carries each flow.
+/// The policy without replication.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct NoReplication;
 
@@ -216,7 +219,8 @@ impl Sending<'_> {
         actions.push(PolicyAction::Open(OpenConnection { copy, piece: 0, from: 0, bytes, at }));
     }
 
-    /// The flow is over when its sender knows of the first of its whole copies: true if this event tells it.
+    /// Ends the flow when its sender learns that the first of its whole copies is done. Returns
+    /// true if this event reports that.
     pub fn first_wins(&mut self, event: PolicyEvent, actions: &mut Vec<PolicyAction>) -> bool {
         let over = matches!(event, PolicyEvent::Acknowledged { first: true, .. });
         if over {
@@ -226,7 +230,7 @@ impl Sending<'_> {
         over
     }
 
-    /// As [`Sending::first_wins`]; then the sender gives up the other copies.
+    /// Ends the flow as [`Sending::first_wins`] does, and abandons the other copies at the sender.
     pub fn first_wins_and_abandons(
         &mut self,
         event: PolicyEvent,
@@ -251,7 +255,8 @@ impl Receiving<'_> {
         over
     }
 
-    /// As [`Receiving::first_wins`]; then the receiver resets the other copies.
+    /// Ends the flow as [`Receiving::first_wins`] does, and resets the other copies at the
+    /// receiver.
     pub fn first_wins_and_resets(&mut self, copy: u8, answers: &mut Vec<ReceiverAction>) {
         if self.first_wins(copy, answers) {
             answers.push(ReceiverAction::ResetOthers { but: copy });
@@ -279,7 +284,7 @@ impl Script {
         }
     }
 
-    /// What follows from an event at some time, in microseconds.
+    /// Returns the actions that follow from an event at a time in microseconds.
     pub fn at(&mut self, us: u64, event: PolicyEvent) -> Vec<PolicyAction> {
         let mut actions = vec![];
         let Script { policy, flow, sent, .. } = self;
@@ -287,7 +292,7 @@ impl Script {
         actions
     }
 
-    /// What follows at the receiver when all that a copy carries has arrived.
+    /// Returns the receiver's actions when all that a copy carries has arrived.
     pub fn received(&mut self, copy: u8) -> Vec<ReceiverAction> {
         let mut answers = vec![];
         let Script { policy, flow, arrived, .. } = self;

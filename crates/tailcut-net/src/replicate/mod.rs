@@ -17,7 +17,7 @@ use crate::horizon::LONGEST;
 
 use machine::{Replicate, ReplicationPlan};
 
-/// What a policy's parameters can say before a run, and the machine that they make.
+/// The parameters of a policy, and the state machine that they make.
 pub trait Policy {
     /// Checks the parameters.
     ///
@@ -25,7 +25,7 @@ pub trait Policy {
     /// When nothing would be replicated.
     fn check(&self) -> Result<(), SpecError>;
 
-    /// How a flow of so many bytes will be carried.
+    /// Returns how a flow of this many bytes will be carried.
     fn replication_plan(&self, bytes: u64) -> ReplicationPlan;
 
     /// The policy at work in a run of so many hosts.
@@ -35,7 +35,7 @@ pub trait Policy {
 /// Writes the section `replicate` of the experiment file: one kind per policy.
 macro_rules! policies {
     ($($(#[$about:meta])* $name:ident($parameters:ty),)*) => {
-        /// How flows are replicated.
+        /// The replication policy.
         #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
         #[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
         pub enum ReplicateSpec {
@@ -68,18 +68,19 @@ macro_rules! policies {
 policies! {
     /// Copies of short flows; the first to finish wins (RepFlow).
     Repflow(repflow::RepFlow),
-    /// Several SYNs for short flows; data on the first connection to be established (RepNet).
+    /// Several SYNs for short flows; data goes on the first connection established (RepNet).
     Repsyn(repsyn::RepSyn),
-    /// Large flows as a sequence of small ones, each on a connection of its own (TinyFlow in the application).
+    /// Large flows as a sequence of small ones, each on a connection of its own (TinyFlow in the
+    /// application).
     Split(split::Split),
     /// A copy of a short flow that takes longer than most, within a budget (Dean and Barroso 2013).
     Hedge(hedge::Hedge),
 }
 
-/// More connections than this for one flow are a slip: ECMP would rarely find them different paths.
+/// Upper bound of copies: ECMP would rarely find more different paths.
 const MAX_COPIES: u32 = 16;
 
-/// What to write where no flow is to be replicated.
+/// The hint where no flow is to be replicated.
 const OFF: &str = "kind = \"none\" replicates nothing";
 
 fn check_threshold(threshold: Bytes) -> Result<(), SpecError> {

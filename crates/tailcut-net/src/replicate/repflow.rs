@@ -20,19 +20,19 @@ pub struct RepFlow {
     pub threshold: Bytes,
     /// Connections per replicated flow, the original included.
     pub copies: u32,
-    /// How much later each further copy starts (RepFlow's Mininet: about 1 ms).
+    /// Delay of each further copy (RepFlow's Mininet: about 1 ms).
     pub copy_delay: Time,
-    /// What happens to the copies that lost.
+    /// Fate of the copies that lost.
     pub loser: Loser,
 }
 
-/// What happens to the slower connections of a flow.
+/// The fate of a flow's slower connections.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Loser {
     /// The receiver resets it; the reset travels as a packet.
     Reset,
-    /// It is left to finish.
+    /// They finish.
     Finish,
 }
 

@@ -19,7 +19,7 @@ pub struct RepSyn {
     pub threshold: Bytes,
     /// Connections opened per replicated flow, the original included.
     pub copies: u32,
-    /// How much later each further SYN is sent.
+    /// Delay of each further SYN.
     pub copy_delay: Time,
 }
 

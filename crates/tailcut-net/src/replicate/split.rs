@@ -1,6 +1,6 @@
-//! Splitting in the application (an alternative design of TinyFlow, section III-C): a large flow is sent as a
-//! sequence of small ones, one after another, each on a connection with a source port of its own, so that ECMP
-//! gives each a path of its own without any change to switches.
+//! Splitting in the application (an alternative design of TinyFlow, section III-C): a large flow is
+//! sent as a sequence of small ones, one after another, each with a source port of its own, so that
+//! ECMP gives each its own path without any change to switches.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -5,10 +5,10 @@ use super::{Acked, CongestionControl, Window, newreno};
 /// The increase that the group of senders allows this one.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Coupled {
-    /// Bytes of window per byte acknowledged in congestion avoidance: alpha * MSS / total window in RFC 6356.
-    /// Never more than what NewReno would add is added.
+    /// Bytes of window per byte acknowledged in congestion avoidance: alpha * MSS / total window of
+    /// RFC 6356. NewReno's increase bounds it.
     pub increase: f64,
-    /// What is left of earlier increases below a byte.
+    /// The fraction of a byte left over from earlier increases.
     carry: f64,
 }
 
@@ -21,7 +21,8 @@ impl Coupled {
 
 impl CongestionControl for Coupled {
     fn grow(&mut self, window: &mut Window, mss: u64, acked: &Acked) {
-        // What is not in use does not grow, nor counts among the windows of the group (RFC 7661 section 4.4).
+        // An unused window neither grows nor counts among the windows of the group (RFC 7661
+        // section 4.4).
         if acked.flight + mss <= window.cwnd {
             return;
         }
@@ -29,7 +30,7 @@ impl CongestionControl for Coupled {
             return newreno::grow(window, mss, acked);
         }
         let alone = mss as f64 / window.cwnd as f64;
-        // NewReno adds by the ACK, whatever that acknowledges: appropriate byte counting with L = 1 (RFC 3465).
+        // NewReno's increase is per ACK: appropriate byte counting with L = 1 (RFC 3465).
         let bytes = if acked.by_delivery { acked.bytes } else { acked.bytes.min(mss) };
         self.carry += bytes as f64 * self.increase.min(alone);
         let whole = self.carry.floor();

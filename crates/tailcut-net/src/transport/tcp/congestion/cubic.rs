@@ -14,15 +14,16 @@ use crate::component::SpecError;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct CubicSpec {
-    /// What a congestion event leaves of the window (RFC 9438: 0.7).
+    /// Factor of the window at a congestion event (RFC 9438: 0.7).
     pub beta: f64,
-    /// How fast the window regrows, in segments per second cubed (RFC 9438: 0.4).
+    /// Growth constant in segments per second cubed (RFC 9438: 0.4).
     pub c: f64,
     /// Give way sooner when the window shrinks from event to event (section 4.7).
     pub fast_convergence: bool,
-    /// Grow no slower than NewReno would (section 4.3): decides the window wherever round trips are short.
+    /// Whether the window grows at least as fast as NewReno's (section 4.3), which decides it where
+    /// round trips are short.
     pub tcp_friendly: bool,
-    /// What ends slow start before packets are lost.
+    /// Criterion that ends slow start before packets are lost.
     pub hystart: HystartSpec,
 }
 
@@ -39,7 +40,7 @@ impl Default for CubicSpec {
 }
 
 impl CubicSpec {
-    /// What Linux does.
+    /// Returns Linux's parameters.
     pub fn linux() -> CubicSpec {
         CubicSpec { hystart: HystartSpec::Linux, ..CubicSpec::default() }
     }
@@ -71,27 +72,28 @@ impl CongestionAlgorithm for CubicSpec {
 #[derive(Debug, Clone)]
 pub struct Cubic {
     spec: CubicSpec,
-    /// Window before the last reduction, or less by fast convergence; 0 before any, and after a timeout.
+    /// The window before the last reduction, lowered by fast convergence; 0 before any reduction
+    /// and after a timeout.
     w_max: f64,
     /// Window before the last reduction.
     cwnd_prior: f64,
     /// Congestion avoidance since then.
     epoch: Option<Epoch>,
     hystart: Option<HyStart>,
-    /// What is left of earlier increases below a byte.
+    /// The fraction of a byte left over from earlier increases.
     carry: f64,
 }
 
 #[derive(Debug, Clone, Copy)]
 struct Epoch {
-    /// When it began, later by whatever time the window was not what bounded the sender.
+    /// Start of the epoch, moved later by the time in which the window did not limit the sender.
     start: Time,
     /// The last ACK that counts.
     last: Time,
     /// The plateau of the cubic function, and when it is reached.
     origin: f64,
     k: f64,
-    /// What NewReno with the same mean would have.
+    /// The window of a NewReno flow with the same mean.
     w_est: f64,
 }
 
@@ -107,7 +109,8 @@ impl Cubic {
         }
     }
 
-    /// The time in which the window is not what bounds the sender is no time for growth (sections 4.2 and 5.8).
+    /// Excludes the time in which the window did not limit the sender from the epoch (sections 4.2
+    /// and 5.8).
     fn pass_over(&mut self, now: Time) {
         if let Some(epoch) = &mut self.epoch {
             epoch.start += now - epoch.last;
@@ -209,7 +212,7 @@ fn seconds(time: Time) -> f64 {
     time.0 as f64 * 1e-12
 }
 
-/// The cube root by Newton's method, of basic operations only: those of the C library differ between machines.
+/// Returns the cube root by Newton's method; the C library's result differs between machines.
 fn cube_root(x: f64) -> f64 {
     if x <= 0.0 {
         return 0.0;
@@ -231,7 +234,8 @@ mod tests {
 
     const MSS: u64 = 1_000;
 
-    /// The window two seconds of growth after a loss, with a pause of that length in the middle in which little is sent.
+    /// Returns the window after two seconds of growth with a pause in the middle in which little is
+    /// sent.
     fn window_after_a_pause(pause: Time) -> u64 {
         let spec =
             CubicSpec { tcp_friendly: false, hystart: HystartSpec::None, ..CubicSpec::default() };

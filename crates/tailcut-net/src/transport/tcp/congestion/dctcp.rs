@@ -1,5 +1,5 @@
-//! DCTCP (RFC 8257): the window falls in proportion to the share of bytes that
-//! met congestion. The reaction to loss is that of RFC 5681; so is growth, on ACKs without an echo (RFC 3168 section 6.1.2).
+//! DCTCP (RFC 8257): the window falls in proportion to the share of marked bytes. Loss is handled
+//! as in RFC 5681, and so is growth, on ACKs without an echo (RFC 3168 section 6.1.2).
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -15,8 +15,8 @@ pub struct DctcpSpec {
     pub g: f64,
     /// The estimate of a new connection (RFC 8257: 1, so that a first mark halves the window).
     pub initial_alpha: f64,
-    /// The window grows on ACKs with an echo, too, as in the paper's analysis (Alizadeh et al. 2010, section 3). RFC 8257 leaves
-    /// that to RFC 3168, by which it does not, nor does it in Linux.
+    /// Whether the window also grows on ACKs with an echo, as in the paper's analysis (Alizadeh et
+    /// al. 2010, section 3). By RFC 3168, to which RFC 8257 refers, and in Linux it does not.
     pub grows_under_echoes: bool,
 }
 
@@ -64,7 +64,7 @@ pub struct Dctcp {
     alpha: f64,
     /// The window grows on ACKs with an echo.
     grows: bool,
-    /// Bytes acknowledged in this observation window, and those of them acknowledged with an ECN echo.
+    /// Bytes acknowledged in this observation window, and how many of them with an ECN echo.
     acknowledged: u64,
     marked: u64,
     /// The observation window ends when more than this is acknowledged (`DCTCP.WindowEnd`).

@@ -1,17 +1,18 @@
-//! Congestion control: how the window grows, and what loss, ECN and timeouts make of it.
+//! Congestion control: growth of the window, and its reaction to loss, ECN and timeouts.
 //!
-//! The sender owns the [`Window`] and the mechanics of recovery; an algorithm is
-//! asked only for numbers ([`CongestionControl`]). What an algorithm does not say is NewReno's.
-//! The sender sets the window: PRR or inflation in recovery, one segment after a timeout,
-//! the threshold itself after an echo, which it hands on once per window of data. An increase that is computed
-//! outside, from several senders, is [`Coupled`]: give the sender
-//! `Congestion::Coupled` by [`Sender::set_congestion`](super::Sender::set_congestion) and
-//! renew [`Coupled::increase`] (bytes of window per byte acknowledged) whenever the sum over the subflows
-//! changes, by [`Sender::couple`](super::Sender::couple).
+//! The sender owns the [`Window`] and the mechanics of recovery; an algorithm only answers with
+//! numbers ([`CongestionControl`]). Methods that an algorithm leaves out are NewReno's. The sender
+//! sets the window: PRR or inflation in recovery, one segment after a timeout, the threshold after
+//! an echo, which it reports once per window of data. An increase that several senders share is
+//! [`Coupled`]: give the sender `Congestion::Coupled` by
+//! [`Sender::set_congestion`](super::Sender::set_congestion) and renew [`Coupled::increase`] (bytes
+//! of window per byte acknowledged) by [`Sender::couple`](super::Sender::couple) whenever the sum
+//! over the subflows changes.
 //!
-//! A new algorithm is one file here (a folder where it has parts), with its parameters as [`CongestionAlgorithm`], and one line in the list below.
-//! The enum is closed, so that NewReno's additions stay in line; states are boxed, so
-//! that they do not widen plain connections (NewReno's is empty, and takes no memory).
+//! A new algorithm is one file here (a folder where it has parts), with its parameters as
+//! [`CongestionAlgorithm`], and one line in the list below. The enum is closed so that NewReno's
+//! additions stay in line. States are boxed so that they do not widen plain connections (NewReno's
+//! is empty and takes no memory).
 
 pub mod bbr;
 mod coupled;
@@ -37,7 +38,7 @@ use crate::amount::Limit;
 use crate::component::SpecError;
 use crate::transport::tcp::{CongestionState, HostDefaults, Recovery, TcpSpec};
 
-/// What bounds the data in flight, in bytes.
+/// The bounds of the data in flight, in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Window {
     /// The congestion window.
@@ -47,14 +48,14 @@ pub struct Window {
 }
 
 impl Window {
-    /// Whether it is what holds back a sender that had `flight` outstanding: in slow start while more than half of it was in
-    /// use (Linux: `tcp_is_cwnd_limited`).
+    /// Returns whether the window limits a sender with `flight` outstanding bytes: in slow start
+    /// while more than half of it is in use (Linux: `tcp_is_cwnd_limited`).
     #[inline]
     pub fn is_cwnd_limited(&self, flight: u64, mss: u64) -> bool {
         if self.cwnd < self.ssthresh { self.cwnd < 2 * flight } else { self.cwnd < flight + mss }
     }
 
-    /// That of a new connection.
+    /// Returns the window of a new connection.
     pub fn initial(spec: &TcpSpec) -> Window {
         Window {
             cwnd: spec.initial_window.in_bytes(spec.mss.0),
@@ -69,11 +70,13 @@ impl Window {
 /// An acknowledgement of new data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Acked {
-    /// When it arrived.
+    /// The arrival time.
     pub now: Time,
-    /// Bytes newly acknowledged by the cumulative acknowledgement; those newly known to have arrived, `by_delivery`.
+    /// Bytes newly acknowledged by the cumulative acknowledgement; with `by_delivery`, bytes newly
+    /// known to have arrived.
     pub bytes: u64,
-    /// The window grows by these bytes, whatever their number ([`WindowGrowth::Delivered`](crate::transport::tcp::WindowGrowth)).
+    /// Whether the window grows by these bytes, whatever their number
+    /// ([`WindowGrowth::Delivered`](crate::transport::tcp::WindowGrowth)).
     pub by_delivery: bool,
     /// Bytes that were in flight before it arrived.
     pub flight: u64,
@@ -87,10 +90,10 @@ pub struct Acked {
     pub end: u32,
 }
 
-/// What any ACK tells, in recovery too, of a connection whose congestion control asks for it.
+/// Measurements of one ACK, in recovery too, for algorithms that ask for them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AckSample {
-    /// When it arrived.
+    /// The arrival time.
     pub now: Time,
     /// Bytes newly known to have arrived, cumulatively or selectively.
     pub delivered: u64,
@@ -102,8 +105,8 @@ pub struct AckSample {
     pub min_rtt: Time,
     /// The smoothed round-trip time.
     pub smoothed: Time,
-    /// From the sending of what is acknowledged to that of the ACK, by the timestamp option's clock, in whole
-    /// ticks; hosts' clocks agree.
+    /// The time from the sending of the acknowledged segment to that of the ACK, by the timestamp
+    /// option's clock in whole ticks; hosts' clocks agree.
     pub one_way: Option<Time>,
     /// The rate of delivery, where the ACK says one.
     pub rate: Option<RateSample>,
@@ -121,13 +124,13 @@ pub struct AckSample {
     pub una: u32,
     /// The next segment to be sent for the first time.
     pub end: u32,
-    /// How the sender regards the network after it.
+    /// The sender's congestion state after the ACK.
     pub state: CongestionState,
 }
 
 /// The parameters of a congestion control.
 pub trait CongestionAlgorithm {
-    /// What a connection remembers.
+    /// The state of a connection.
     type State: CongestionControl;
 
     /// Checks the parameters.
@@ -144,16 +147,18 @@ pub trait CongestionAlgorithm {
     fn check_recovery(&self, _: Recovery) -> Result<(), SpecError> {
         Ok(())
     }
-    /// Whether the receiver echoes the mark of each segment, or any mark until the sender has reduced its window.
+    /// Returns whether the receiver echoes the mark of each segment, rather than any mark until the
+    /// sender has reduced its window.
     fn echoes_marks(&self) -> bool {
         false
     }
-    /// Whether the window grows as in slow start only up to the slow-start threshold, and beyond no faster than NewReno's: what
-    /// the ideal completion time goes by.
+    /// Returns whether the window grows exponentially only up to the slow-start threshold, and
+    /// beyond it no faster than NewReno's. The ideal completion time depends on it.
     fn respects_ssthresh(&self) -> bool {
         false
     }
-    /// Segments that the window may hold from the first ACK on, whatever it was: what the ideal completion time goes by.
+    /// Returns the least window in segments from the first ACK on. The ideal completion time
+    /// depends on it.
     fn min_window_segments(&self) -> u32 {
         0
     }
@@ -179,35 +184,36 @@ pub trait CongestionControl {
         newreno::halved(flight, mss)
     }
 
-    /// The receiver echoes congestion, for the first time in a window of data: the new threshold and window.
+    /// Handles the first congestion echo in a window of data. Returns the new threshold and window.
     fn on_echo(&mut self, window: &Window, mss: u64) -> u64 {
         newreno::halved(window.cwnd, mss)
     }
 
-    /// Whether an echo of congestion reduces the window.
+    /// Returns whether a congestion echo reduces the window.
     fn answers_echoes(&self) -> bool {
         true
     }
 
-    /// The last reduction was needless, and its window and threshold are put back. `before` is the state before the reduction:
-    /// what the algorithm computes of windows is put back as well, what it has measured since stays.
+    /// Undoes the last reduction, which was needless; the sender restores window and threshold.
+    /// `before` is the state before the reduction. What the algorithm computes of windows is
+    /// restored as well; its later measurements stay.
     fn take_back(&mut self, _before: Self)
     where
         Self: Sized,
     {
     }
 
-    /// An ACK of an ECN-capable connection acknowledges `bytes` up to segment `ack`, with or without
-    /// ECN echo, while `end` is the next segment to be sent for the first time.
+    /// Handles an ACK of `bytes` up to segment `ack` on an ECN-capable connection, with or without
+    /// an echo. `end` is the next new segment.
     fn on_ecn_feedback(&mut self, _bytes: u64, _echo: bool, _ack: u32, _end: u32) {}
 
-    /// Whether the algorithm looks at samples of all ACKs.
+    /// Returns whether the algorithm takes samples of all ACKs.
     fn wants_samples(&self) -> bool {
         false
     }
 
-    /// What any ACK tells, after the sender's recovery has made its own of it: an algorithm that keeps a window of its own
-    /// puts it in place. The pacing from now on, if it changes.
+    /// Handles the sample of an ACK after recovery has processed it. An algorithm with a window of
+    /// its own sets it. Returns the pacing if it changes.
     fn on_sample(&mut self, _: &mut Window, _mss: u64, _: &AckSample) -> Option<Pacing> {
         None
     }
@@ -217,8 +223,8 @@ pub trait CongestionControl {
         None
     }
 
-    /// The connection is established; `rtt` is what the handshake took, if nothing of it was repeated. Asked of those that
-    /// want samples.
+    /// Handles establishment; `rtt` is the handshake's duration unless a segment of it was
+    /// repeated. Called only if the algorithm takes samples.
     fn on_open(&mut self, _: &Window, _mss: u64, _now: Time, _rtt: Option<Time>) -> Option<Pacing> {
         None
     }
@@ -228,8 +234,8 @@ pub trait CongestionControl {
         None
     }
 
-    /// It sends less than the network may carry, and knows: delivery rates of what leaves now count as limited by a
-    /// lack of data.
+    /// Returns whether the algorithm deliberately sends less than the network may carry; delivery
+    /// rates then count as application-limited.
     fn is_self_limited(&self) -> bool {
         false
     }
@@ -237,7 +243,7 @@ pub trait CongestionControl {
     /// The path has so many switches.
     fn set_switches(&mut self, _: u32) {}
 
-    /// What it draws, it draws from a stream of this seed and entity, which no other connection has.
+    /// Seeds the connection's own random stream.
     fn draw_from(&mut self, _seed: u64, _entity: u64) {}
 
     /// An ACK with an ECN echo opens no window (RFC 3168 section 6.1.2).
@@ -251,8 +257,8 @@ pub trait CongestionControl {
         true
     }
 
-    /// Of ns-3's sender without SACK: an ACK of several segments with which slow start ends grows the window in
-    /// congestion avoidance, too.
+    /// Returns whether ns-3's sender without SACK also grows the window in congestion avoidance on
+    /// the ACK of several segments that ends slow start.
     fn grows_twice_in_ns3(&self) -> bool {
         false
     }
@@ -272,7 +278,7 @@ macro_rules! algorithms {
         #[derive(Debug, Clone)]
         pub enum Congestion {
             $($(#[$about])* $name(Box<<$parameters as CongestionAlgorithm>::State>),)*
-            /// As NewReno, but its increase is bounded from outside (RFC 6356).
+            /// NewReno with an increase bounded from outside (RFC 6356).
             Coupled(Coupled),
         }
 
@@ -293,13 +299,15 @@ macro_rules! algorithms {
                 match self { $(CongestionSpec::$name(spec) => CongestionAlgorithm::check_recovery(spec, recovery),)* }
             }
 
-            /// Whether the receiver echoes the mark of each segment, or any mark until the sender has reduced its window.
+            /// Returns whether the receiver echoes the mark of each segment, rather than any mark
+            /// until the sender has reduced its window.
             #[inline]
             pub fn echoes_marks(&self) -> bool {
                 match self { $(CongestionSpec::$name(spec) => CongestionAlgorithm::echoes_marks(spec),)* }
             }
 
-            /// Whether the window grows as in slow start only up to the slow-start threshold, and beyond no faster than NewReno's.
+            /// Returns whether the window grows exponentially only up to the slow-start threshold,
+            /// and beyond it no faster than NewReno's.
             pub fn respects_ssthresh(&self) -> bool {
                 match self { $(CongestionSpec::$name(spec) => CongestionAlgorithm::respects_ssthresh(spec),)* }
             }
@@ -316,7 +324,8 @@ macro_rules! algorithms {
         }
 
         impl Congestion {
-            /// New data is acknowledged outside recovery: without a call through a table, as there is one per ACK.
+            /// Grows the window by newly acknowledged data outside recovery. Statically dispatched:
+            /// called once per ACK.
             #[inline]
             pub fn grow(&mut self, window: &mut Window, mss: u64, acked: &Acked) {
                 match self {
@@ -327,8 +336,8 @@ macro_rules! algorithms {
         }
 
         impl Congestion {
-            /// The last reduction was needless: takes back what it has changed of the algorithm. `before` is that of the same
-            /// connection before the reduction.
+            /// Undoes the algorithm's part of the last reduction, which was needless. `before` is
+            /// the state before it.
             pub(super) fn take_back(&mut self, before: Congestion) {
                 match (self, before) {
                     $((Congestion::$name(state), Congestion::$name(before)) => {
@@ -370,9 +379,11 @@ algorithms! {
     Cubic(cubic::CubicSpec),
     /// Reduction in proportion to the share of marked bytes (RFC 8257); wants a marking queue.
     Dctcp(dctcp::DctcpSpec),
-    /// A target for the round trip, and windows below one segment (Kumar et al. 2020); wants selective acknowledgements.
+    /// A target for the round trip, and windows below one segment (Kumar et al. 2020); needs
+    /// selective acknowledgements.
     Swift(swift::SwiftSpec),
-    /// The largest delivery rate and the shortest round trip decide, losses do not (version 1); wants selective acknowledgements.
+    /// Largest delivery rate and shortest round trip instead of losses (version 1); needs selective
+    /// acknowledgements.
     Bbr(bbr::BbrSpec),
 }
 
@@ -383,7 +394,7 @@ impl Default for CongestionSpec {
 }
 
 impl CongestionSpec {
-    /// What hosts do that are told nothing.
+    /// Returns the default of this kind of host.
     pub fn for_hosts(hosts: HostDefaults) -> CongestionSpec {
         match hosts {
             HostDefaults::Plain => CongestionSpec::Newreno(newreno::NewrenoSpec {}),

@@ -1,4 +1,4 @@
-//! NewReno's window (RFC 5681 section 3.1): what [`CongestionControl`] does where an algorithm says nothing else.
+//! NewReno's window (RFC 5681 section 3.1): the defaults of [`CongestionControl`].
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -20,7 +20,7 @@ impl CongestionAlgorithm for NewrenoSpec {
     }
 }
 
-/// It remembers nothing but the window.
+/// NewReno's state: empty, as the window is all it needs.
 #[derive(Debug, Clone, Copy)]
 pub struct Newreno;
 
@@ -40,7 +40,8 @@ pub(super) fn grow(window: &mut Window, mss: u64, acked: &Acked) {
     window.cwnd += if cwnd < window.ssthresh { mss } else { (mss * mss / cwnd).max(1) };
 }
 
-/// Slow start up to the threshold, and congestion avoidance by what is left (Linux: `tcp_reno_cong_avoid`).
+/// Grows the window in slow start up to the threshold, and by the remainder in congestion avoidance
+/// (Linux: `tcp_reno_cong_avoid`).
 fn grow_by_delivery(window: &mut Window, mss: u64, bytes: u64) {
     let slowly = bytes.min(window.ssthresh.saturating_sub(window.cwnd));
     window.cwnd += slowly;

@@ -2,23 +2,23 @@
 
 use tailcut_engine::Time;
 
-/// What an algorithm wants of time between segments.
+/// The spacing of segments that an algorithm asks for.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Pacing {
-    /// Nothing: the window decides alone.
+    /// None: only the window limits the sender.
     #[default]
     None,
-    /// So many bytes per second, from segment to segment.
+    /// A rate in bytes per second.
     Rate(u64),
-    /// That rate, once so many segments more have left.
+    /// A rate that begins after a number of segments.
     Later {
         /// Segments that leave at once.
         segments: u32,
         /// Bytes per second.
         rate: u64,
     },
-    /// So long from one segment to the next, whatever their size: a window below one segment. It is what the last ACK makes of it
-    /// that counts, also where the segment before left under another gap, or under none.
+    /// A gap between segments, whatever their size, for windows below one segment. The last ACK
+    /// decides it, also if the segment before left under another gap or under none.
     Gap(Time),
 }
 
@@ -26,11 +26,11 @@ pub enum Pacing {
 #[derive(Debug, Clone, Copy)]
 pub(in crate::transport::tcp) struct Pacer {
     pub pacing: Pacing,
-    /// Nothing leaves before, by a rate.
+    /// The earliest departure by the rate.
     next: Time,
-    /// When the last segment left.
+    /// The departure of the last segment.
     last: Option<Time>,
-    /// When a segment that was held back may leave.
+    /// The time at which a held-back segment may leave.
     pub wake: Time,
 }
 
@@ -39,7 +39,7 @@ impl Pacer {
         Pacer { pacing: Pacing::None, next: Time::ZERO, last: None, wake: Time::NEVER }
     }
 
-    /// Whether a segment may leave now; if not, the timer is set.
+    /// Returns whether a segment may leave now; otherwise arms the timer.
     pub fn releases(&mut self, now: Time) -> bool {
         let due = match self.pacing {
             Pacing::None => Time::ZERO,

@@ -1,5 +1,5 @@
-//! Delivery rates (draft-cheng-iccrg-delivery-rate-estimation-02): what the network has delivered between the sending
-//! of a segment and the news of its arrival.
+//! Delivery rates (draft-cheng-iccrg-delivery-rate-estimation-02): the bytes delivered between the
+//! sending of a segment and its acknowledgement.
 
 use std::collections::VecDeque;
 
@@ -12,7 +12,7 @@ pub struct RateSample {
     pub delivered: u64,
     /// Bytes that had been delivered when the first of them was sent: what rounds are counted by.
     pub prior: u64,
-    /// In this time: the longer of what it took to send them and to hear of them.
+    /// The interval: the longer of the sending and the acknowledging time.
     pub interval: Time,
     /// The sender had no more to send at some time of it: the network may be faster.
     pub app_limited: bool,
@@ -25,7 +25,7 @@ impl RateSample {
     }
 }
 
-/// What was known when a segment left.
+/// The sampler's state when a segment left.
 #[derive(Debug, Clone, Copy)]
 struct SendRecord {
     sent: Time,
@@ -38,13 +38,13 @@ struct SendRecord {
 /// The rate sampler of one connection.
 #[derive(Debug, Clone, Default)]
 pub struct RateSampler {
-    /// Those of the outstanding segments, the first of which is `base`.
+    /// Records of the outstanding segments; the first is segment `base`.
     departures: VecDeque<SendRecord>,
     base: u32,
     delivered: u64,
     delivered_at: Time,
     first_sent: Time,
-    /// What has been delivered when this is passed was sent without a lack of data.
+    /// The delivered count up to which segments were sent application-limited.
     app_limited: Option<u64>,
     /// The departure of the latest segment that the ACK in hand tells of.
     latest: Option<SendRecord>,
@@ -87,8 +87,8 @@ impl RateSampler {
         }
     }
 
-    /// The ACK in hand is read: everything below `una` has arrived. The rate, if it says one that no burst feigns: over
-    /// `min_rtt` at least.
+    /// Ends the reading of an ACK: everything below `una` has arrived. Returns the rate if its
+    /// interval is at least `min_rtt`, so that no burst inflates it.
     pub fn sample(&mut self, una: u32, min_rtt: Time) -> Option<RateSample> {
         while self.base < una && self.departures.pop_front().is_some() {
             self.base += 1;
@@ -108,7 +108,7 @@ impl RateSampler {
         })
     }
 
-    /// Whether the rate of what is sent now will say less than the network can do.
+    /// Returns whether the rate of segments sent now will underestimate the network.
     pub fn is_app_limited(&self) -> bool {
         self.app_limited.is_some()
     }

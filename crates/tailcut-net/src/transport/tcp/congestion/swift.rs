@@ -1,6 +1,6 @@
-//! Swift (Kumar et al., SIGCOMM 2020): the window follows the round trip, which is to meet a target that grows with the
-//! length of the path and with the number of flows; below one segment the window is kept by pacing. Windows here are in
-//! segments and times in seconds, as in the paper.
+//! Swift (Kumar et al., SIGCOMM 2020): the window steers the round trip to a target that grows with
+//! the length of the path and with the number of flows. Below one segment, pacing stands for the
+//! window. Windows are in segments and times in seconds, as in the paper.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -17,17 +17,17 @@ use crate::transport::tcp::Recovery;
 pub struct SwiftSpec {
     /// The target of a path without switches.
     pub base_target: Time,
-    /// What each switch of the path adds to it (topology-based scaling).
+    /// Addition to the target per switch of the path (topology-based scaling).
     pub per_hop: Time,
-    /// What a small window adds to it at most (flow-based scaling). 0s: nothing.
+    /// Largest addition to the target for small windows (flow-based scaling). 0s: none.
     pub flow_scaling: Time,
-    /// At this window, in segments, and below it adds all of that.
+    /// Window in segments at and below which all of that is added.
     pub scaling_min_window: f64,
-    /// From this window on it adds nothing.
+    /// Window in segments from which nothing is added.
     pub scaling_max_window: f64,
     /// Segments by which the window grows in a round trip below the target.
     pub additive_increase: f64,
-    /// How strongly the window gives way to an excess of delay.
+    /// Strength of the decrease by excess delay.
     pub beta: f64,
     /// The largest share of the window that is given up at once.
     pub max_decrease: f64,
@@ -35,7 +35,7 @@ pub struct SwiftSpec {
     pub min_window: f64,
     /// The largest, in segments.
     pub max_window: f64,
-    /// After so many timeouts in a row the window is the least.
+    /// Consecutive timeouts after which the window is minimal.
     pub reset_after: u32,
 }
 
@@ -121,11 +121,11 @@ impl CongestionAlgorithm for SwiftSpec {
 #[derive(Debug, Clone)]
 pub struct Swift {
     spec: SwiftSpec,
-    /// In segments; none before the first ACK.
+    /// The window in segments; `None` before the first ACK.
     window: Option<f64>,
     /// Switches on the path.
     switches: u32,
-    /// When the window was last reduced.
+    /// The time of the last reduction.
     reduced: Option<Time>,
     timeouts: u32,
     /// A fast retransmit has begun: the ACK in hand reduces the window.
@@ -162,7 +162,7 @@ impl Swift {
         Time(fixed + (spec.flow_scaling.0 as f64 * share.clamp(0.0, 1.0)) as u64)
     }
 
-    /// Once per round trip.
+    /// Returns whether a round trip has passed since the last reduction.
     fn may_decrease(&self, now: Time) -> bool {
         self.reduced.is_none_or(|reduced| now.since(reduced) >= self.rtt)
     }
@@ -175,7 +175,8 @@ impl Swift {
         self.window = Some(after);
     }
 
-    /// A window below one segment is one segment at a time, the next after the round trip over the window.
+    /// Sets the window. A window below one segment is one segment at a time, with a gap of the
+    /// round trip over the window.
     fn put(&self, window: &mut Window, mss: u64) -> Pacing {
         let segments = self.window.unwrap_or(1.0);
         window.cwnd = (segments.max(1.0) * mss as f64) as u64;
@@ -210,7 +211,7 @@ impl CongestionControl for Swift {
         false
     }
 
-    /// It goes by delay alone.
+    /// Returns false: only delay counts.
     fn answers_echoes(&self) -> bool {
         false
     }
@@ -223,7 +224,7 @@ impl CongestionControl for Swift {
         }
     }
 
-    /// It grows by samples alone.
+    /// Does nothing: the window grows by samples.
     fn grow(&mut self, _: &mut Window, _: u64, _: &Acked) {}
 
     fn wants_samples(&self) -> bool {
@@ -305,7 +306,8 @@ mod tests {
         }
     }
 
-    /// At a window of so many segments, one switch, a target of 75 us and nothing for many flows.
+    /// Creates a flow at a window of `segments`, with one switch, a target of 75 us and no flow
+    /// scaling.
     fn at(segments: f64) -> (Swift, Window) {
         let spec = SwiftSpec { flow_scaling: Time::ZERO, ..SwiftSpec::default() };
         let mut swift = Swift::new(&spec);

@@ -1,4 +1,5 @@
-//! How far acknowledgements come in heaps: bytes delivered beyond what the bandwidth explains (Linux's BBR since 5.1).
+//! Aggregation of acknowledgements: the bytes delivered beyond what the bandwidth explains (Linux's
+//! BBR since 5.1).
 
 use tailcut_engine::Time;
 
@@ -27,7 +28,8 @@ impl Aggregation {
         (self.since, self.delivered) = (now, 0);
     }
 
-    /// An ACK delivers so many bytes in this round, at a bandwidth in bytes per second; the window bounds the excess.
+    /// Counts `delivered` bytes of an ACK in this round, at a bandwidth in bytes per second.
+    /// `window` bounds the excess.
     pub fn on_ack(&mut self, now: Time, round: u64, delivered: u64, bandwidth: f64, window: u64) {
         let mut expected = bandwidth * now.since(self.since).as_secs_f64();
         if self.delivered as f64 <= expected {
@@ -38,7 +40,8 @@ impl Aggregation {
         self.excess.update(round, (self.delivered as f64 - expected).min(window as f64));
     }
 
-    /// Bytes that the window is to hold beyond the others, so that silences between heaps are bridged.
+    /// Returns the bytes to add to the window so that it bridges the silence between aggregated
+    /// ACKs.
     pub fn allowance(&self, bandwidth: f64) -> f64 {
         self.excess.get().min(bandwidth * AT_MOST)
     }

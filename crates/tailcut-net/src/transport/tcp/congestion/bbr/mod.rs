@@ -1,11 +1,13 @@
-//! BBR, version 1 (Cardwell et al., 2016; draft-cardwell-iccrg-bbr-congestion-control-00, and where that is silent or older
-//! what Linux does): the largest delivery rate of ten rounds and the shortest round trip of ten seconds say how fast to
-//! send and how much may be in the network. Loss is no signal, but bounds the window until it is repaired.
+//! BBR, version 1 (Cardwell et al., 2016; draft-cardwell-iccrg-bbr-congestion-control-00; where
+//! that is silent or outdated, Linux). The largest delivery rate of ten rounds gives the bandwidth,
+//! the shortest round trip of ten seconds the propagation delay. Loss is no signal; it bounds the
+//! window only until it is repaired.
 //!
-//! As Linux, and beyond the draft: the allowance for aggregated ACKs ([`Aggregation`]), the rate of a policer
-//! ([`Policer`]), the first segments unpaced, and a policy for restarts after a silence. Left out: what Linux makes of segments that it has
-//! scheduled but not sent, since here nothing is in flight before it leaves; bunches of segments (TSO), which `quantum` stands
-//! for; its clock of whole milliseconds for windows of time. The start of the gain cycle is drawn from a stream of each connection's own.
+//! As in Linux, beyond the draft: the allowance for aggregated ACKs ([`Aggregation`]), the rate of
+//! a policer ([`Policer`]), unpaced first segments, and a policy for restarts after idle. Left out:
+//! segments that Linux has scheduled but not sent (here none is in flight before it leaves),
+//! segmentation offload (`quantum` stands for it), and Linux's millisecond clock for windows of
+//! time. The start of the gain cycle is drawn from a random stream of each connection.
 
 mod aggregation;
 mod policer;
@@ -30,7 +32,7 @@ const FULL_GROWTH: f64 = 1.25;
 /// Segments of the window while nothing is known of the round trip.
 const UNKNOWN: u64 = 10;
 
-/// What a connection is at.
+/// The phase of the state machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BbrMode {
     /// The rate doubles in every round.
@@ -39,7 +41,7 @@ pub enum BbrMode {
     Drain,
     /// Around the bandwidth, in this phase of the cycle.
     ProbeBandwidth(u64),
-    /// With the least window, to see the round trip without a queue.
+    /// The window is minimal, to measure the round trip without a queue.
     ProbeRtt,
 }
 
@@ -48,7 +50,7 @@ pub enum BbrMode {
 pub struct Bbr {
     spec: BbrSpec,
     mode: BbrMode,
-    /// In bytes; 0 before the connection is established.
+    /// The window in bytes; 0 before the connection is established.
     window: u64,
     /// The last window that neither losses nor a probe for the round trip have cut.
     good_window: u64,
@@ -58,7 +60,7 @@ pub struct Bbr {
     round_end: u64,
     min_rtt: Time,
     min_rtt_at: Time,
-    /// When the probe for the round trip may end: known once the network has emptied.
+    /// The earliest end of the round-trip probe; `None` until the network has drained.
     probed_at: Option<Time>,
     /// A round of it has passed.
     probed_round: bool,
@@ -71,7 +73,7 @@ pub struct Bbr {
     paced_by_rtt: bool,
     /// The first round of a recovery: as much leaves as arrives.
     conserves: bool,
-    /// How the sender regarded the network after the ACK before.
+    /// The congestion state after the previous ACK.
     before: CongestionState,
     /// A timeout came after the last ACK.
     timed_out: bool,
@@ -112,7 +114,7 @@ impl Bbr {
         }
     }
 
-    /// What it is at.
+    /// Returns the current phase.
     pub fn mode(&self) -> BbrMode {
         self.mode
     }
@@ -146,14 +148,16 @@ impl Bbr {
         }
     }
 
-    /// Bytes that fill the path at this gain of a bandwidth, and `more`, with what ends need for themselves.
+    /// Returns `gain` times the bandwidth-delay product plus `more` bytes and the allowance for the
+    /// hosts' own needs.
     fn inflight(&self, bandwidth: f64, gain: f64, more: f64, mss: u64) -> u64 {
         let bdp = match self.min_rtt {
             Time::NEVER => (UNKNOWN * mss) as f64,
             min_rtt => bandwidth * min_rtt.0 as f64 / 1e12 * gain,
         };
         let segments = ((bdp + more) / mss as f64).ceil() as u64 + 3 * u64::from(self.spec.quantum);
-        // An even number, so that fewer ACKs are delayed; and the probe is to exceed the BDP however small that is.
+        // An even number delays fewer ACKs. The probe exceeds the bandwidth-delay product even
+        // where that is small.
         let probe = if self.mode == BbrMode::ProbeBandwidth(0) { 2 } else { 0 };
         (segments.next_multiple_of(2) + probe) * mss
     }
@@ -293,7 +297,7 @@ impl Bbr {
         self.pace = self.rate(self.window as f64 * 1e12 / rtt.0 as f64, self.spec.startup_gain);
     }
 
-    /// At first the pace only grows.
+    /// Updates the pacing rate, which only grows until the pipe is full.
     fn update_pace(&mut self, smoothed: Time) {
         if !self.paced_by_rtt && smoothed > Time::ZERO {
             self.paced_by_rtt = true;
@@ -341,7 +345,7 @@ impl Bbr {
         }
     }
 
-    /// By what has arrived, and from the full pipe on no further than the target.
+    /// Grows the window by what was delivered; once the pipe is full, up to the target.
     fn toward_target(&self, window: u64, sample: &AckSample, mss: u64) -> u64 {
         let bandwidth = self.bandwidth();
         let more = match self.full && self.spec.aggregation {
@@ -395,8 +399,8 @@ impl CongestionControl for Bbr {
         false
     }
 
-    /// Measurements stay. A slowdown that a needless reduction has made says nothing of a full pipe or a policer
-    /// (`bbr_undo_cwnd` of Linux); the window comes back as after any recovery.
+    /// Keeps the measurements (`bbr_undo_cwnd` of Linux): a slowdown after a needless reduction
+    /// reveals neither a full pipe nor a policer. The window returns as after any recovery.
     fn take_back(&mut self, _: Bbr) {
         (self.full_bandwidth, self.full_rounds) = (0.0, 0);
         self.policer = Policer::default();
@@ -406,7 +410,7 @@ impl CongestionControl for Bbr {
         false
     }
 
-    /// It grows by samples alone.
+    /// Does nothing: the window grows by samples.
     fn grow(&mut self, _: &mut Window, _: u64, _: &Acked) {}
 
     fn wants_samples(&self) -> bool {
@@ -432,7 +436,8 @@ impl CongestionControl for Bbr {
         Some(self.pacing(sample.end))
     }
 
-    /// One segment leaves, and what arrives opens the window up to its target; a pipe that is not known to be full may yet grow.
+    /// Sends one segment and then grows up to the target by what is delivered; a pipe that is not
+    /// known to be full may still grow.
     fn after_timeout(&mut self, window: &mut Window, _: u64, _: Time) -> Option<Pacing> {
         self.timed_out = true;
         self.before = CongestionState::Loss;
@@ -442,7 +447,7 @@ impl CongestionControl for Bbr {
         None
     }
 
-    /// At the bandwidth and no faster: more speed was not asked for.
+    /// Resumes at the estimated bandwidth.
     fn after_idle(&mut self, now: Time) -> Option<Pacing> {
         self.restarts = true;
         self.aggregation.begin(now);

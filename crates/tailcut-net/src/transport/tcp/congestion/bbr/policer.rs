@@ -1,5 +1,5 @@
-//! Whether a policer bounds the rate: two intervals in a row with the same rate and a loss of a fifth (the long-term
-//! sampling of Linux's BBR; Flach et al., SIGCOMM 2016, on how common policers are).
+//! Detection of a policer: two intervals in a row with the same rate and at least a fifth of the
+//! packets lost (long-term sampling of Linux's BBR; Flach et al., SIGCOMM 2016).
 
 use tailcut_engine::Time;
 
@@ -11,14 +11,14 @@ const LOSSY: f64 = 50.0 / 256.0;
 const ALIKE: f64 = 0.125;
 /// Or by no more than this, in bytes per second.
 const CLOSE: f64 = 500.0;
-/// For how many rounds the rate is believed.
+/// Rounds for which a detected rate is used.
 const BELIEVED: u32 = 48;
 
-/// What an ACK tells of it.
+/// The policer's input from one ACK.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct PolicerSample {
     pub now: Time,
-    /// It tells of losses, or a timeout went before it.
+    /// Whether the ACK reports losses, or a timeout preceded it.
     pub lost: bool,
     /// Its rate was limited by a lack of data.
     pub app_limited: bool,
@@ -37,7 +37,7 @@ pub(super) struct Policer {
     sampling: bool,
     /// The rate is believed.
     policed: bool,
-    /// Of the last interval, in bytes per second; 0: none.
+    /// The rate of the last interval in bytes per second; 0 if there is none.
     rate: f64,
     rounds: u32,
     since: Time,
@@ -51,7 +51,8 @@ impl Policer {
         self.policed.then_some(self.rate)
     }
 
-    /// An ACK; `cycles` where its sender probes for bandwidth. True when the rate is believed no longer.
+    /// Handles an ACK; `cycles` says whether the sender probes for bandwidth. Returns true when a
+    /// detected rate expires.
     pub fn on_ack(&mut self, heard: &PolicerSample, cycles: bool) -> bool {
         self.rounds += u32::from(heard.round && (self.sampling || self.policed && cycles));
         if self.policed {
@@ -104,7 +105,8 @@ impl Policer {
 mod tests {
     use super::*;
 
-    /// Rounds of 10 ms at 1 MB/s, of which each loses a part of what it delivers. The rates after each.
+    /// Returns the rates after each round of 10 ms at 1 MB/s, of which each loses `part` of what it
+    /// delivers.
     fn rates(rounds: u64, part: f64, limited: bool) -> Vec<Option<f64>> {
         let mut policer = Policer::default();
         let after = (1..=rounds).map(|round| {

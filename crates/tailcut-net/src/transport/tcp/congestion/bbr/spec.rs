@@ -13,19 +13,20 @@ use crate::transport::tcp::Recovery;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct BbrSpec {
-    /// Gain of pacing and window at first; its inverse drains the queue that it has made. 2/ln 2 doubles the rate in every round.
+    /// Gain of pacing and window in startup; its inverse drains the queue afterwards. 2/ln 2
+    /// doubles the rate in every round.
     pub startup_gain: f64,
     /// Gain of the window later: BDPs that may be in the network.
     pub cwnd_gain: f64,
     /// Gain of pacing in the phase that probes for bandwidth.
     pub probe_up: f64,
-    /// In the phase after it, which gives the queue back.
+    /// Gain of the phase after the probe, which drains the probe's queue.
     pub probe_down: f64,
-    /// For how many rounds the largest delivery rate is the bandwidth.
+    /// Rounds over which the largest delivery rate is the bandwidth.
     pub bandwidth_rounds: u32,
-    /// For how long the shortest round trip is that of the path, until it is measured anew.
+    /// Age after which the shortest round trip is measured anew.
     pub min_rtt_window: Time,
-    /// For how long, and a round at least, the window is the least one to measure it. 0s: never.
+    /// Time, and at least a round, with a minimal window to measure the round trip. 0s: never.
     pub probe_rtt: Time,
     /// The least window, in segments.
     pub min_window: u32,
@@ -35,9 +36,9 @@ pub struct BbrSpec {
     pub unpaced: u32,
     /// Segments that a host hands over at once: three times as many are allowed beyond the BDP.
     pub quantum: u32,
-    /// Whether the window allows for ACKs that come in heaps.
+    /// Whether the window allows for aggregated ACKs.
     pub aggregation: bool,
-    /// Whether the rate of a policer is looked for and kept to.
+    /// Whether a policer's rate is detected and kept to.
     pub policers: bool,
 }
 

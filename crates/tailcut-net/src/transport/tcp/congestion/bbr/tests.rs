@@ -41,7 +41,7 @@ impl Script {
         Script { bbr, window, next, pacing }
     }
 
-    /// An ACK that tells of so many segments after some time; the rate is that of so many in a round trip.
+    /// Delivers an ACK of `segments` after some time; `rate` is in segments per round trip.
     fn ack(&mut self, after: Time, segments: u64, rate: u64, limited: bool) {
         let next = &mut self.next;
         next.now += after;
@@ -58,7 +58,8 @@ impl Script {
         self.ack(RTT, segments, segments, false);
     }
 
-    /// A path that carries 100 segments in a round trip, found and drained, in this phase of the cycle.
+    /// Returns a path of 100 segments per round trip, found and drained, in this phase of the gain
+    /// cycle.
     fn steady(phase: u64) -> Script {
         let mut script = Script::new(BbrSpec::default());
         (0..8).for_each(|_| script.round(100));
@@ -81,7 +82,8 @@ impl Script {
     }
 }
 
-/// 10 segments in 100 ms, 2.885 times, less 1 %: 285,615 bytes per second, once ten segments have left.
+/// Ten segments in 100 ms times 2.885, less 1 %, are 285,615 bytes per second, once ten segments
+/// have left.
 #[test]
 fn the_first_rate_is_the_window_over_the_handshake() {
     let script = Script::new(BbrSpec::default());
@@ -216,7 +218,8 @@ fn connections_begin_the_cycle_in_phases_of_their_own_and_none_by_draining() {
     assert!(count.iter().enumerate().all(|(phase, count)| phase == 1 || *count > 2), "{count:?}");
 }
 
-/// Ten seconds of round trips longer than the shortest: four segments for 200 ms and a round, then as before.
+/// After ten seconds of longer round trips the window is four segments for 200 ms and a round, then
+/// as before.
 #[test]
 fn an_old_round_trip_is_measured_anew_with_four_segments() {
     let mut script = Script::steady(2);
@@ -287,7 +290,7 @@ fn a_timeout_leaves_one_segment_and_what_arrives_opens_the_window() {
     assert_eq!(script.segments(), 204);
 }
 
-/// After a silence of more than ten seconds.
+/// The path is idle for more than ten seconds.
 #[test]
 fn data_after_a_silence_go_at_the_bandwidth_and_no_probe_for_the_round_trip_is_made() {
     let mut script = Script::steady(0);

@@ -11,7 +11,7 @@ pub(super) struct WindowedMax {
 }
 
 impl WindowedMax {
-    /// Of this many rounds before the one in hand.
+    /// Creates a maximum over `rounds` rounds before the current one.
     pub fn new(rounds: u64) -> WindowedMax {
         WindowedMax { rounds, kept: VecDeque::new() }
     }

@@ -1,5 +1,6 @@
-//! HyStart as Linux has it (Ha and Rhee, "Hybrid slow start for high-bandwidth and long-distance networks", 2008; Linux 6.14,
-//! `hystart_update` and `cubictcp_acked` of `net/ipv4/tcp_cubic.c`). Its parameters are those of the module `tcp_cubic`.
+//! Linux's HyStart (Ha and Rhee, "Hybrid slow start for high-bandwidth and long-distance networks",
+//! 2008; Linux 6.14, `hystart_update` and `cubictcp_acked` of `net/ipv4/tcp_cubic.c`). Parameters
+//! are those of the module `tcp_cubic`.
 
 use tailcut_engine::Time;
 
@@ -14,14 +15,14 @@ const SAMPLES: u32 = 8;
 /// `HYSTART_DELAY_MIN` and `HYSTART_DELAY_MAX`: between them, an eighth of the shortest round trip.
 const LEAST_INCREASE: u64 = Time::from_ms(4).0;
 const LARGEST_INCREASE: u64 = Time::from_ms(16).0;
-/// What senders and receivers merge at most, in bytes (`sk_gso_max_size`).
+/// Most bytes that senders and receivers merge (`sk_gso_max_size`).
 const BURST: u128 = 65_536;
-/// What merging is taken to delay ACKs at most.
+/// Upper bound of the assumed ACK delay by merging.
 const LARGEST_CUSHION: Time = Time::from_ms(1);
 /// Round trips of the first second of congestion avoidance are not looked at.
 const SETTLES: Time = Time::from_ms(1_000);
 
-/// This round, and the shortest round trip so far.
+/// State of the current round, and the shortest round trip so far.
 #[derive(Debug, Clone)]
 pub struct Linux {
     /// A sign was found: there is nothing more to look for.
@@ -52,7 +53,8 @@ impl Default for Linux {
 }
 
 impl Linux {
-    /// Whether slow start ends with this ACK; `avoiding` is when congestion avoidance began, if it has.
+    /// Returns whether slow start ends with this ACK. `avoiding` is the start of congestion
+    /// avoidance, if it has begun.
     pub fn ends(
         &mut self,
         window: &Window,
@@ -81,8 +83,8 @@ impl Linux {
         self.found
     }
 
-    /// Whether ACKs that follow each other closely have gone on for half of the shortest round trip: so long does the network take
-    /// to deliver what was sent in one.
+    /// Returns whether closely spaced ACKs have lasted for half of the shortest round trip, the
+    /// time that the network takes to deliver what was sent in one.
     fn train(&mut self, window: &Window, acked: &Acked) -> bool {
         if acked.now - self.last_ack > ACK_DELTA {
             return false;
@@ -92,7 +94,8 @@ impl Linux {
         (acked.now - self.round_start).0 > threshold
     }
 
-    /// Whether the round trips of this round, eight and this one, were all longer than the shortest so far.
+    /// Returns whether this and eight earlier round trips of the round were all longer than the
+    /// shortest so far.
     fn lengthened(&mut self, delay: Time) -> bool {
         self.current_min = self.current_min.min(delay);
         if self.samples < SAMPLES {
@@ -104,8 +107,9 @@ impl Linux {
     }
 }
 
-/// `hystart_ack_delay`: the time that four bursts take at the rate by which Linux would pace, which is twice the window per round
-/// trip below half of the threshold, and six fifths of it from there on (`tcp_update_pacing_rate`).
+/// Returns `hystart_ack_delay`: the time of four bursts at Linux's pacing rate, twice the window
+/// per round trip below half of the threshold and six fifths of it above
+/// (`tcp_update_pacing_rate`).
 fn cushion(window: &Window, smoothed: Time) -> Time {
     let (num, den) = if window.cwnd < window.ssthresh / 2 { (2, 1) } else { (6, 5) };
     let time = 4 * BURST * u128::from(smoothed.0) * den / (num * u128::from(window.cwnd.max(1)));
@@ -129,7 +133,7 @@ mod tests {
     }
 
     impl Stage {
-        /// With a window of so many segments.
+        /// Creates a sender with a window of `segments`.
         fn at(segments: u64) -> Stage {
             let window = Window { cwnd: segments * MSS, ssthresh: u64::MAX };
             Stage { linux: Linux::default(), window, now: Time::ZERO, una: 0, avoiding: None }
@@ -147,13 +151,13 @@ mod tests {
                 rtt: Some(rtt),
                 smoothed: rtt,
                 una: self.una,
-                // The window that was sent before the first ACK ends here; the next begins beyond it.
+                // The window sent before the first ACK ends here; the next begins beyond it.
                 end: self.una + (self.window.cwnd / MSS) as u32,
             };
             self.linux.ends(&self.window, MSS, &acked, self.avoiding)
         }
 
-        /// Which of the ACKs ends slow start, each `apart` from the one before.
+        /// Returns the number of the ACK, each `apart` from the one before, that ends slow start.
         fn ends_at(&mut self, acks: u32, apart: Time, rtt: Time) -> Option<u32> {
             (1..=acks).find(|_| self.ack(apart, rtt))
         }

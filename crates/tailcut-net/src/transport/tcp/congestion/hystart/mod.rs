@@ -11,18 +11,18 @@ use super::{Acked, Window, newreno};
 use linux::Linux;
 use rfc_9406::{HystartPhase, Rfc9406};
 
-/// Which signs end slow start before a loss does.
+/// Signals that end slow start before a loss.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum HystartSpec {
-    /// None: it ends with a loss.
+    /// No signal: slow start ends with a loss.
     None,
-    /// Round trips that lengthen by 4 ms at least first slow the growth, and then end it (HyStart++, RFC 9406). It does
-    /// nothing where queues are shorter.
+    /// Round trips longer by at least 4 ms first slow the growth and then end it (HyStart++, RFC
+    /// 9406). Without effect where queues are shorter.
     #[serde(rename = "rfc-9406")]
     Rfc9406,
-    /// Round trips that lengthen by 4 ms at least, and trains of ACKs, end it at once (Ha and Rhee 2008, as in Linux): trains do so
-    /// where queues are short, too.
+    /// Round trips longer by at least 4 ms, or trains of ACKs, end it at once (Ha and Rhee 2008, as
+    /// in Linux). Trains do so where queues are short, too.
     Linux,
 }
 
@@ -34,7 +34,7 @@ pub(super) enum HyStart {
 }
 
 impl HyStart {
-    /// That of a new connection, if it has any.
+    /// Returns the state of a new connection; `None` if slow start ends with a loss.
     pub fn start(spec: HystartSpec) -> Option<HyStart> {
         match spec {
             HystartSpec::None => None,
@@ -43,8 +43,8 @@ impl HyStart {
         }
     }
 
-    /// An ACK of new data, before anything else is made of it; `avoiding` is when congestion avoidance began, if it has. Slow
-    /// start may end with it: the threshold is in place then.
+    /// Handles an ACK of new data before the window grows. `avoiding` is the start of congestion
+    /// avoidance, if it has begun. If slow start ends, the threshold is set.
     pub fn look(&mut self, window: &mut Window, mss: u64, acked: &Acked, avoiding: Option<Time>) {
         if let HyStart::Linux(linux) = self
             && linux.ends(window, mss, acked, avoiding)
@@ -53,7 +53,8 @@ impl HyStart {
         }
     }
 
-    /// The window grows in slow start. Returns what is left of the acknowledged bytes for congestion avoidance.
+    /// Grows the window in slow start. Returns the acknowledged bytes left for congestion
+    /// avoidance.
     pub fn grow(this: &mut Option<HyStart>, window: &mut Window, mss: u64, acked: &Acked) -> u64 {
         match this {
             None => newreno::grow(window, mss, acked),
@@ -75,8 +76,8 @@ impl HyStart {
         0
     }
 
-    /// The window was reduced, by a timeout or otherwise. RFC 9406 is for the first slow start alone (section 4.2); Linux begins
-    /// anew with a timeout.
+    /// Handles a reduction. RFC 9406 covers the first slow start only (section 4.2); Linux starts
+    /// anew after a timeout.
     pub fn reduced(this: &mut Option<HyStart>, timeout: bool) {
         match this {
             Some(HyStart::Linux(linux)) if timeout => *linux = Linux::default(),

@@ -1,4 +1,5 @@
-//! HyStart++ (RFC 9406): the first slow start ends when round trips lengthen, before packets are lost.
+//! HyStart++ (RFC 9406): the first slow start ends when round trips lengthen, before packets are
+//! lost.
 
 use tailcut_engine::Time;
 
@@ -14,13 +15,13 @@ const CSS_ROUNDS: u32 = 5;
 /// Segments by which one ACK may open the window of a sender that does not pace.
 const BURST: u64 = 8;
 
-/// What the last acknowledgement led to.
+/// The phase after the last acknowledgement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum HystartPhase {
     SlowStart,
     /// Conservative slow start: the round trips have lengthened, but that may pass.
     Conservative,
-    /// They stayed long: congestion avoidance.
+    /// Round trips stayed long: congestion avoidance.
     Over,
 }
 
