@@ -1,6 +1,6 @@
-//! Transports whose ends are not TCP's. Their senders have the calls of TCP's, with parameters of their own; the list of this
-//! folder has a line for each, from which whoever holds connections makes one kind of end without a call through a table
-//! per packet.
+//! Transports whose ends are not TCP's. Their senders have the calls of TCP's, with parameters of
+//! their own; the list of this folder has a line for each, from which whoever holds connections
+//! makes one kind of end without a call through a table per packet.
 
 use std::fmt::Debug;
 
@@ -12,8 +12,8 @@ use crate::amount::Amount;
 use crate::packet::OptionStore;
 use crate::topology::Graph;
 
-/// The segments of transports that acknowledge every one selectively and end without a FIN: at first, and at most, so many packets
-/// under way, repeated after `rto`.
+/// The segments of transports that acknowledge every one selectively and end without a FIN: at
+/// first, and at most, so many packets under way, repeated after `rto`.
 pub(crate) fn one_by_one(mss: Bytes, initial_window: u32, max_window: u32, rto: Time) -> TcpSpec {
     TcpSpec {
         mss,
@@ -35,7 +35,7 @@ pub(crate) trait CustomEndpoints: Clone + Debug {
 
     /// A sender waits for the answer to its SYN before it sends data.
     const HANDSHAKE: bool = true;
-    /// Its receivers ask for packets, one after the other of each host.
+    /// Whether receivers ask for packets, in turn at each host.
     const PULLS: bool = false;
 
     /// The parameters in a network: what is not said follows from it.
@@ -44,17 +44,18 @@ pub(crate) trait CustomEndpoints: Clone + Debug {
     fn sender(&self, size: u64, open_at: Time) -> Self::Sender;
     /// The receiving half of a connection of so many segments.
     fn receiver(&self, segments: u32) -> Self::Receiver;
-    /// What a sender has or may have under way, in packets.
+    /// Returns the packets that a sender has, or may have, under way.
     fn window(sender: &Self::Sender) -> u32;
 }
 
 /// A receiver. What it does not say otherwise is done by TCP's, which reassembles.
 pub(crate) trait ReceivingEnd: Clone + Debug {
-    /// What reassembles.
+    /// Returns the half that reassembles.
     fn tcp(&self) -> &tcp::Receiver;
     fn tcp_mut(&mut self) -> &mut tcp::Receiver;
 
-    /// A packet has arrived. True when it completes the data. `spec` is what decides its transport's segments.
+    /// A packet has arrived. True when it completes the data. `spec` is what decides its
+    /// transport's segments.
     fn on_packet(
         &mut self,
         spec: &TcpSpec,
@@ -63,7 +64,7 @@ pub(crate) trait ReceivingEnd: Clone + Debug {
         options: &OptionStore,
     ) -> bool;
 
-    /// What to send now, if anything; to be called until it has nothing.
+    /// Returns the next packet to send; call until `None`.
     #[inline]
     fn poll_transmit(
         &mut self,
@@ -87,7 +88,7 @@ pub(crate) trait ReceivingEnd: Clone + Debug {
         self.tcp_mut().reset();
     }
 
-    /// What asks for packets, if its transport does.
+    /// Returns the half that asks for packets, if the transport does.
     #[inline]
     fn pulls(&mut self) -> Option<&mut dyn Pull> {
         None
@@ -100,6 +101,6 @@ pub(crate) trait Pull {
     fn join_pull_queue(&mut self) -> bool;
     /// True when it has a turn: it gives it up.
     fn leave_pull_queue(&mut self) -> bool;
-    /// Its turn has come: what asks, if it still wants to.
+    /// Takes the receiver's turn: returns the request, if it still wants one.
     fn pull(&mut self, sizes: &WireSizes) -> Option<Segment>;
 }

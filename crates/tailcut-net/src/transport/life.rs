@@ -1,9 +1,9 @@
-//! The life of a connection's sending half, whatever its transport: opening, being established, ending, and what it
-//! owes the network beside its data (RFC 9293 section 3.10).
+//! The life of a connection's sending half, whatever its transport: opening, being established,
+//! ending, and what it owes the network beside its data (RFC 9293 section 3.10).
 
 use tailcut_engine::{Bytes, Time};
 
-/// Where a connection is in its life.
+/// The state of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ConnectionState {
     /// Not opened yet.
@@ -23,32 +23,33 @@ pub enum ConnectionState {
 pub enum Transmit {
     /// The opening SYN, or a retry.
     Syn {
-        /// It was sent before.
+        /// Whether it is a repetition.
         retry: bool,
     },
     /// A bare acknowledgement: the end of the handshake, or of the connection.
     Ack,
     /// A data segment.
     Segment {
-        /// Its index.
+        /// The index of the segment.
         seq: u32,
-        /// It was sent before.
+        /// Whether it is a retransmission.
         retransmission: bool,
     },
     /// The connection is reset.
     Reset,
-    /// One byte that only asks to be heard (pFabric).
+    /// A byte that only probes for an answer (pFabric).
     Probe,
 }
 
-/// What a connection is to send before any other data, in order of urgency. The first three every transport owes.
+/// Flags of what a connection sends before other data, in order of urgency. Every transport has the
+/// first three.
 pub(crate) mod owed {
     pub const SYN: u8 = 1;
     pub const ACK: u8 = 2;
     pub const RESET: u8 = 4;
     /// The first outstanding segment again (NewReno).
     pub const RESEND: u8 = 8;
-    /// One segment, whatever the window says (SACK).
+    /// One segment regardless of the window (SACK).
     pub const NEXT: u8 = 16;
     /// A byte that asks to be heard (pFabric).
     pub const PROBE: u8 = 32;
@@ -56,12 +57,12 @@ pub(crate) mod owed {
     pub const SILENCE: u8 = 64;
 }
 
-/// What a SYN-ACK means.
+/// The meaning of a SYN-ACK.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum SynAck {
     /// The connection is established now.
     Opens,
-    /// It was before: our ACK was lost.
+    /// The connection is established already: our ACK was lost.
     Repeated,
     /// Nothing: it was not asked for, or the connection is over.
     Unwanted,
@@ -74,7 +75,7 @@ pub(crate) struct Lifecycle {
     owes: u8,
     /// SYNs sent.
     pub syn_tries: u32,
-    /// When the timer expires.
+    /// The time at which the timer expires.
     pub deadline: Time,
 }
 
@@ -127,7 +128,8 @@ impl Lifecycle {
         }
     }
 
-    /// Whether an acknowledgement means anything; one of a connection given up is answered by a reset.
+    /// Whether an acknowledgement means anything; one of a connection given up is answered by a
+    /// reset.
     #[inline]
     pub fn hears_acks(&mut self) -> bool {
         if self.phase == ConnectionState::Aborted {
@@ -153,8 +155,8 @@ impl Lifecycle {
         self.end(0);
     }
 
-    /// The application gives the connection up. A connection that is not yet established falls silent and answers
-    /// a late SYN-ACK by a reset (RFC 9293 3.10.7.1).
+    /// The application gives the connection up. A connection that is not yet established falls
+    /// silent and answers a late SYN-ACK by a reset (RFC 9293 3.10.7.1).
     pub fn abort(&mut self) {
         self.end(if self.is_established() { owed::RESET } else { 0 });
     }

@@ -16,26 +16,27 @@ use crate::traffic::Flow;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct MixedTransport {
-    /// The transports, and which flows each may carry. A flow that several may carry goes to one of them by lot.
+    /// The transports, and which flows each may carry. A flow that several may carry goes to one of
+    /// them by lot.
     pub parts: Vec<TransportPart>,
-    /// Who draws.
+    /// Who draws the transport.
     #[serde(default)]
     pub by: Lot,
 }
 
-/// One transport of a mixture.
+/// A transport of a mixture.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TransportPart {
     /// The transport.
     pub transport: TransportSpec,
-    /// How often the lot falls on it, relative to the others.
+    /// Weight of the draw, relative to the other transports.
     #[serde(default = "one")]
     pub weight: u32,
-    /// It carries no flow of this size or below.
+    /// Flows up to this size are carried by other transports.
     #[serde(default = "nothing")]
     pub above: Bytes,
-    /// It carries no flow beyond this size.
+    /// Flows beyond this size are carried by other transports.
     #[serde(default)]
     pub up_to: Option<Bytes>,
 }
@@ -48,7 +49,7 @@ fn nothing() -> Bytes {
     Bytes(0)
 }
 
-/// Who draws the lot.
+/// Who draws the transport of a flow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Lot {
@@ -104,7 +105,8 @@ impl MixedTransport {
         self.parts.iter().enumerate().filter(move |(_, part)| fits(part))
     }
 
-    /// Which part carries a flow. The lot depends on nothing but the seed and who draws.
+    /// Returns the index of the part that carries a flow. The draw depends on the seed and on who
+    /// draws alone.
     pub fn choose(&self, flow: &Flow, seed: u64) -> usize {
         let drawer = match self.by {
             Lot::Flows => flow.id,
@@ -128,7 +130,8 @@ impl Transport for MixedTransport {
         MixedTransport::check(self)
     }
 
-    /// Returns the part with the largest segments, by which room is checked. A flow's own segments are those of its part.
+    /// Returns the part with the largest segments, by which room is checked. A flow's own segments
+    /// are those of its part.
     fn segment_spec(&self) -> TcpSpec {
         let parts = self.parts.iter().map(|part| part.transport.segment_spec());
         parts.max_by_key(|tcp| tcp.mss).unwrap_or_default()

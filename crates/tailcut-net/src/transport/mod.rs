@@ -1,8 +1,8 @@
-//! Transports: sans-I/O state machines that take (now, packet or timer) and
-//! yield packets and deadlines. None sees the event queue.
+//! Transports: sans-I/O state machines that take (now, packet or timer) and yield packets and
+//! deadlines. None sees the event queue.
 //!
-//! A new transport is one file (or folder) here and one line in the list below; where its ends are not TCP's, one in the
-//! list after it as well.
+//! A new transport is one file (or folder) here and one line in the list below; where its ends are
+//! not TCP's, one in the list after it as well.
 
 pub(crate) mod custom_endpoints;
 mod life;
@@ -33,7 +33,7 @@ use crate::packet::MAX_NUMBER;
 use crate::traffic::Flow;
 use spread::MultipathSpec;
 
-/// What a transport's parameters can say before a run.
+/// The parameters of a transport.
 pub trait Transport {
     /// Checks the parameters.
     ///
@@ -41,17 +41,17 @@ pub trait Transport {
     /// When a connection with them could not work.
     fn check(&self) -> Result<(), SpecError>;
 
-    /// The parameters that decide the size and number of its packets: of the transport whose segments are the largest,
-    /// where there are several.
+    /// The parameters that decide the size and number of its packets: of the transport whose
+    /// segments are the largest, where there are several.
     fn segment_spec(&self) -> tcp::TcpSpec;
 
-    /// Where the size of a segment is among its parameters.
+    /// Returns the field that holds the segment size.
     fn mss_field(&self) -> &'static str {
         "mss"
     }
 
-    /// Checks that the segments of all flows can be counted. `largest` returns the bytes of the largest flow above its first
-    /// argument and up to its second.
+    /// Checks that the segments of all flows can be counted. `largest` returns the bytes of the
+    /// largest flow above its first argument and up to its second.
     ///
     /// # Errors
     /// When a flow has more than packets can number.
@@ -75,12 +75,12 @@ pub trait Transport {
         None
     }
 
-    /// It stamps packets with a priority, for queues that go by it.
+    /// Returns whether packets carry a priority for queues.
     fn stamps_priorities(&self) -> bool {
         false
     }
 
-    /// Its receivers make sense of packets that a queue has trimmed to their headers.
+    /// Returns whether receivers accept packets that a queue has trimmed to their headers.
     fn accepts_trimmed(&self) -> bool {
         false
     }
@@ -101,7 +101,7 @@ pub trait Transport {
         None
     }
 
-    /// How it spreads a flow over subflows, if it does.
+    /// Returns the parameters of its subflows; `None` for one connection per flow.
     fn multipath(&self) -> Option<Arc<dyn MultipathSpec>> {
         None
     }
@@ -129,9 +129,11 @@ macro_rules! transports {
 transports! {
     /// TCP: SACK with PRR (RFC 6675, 9937), or NewReno without SACK (RFC 5681, 6582).
     Tcp(tcp::TcpSpec),
-    /// pFabric's minimal transport, for queues that schedule by priority: `queue = { kind = "pfabric" }`.
+    /// pFabric's minimal transport, for queues that schedule by priority: `queue = { kind =
+    /// "pfabric" }`.
     Pfabric(pfabric::PfabricSpec),
-    /// NDP: whole packets at line rate at first, then as receivers pull them, for queues that trim: `queue = { kind = "trimming" }`.
+    /// NDP: whole packets at line rate at first, then as receivers pull them, for queues that trim:
+    /// `queue = { kind = "trimming" }`.
     Ndp(ndp::NdpSpec),
     /// Multipath TCP (RFC 8684): subflows on paths of their own, coupled by LIA (RFC 6356).
     Mptcp(mptcp::MptcpSpec),
@@ -141,7 +143,8 @@ transports! {
     Mixed(mixed::MixedTransport),
 }
 
-/// Writes what `$write` makes of the transports whose ends are not TCP's: a name and the parameters of each.
+/// Writes what `$write` makes of the transports whose ends are not TCP's: a name and the parameters
+/// of each.
 macro_rules! other_ends {
     ($write:ident) => {
         $write! {

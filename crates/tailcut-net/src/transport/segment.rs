@@ -8,7 +8,7 @@ pub struct Segment {
     /// Towards the receiver: index of the segment (the SYN and bare ACKs carry 0).
     /// Towards the sender: index of the next segment expected.
     pub seq: u32,
-    /// What its `options` say, in the [`OptionStore`](crate::packet::OptionStore) that it was built with.
+    /// Index of the options in the [`OptionStore`](crate::packet::OptionStore) of the builder.
     pub options: u32,
     /// Size on the wire, framing included.
     pub wire_bytes: u16,
@@ -23,18 +23,18 @@ impl Segment {
     }
 }
 
-/// What a segment carries for a layer above: a place in the data of a flow that is spread over several connections.
+/// The place of a segment in the data of a flow that is spread over several connections.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Mapping {
     /// Position in the data.
     pub number: u32,
     /// Payload bytes.
     pub payload: u64,
-    /// It carries the end of the data.
+    /// Whether the segment carries the end of the data.
     pub last: bool,
 }
 
-/// What the layer above has an acknowledgement say.
+/// The data-level acknowledgement of a segment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DataAck {
     /// Everything before this position in the data has arrived.

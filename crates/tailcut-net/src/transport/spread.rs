@@ -1,6 +1,6 @@
-//! The machine that spreads a flow over subflows: what happens to its subflows goes in, what its hosts are to do comes
-//! out, and it says which data each subflow carries. It does no input or output and reads no clock, so that a script
-//! of events tests it whole.
+//! The machine that spreads a flow over subflows: what happens to its subflows goes in, what its
+//! hosts are to do comes out, and it says which data each subflow carries. It does no input or
+//! output and reads no clock, so that a script of events tests it whole.
 
 use std::fmt::Debug;
 
@@ -12,39 +12,41 @@ use crate::traffic::Flow;
 use crate::transport::subflows::DataReassembly;
 use crate::transport::tcp::{self, CongestionState};
 
-/// What has happened to a subflow.
+/// An event of a subflow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SubflowEvent {
-    /// Its handshake is complete at its sender.
+    /// The sender has completed the handshake.
     Established,
     /// An acknowledgement has come on it, and says this of the data if it says anything.
     Acknowledged {
         /// The next data segment that the receiver waits for.
         data_ack: Option<u32>,
     },
-    /// Its retransmission timer has expired.
+    /// The retransmission timer has expired.
     TimedOut,
 }
 
-/// What the hosts are to do, in this order. Subflows are numbered from 0, the first.
+/// An action of the hosts; actions are carried out in order. Subflows are numbered from 0, the
+/// first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SubflowAction {
     /// Open a subflow.
     Open(OpenSubflow),
     /// The other subflows may have data to send, now.
     PumpOthers,
-    /// The sender knows that all data has arrived: the subflow of this event closes, all others are reset.
+    /// The sender knows that all data has arrived: the subflow of this event closes, all others are
+    /// reset.
     Close,
 }
 
 /// A subflow to open.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct OpenSubflow {
-    /// Which one.
+    /// The subflow's number.
     pub subflow: u8,
-    /// Its window grows as [`SubflowManager::window_increase`] says.
+    /// Whether its window grows by [`SubflowManager::window_increase`].
     pub coupled: bool,
-    /// So many duplicate acknowledgements mean a loss to it; as TCP's parameters say, where none are given.
+    /// The duplicate ACKs that mean a loss; `None` for TCP's parameter.
     pub dupack_threshold: Option<u32>,
 }
 
@@ -53,11 +55,11 @@ pub struct OpenSubflow {
 pub struct SubflowView {
     /// The first of its own segments that is not acknowledged.
     pub una: u32,
-    /// Its segments that are not.
+    /// Its segments that have not been acknowledged.
     pub outstanding: u32,
     /// Duplicate acknowledgements in a row, and how many of them mean a loss.
     pub duplicates: u32,
-    /// How many mean a loss.
+    /// The duplicate ACKs that mean a loss.
     pub dupack_threshold: u32,
     /// Fast recoveries so far.
     pub fast_recoveries: u32,
@@ -68,7 +70,7 @@ pub struct SubflowView {
 }
 
 impl SubflowView {
-    /// What is seen of a sender.
+    /// Returns the view of a sender.
     #[inline]
     pub fn of(sender: &tcp::Sender) -> SubflowView {
         let recovers = sender.state() == CongestionState::Recovery;
@@ -83,8 +85,9 @@ impl SubflowView {
         }
     }
 
-    /// A subflow that gets no new data cannot draw enough duplicate acknowledgements for its last hole. True when all that is
-    /// beyond it must have arrived, or enough to call it lost (compare early retransmit, RFC 5827).
+    /// A subflow that gets no new data cannot draw enough duplicate acknowledgements for its last
+    /// hole. True when all that is beyond it must have arrived, or enough to call it lost (compare
+    /// early retransmit, RFC 5827).
     pub(super) fn has_hole(&self) -> bool {
         let beyond = self.outstanding.saturating_sub(1);
         self.duplicates > 0 && self.duplicates >= beyond.min(self.dupack_threshold)
@@ -96,38 +99,41 @@ impl SubflowView {
 pub struct View<'a> {
     /// The subflow of the event.
     pub subflow: u8,
-    /// What is seen of it.
+    /// The view of this subflow.
     pub seen: SubflowView,
-    /// What is seen of another, if it is there.
+    /// Returns the view of another subflow, if there is one.
     pub look: &'a dyn Fn(u8) -> Option<SubflowView>,
 }
 
-/// What a segment of a subflow carries.
+/// The data that a segment of a subflow carries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DataMapping {
     /// The data segment.
     pub number: u32,
-    /// Its bytes.
+    /// The payload in bytes.
     pub payload: u64,
-    /// It is the last of the flow.
+    /// Whether it is the last of the flow.
     pub last: bool,
-    /// The place of its packet's source port among those of flows, where it is not that of its subflow.
+    /// The place of its packet's source port among those of flows, where it is not that of its
+    /// subflow.
     pub scattered: Option<u16>,
 }
 
 /// A manager at work on one flow, at the host that sends it.
 pub trait SubflowManager: Debug + Send {
-    /// The subflow that opens the flow. `paths` tells how many shortest paths there are between its hosts, if that is asked.
+    /// The subflow that opens the flow. `paths` tells how many shortest paths there are between its
+    /// hosts, if that is asked.
     fn initial_subflow(&self, paths: &mut dyn FnMut() -> u32) -> OpenSubflow;
     /// Something has happened; what follows from it is appended to `actions`.
     fn on_event(&mut self, event: SubflowEvent, view: View<'_>, actions: &mut Vec<SubflowAction>);
-    /// How much each window may grow in congestion avoidance: bytes per byte acknowledged.
+    /// Returns the increase of each window in congestion avoidance, in bytes per byte acknowledged.
     fn window_increase(&self) -> f64;
     /// Bytes of the data segment that a subflow with room would probably be given.
     fn likely_segment_bytes(&self) -> u64;
-    /// Gives a subflow a data segment to carry, if there is one for it, and says how many bytes that has.
+    /// Gives a subflow a data segment to carry, if there is one for it, and says how many bytes
+    /// that has.
     fn assign(&mut self, copy: u8, actions: &mut Vec<SubflowAction>) -> Option<u64>;
-    /// What a segment of a subflow carries, each time that it is sent.
+    /// Returns the data that a segment of a subflow carries; called for each transmission.
     fn carries(&mut self, copy: u8, seq: u32) -> DataMapping;
 }
 
@@ -143,11 +149,11 @@ pub trait MultipathSpec: Debug + Send + Sync {
     }
     /// Packets of the first subflow may take any of the shortest paths.
     fn scatters(&self) -> bool;
-    /// How many segments are sent at least before the other subflows are opened.
+    /// Returns the least number of segments sent before the other subflows are opened.
     fn segments_before_join(&self) -> u64;
     /// The manager of a flow, in a run of this seed.
     fn manager(&self, flow: &Flow, seed: u64) -> Box<dyn SubflowManager>;
-    /// What its receiver collects the data of a flow in.
+    /// Creates the data-level reassembly of a flow.
     fn collected(&self, flow: &Flow) -> DataReassembly;
 }
 
@@ -156,7 +162,7 @@ pub trait MultipathSpec: Debug + Send + Sync {
 pub(super) struct Script {
     pub flow: Flow,
     pub manager: Box<dyn SubflowManager>,
-    /// What is seen of each subflow.
+    /// The view of each subflow.
     pub seen: Vec<SubflowView>,
 }
 
@@ -178,7 +184,7 @@ impl Script {
         Script { manager: spec.manager(&flow, 1), flow, seen }
     }
 
-    /// What follows from an event of a subflow.
+    /// Returns the actions that follow from an event of a subflow.
     pub fn on(&mut self, copy: u8, event: SubflowEvent) -> Vec<SubflowAction> {
         let Script { manager, seen, .. } = self;
         let look = |copy: u8| seen.get(usize::from(copy)).copied();

@@ -1,6 +1,6 @@
-//! What the ends of a connection wait for, and what a sender has stopped for: what they say to whoever wants to know.
+//! The timers of a connection's ends, and the limits of a sender, as observers see them.
 
-/// What an end of a connection waits for by its clock.
+/// The purpose of a connection end's timer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Timer {
     /// Opening the connection.
@@ -21,13 +21,14 @@ pub enum Timer {
     DelayedAck,
 }
 
-/// What a sender has stopped for: why nothing more left when it had handled an event.
+/// The limit that kept a sender from sending more after an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SendLimit {
-    /// Its congestion window has no room, and grows by what is acknowledged.
+    /// The congestion window is full, and grows by what is acknowledged.
     SlowStart,
-    /// Its congestion window has no room.
+    /// The congestion window is full.
     CongestionWindow,
-    /// The receiver's window has no room, that of the connection or, of a subflow, that of the whole flow; its congestion window has.
+    /// The receiver's window has no room, that of the connection or, of a subflow, that of the
+    /// whole flow; its congestion window has.
     ReceiveWindow,
 }

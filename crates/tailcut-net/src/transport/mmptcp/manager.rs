@@ -1,5 +1,5 @@
-//! MMPTCP's manager: the first subflow scatters its packets; when the flow turns out to be long the others are
-//! opened, and it only delivers what it has.
+//! MMPTCP's manager: the first subflow scatters its packets; when the flow turns out to be long the
+//! others are opened, and it only delivers what it has.
 
 use tailcut_engine::{Bytes, RandomStream};
 
@@ -62,8 +62,8 @@ impl Manager {
         }
     }
 
-    /// The first sign of congestion: a fast retransmit or a timeout. A lost SYN is none: no window has been sent that
-    /// could have been too large.
+    /// The first sign of congestion: a fast retransmit or a timeout. A lost SYN is none: no window
+    /// has been sent that could have been too large.
     fn on_congestion(&mut self, copy: u8, actions: &mut Vec<SubflowAction>) {
         if copy == 0 && matches!(self.switch, SwitchTrigger::Congestion {}) {
             self.switch(actions);
@@ -78,7 +78,8 @@ impl Manager {
     }
 }
 
-/// Duplicate acknowledgements that mean a loss where packets take all of so many paths: 3, and as many more as there are paths, if there are several.
+/// Duplicate acknowledgements that mean a loss where packets take all of so many paths: 3, and as
+/// many more as there are paths, if there are several.
 fn threshold(paths: u32) -> u32 {
     let reordering = if paths > 1 { paths } else { 0 };
     reordering.saturating_add(3)

@@ -22,9 +22,9 @@ use crate::component::SpecError;
 pub struct MmptcpSpec {
     /// Subflows of the second phase and the scattering one: with 8, 7 further ones are opened.
     pub subflows: u32,
-    /// When the second phase begins.
+    /// Start of the second phase.
     pub switch: SwitchTrigger,
-    /// How many duplicate ACKs start a fast retransmit while packets are scattered, and so reordered.
+    /// Duplicate ACKs that start a fast retransmit while packets are scattered, and so reordered.
     pub dupack_threshold: ScatterThreshold,
     /// Receive window that all subflows share.
     pub receive_window: Bytes,
@@ -32,13 +32,14 @@ pub struct MmptcpSpec {
     pub tcp: TcpSpec,
 }
 
-/// When a flow goes on as Multipath TCP.
+/// The event after which a flow continues as Multipath TCP.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum SwitchTrigger {
-    /// When so much data has been sent ("data volume").
+    /// An amount of data sent ("data volume").
     Volume {
-        /// MMPTCP's evaluation scatters short flows whole; 100 KB is the papers' bound of a short flow.
+        /// MMPTCP's evaluation scatters short flows whole; 100 KB is the papers' bound of a short
+        /// flow.
         #[serde(default = "volume")]
         bytes: Bytes,
     },
@@ -54,10 +55,11 @@ fn volume() -> Bytes {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum ScatterThreshold {
-    /// 3 and the number of equal-cost paths, if there are several: below one edge switch of a fat-tree 3, within a
-    /// pod 3 + k/2, else 3 + (k/2)^2.
+    /// 3 and the number of equal-cost paths, if there are several: below one edge switch of a
+    /// fat-tree 3, within a pod 3 + k/2, else 3 + (k/2)^2.
     Topology,
-    /// As `tcp` has it: `tcp = { recovery = "sack-prr", reordering = { kind = "rr-tcp" } }` is MMPTCP's other approach.
+    /// The threshold of `tcp`: `tcp = { recovery = "sack-prr", reordering = { kind = "rr-tcp" } }`
+    /// is MMPTCP's other approach.
     Tcp,
 }
 

@@ -1,5 +1,5 @@
-//! Multipath TCP's manager: the other subflows join when the first is established, windows are coupled, and what a
-//! subflow has in flight when its timer expires the others carry again.
+//! Multipath TCP's manager: the other subflows join when the first is established, windows are
+//! coupled, and what a subflow has in flight when its timer expires the others carry again.
 
 use tailcut_engine::Bytes;
 

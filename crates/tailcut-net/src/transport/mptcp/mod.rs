@@ -20,13 +20,15 @@ use crate::component::SpecError;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct MptcpSpec {
-    /// Subflows of every flow. The first opens the connection, the others join when it is established.
+    /// Subflows of every flow. The first opens the connection, the others join when it is
+    /// established.
     pub subflows: u32,
-    /// Receive window that all subflows share (RFC 8684 section 3.3.5). A slow path holds up what the others
-    /// deliver behind it, so that it wants to be a multiple of TCP's.
+    /// Receive window that all subflows share (RFC 8684 section 3.3.5). A slow path holds up what
+    /// the others deliver behind it, so that it wants to be a multiple of TCP's.
     pub receive_window: Bytes,
-    /// Each subflow: segments, initial window, loss recovery, timers. Its `receive_window` bounds what one subflow
-    /// may have in flight; its congestion avoidance is replaced by the coupled one.
+    /// Each subflow: segments, initial window, loss recovery, timers. Its `receive_window` bounds
+    /// what one subflow may have in flight; its congestion avoidance is replaced by the coupled
+    /// one.
     pub tcp: TcpSpec,
 }
 

@@ -1,6 +1,7 @@
-//! NDP (Handley et al., SIGCOMM 2017, section 3), for queues that trim: a sender starts with a whole window at line rate and does not
-//! wait for a handshake; every packet or header that arrives is answered at once, and from then on the
-//! receiver pulls packets from all its senders in turn, at the rate of its own link.
+//! NDP (Handley et al., SIGCOMM 2017, section 3), for queues that trim: a sender starts with a
+//! whole window at line rate and does not wait for a handshake; every packet or header that arrives
+//! is answered at once, and from then on the receiver pulls packets from all its senders in turn,
+//! at the rate of its own link.
 //!
 //! Which path a packet takes is the switches' matter here (`balance`), not the sender's.
 
@@ -26,13 +27,14 @@ use crate::topology::Graph;
 pub struct NdpSpec {
     /// Payload bytes of a full segment.
     pub mss: Bytes,
-    /// What a sender sends unasked, and what is under way from then on: a bandwidth-delay product and what queues on the way.
-    /// The paper says 30 packets.
+    /// Packets that a sender sends unasked, and that are under way from then on: a bandwidth-delay
+    /// product and the queues of the path. The paper: 30 packets.
     pub initial_window: u32,
-    /// A packet that nothing was heard of for so long is sent again. Only answers, pulls and packets that are lost need it; it is to
-    /// be longer than headers and packets can queue. Where nothing is said it is the time in which the network's slowest link
-    /// sends 625 KB (5 ms at 1 Gbps, 0.5 ms at 10 Gbps; the paper, with packets of 9 KB: 1 ms at 10 Gbps), and four times the
-    /// propagation delay from the first host to the farthest one.
+    /// A packet that nothing was heard of for so long is sent again. Only answers, pulls and
+    /// packets that are lost need it; it is to be longer than headers and packets can queue. Where
+    /// nothing is said it is the time in which the network's slowest link sends 625 KB (5 ms at 1
+    /// Gbps, 0.5 ms at 10 Gbps; the paper, with packets of 9 KB: 1 ms at 10 Gbps), and four times
+    /// the propagation delay from the first host to the farthest one.
     pub rto: Option<Time>,
 }
 
@@ -88,13 +90,15 @@ impl Transport for NdpSpec {
 }
 
 impl NdpSpec {
-    /// How long a packet may be under way, once that is known ([`CustomEndpoints::fitted`]).
+    /// Returns how long a packet may be under way, once that is known
+    /// ([`CustomEndpoints::fitted`]).
     fn timeout(&self) -> Time {
         self.rto.unwrap_or(Time::from_ms(5))
     }
 }
 
-/// Bytes that the slowest link may have to send within a timeout: the headers and packets of several full queues.
+/// Bytes that the slowest link may have to send within a timeout: the headers and packets of
+/// several full queues.
 const QUEUED: u64 = 625_000;
 
 impl CustomEndpoints for NdpSpec {

@@ -1,4 +1,5 @@
-//! The receiving half of an NDP connection: it answers every packet and every header at once, and asks for more in its turn.
+//! The receiving half of an NDP connection: it answers every packet and every header at once, and
+//! asks for more in its turn.
 
 use std::collections::VecDeque;
 
@@ -9,13 +10,13 @@ use crate::transport::custom_endpoints::{Pull, ReceivingEnd};
 use crate::transport::segment::{DataAck, Segment};
 use crate::transport::tcp::{Receiver, TcpSpec, WireSizes};
 
-/// What a packet is answered by.
+/// The answer to a packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum NdpReply {
     SynAck,
     /// The segment has arrived.
     Arrived(u32),
-    /// Its header has.
+    /// The header has arrived.
     Cut(u32),
     Reset,
 }
@@ -25,9 +26,10 @@ enum NdpReply {
 pub struct NdpReceiver {
     reassembly: Receiver,
     segments: u32,
-    /// Of them, those that have arrived.
+    /// The number of them that have arrived.
     arrived: u32,
-    /// What may have been sent by the window or by pulls, and what has come of it, as a packet or as a header.
+    /// Packets that the window or pulls have allowed, and how many of them have arrived, whole or
+    /// as a header.
     granted: u32,
     came: u32,
     /// Pulls that wait for their turn, and those that have left.
@@ -35,7 +37,7 @@ pub struct NdpReceiver {
     pulls: u32,
     /// Packets that went back to the sender, as far as that was heard.
     returned: u32,
-    /// It has a turn among those of its host that want pulls.
+    /// Whether it has a turn among its host's receivers that want pulls.
     queued: bool,
     answers: VecDeque<NdpReply>,
 }
@@ -57,8 +59,8 @@ impl NdpReceiver {
         }
     }
 
-    /// A packet has arrived, and says that so many went back to its sender. True when it completes the data. `spec` is
-    /// [`segments`](super::NdpSpec).
+    /// A packet has arrived, and says that so many went back to its sender. True when it completes
+    /// the data. `spec` is [`segments`](super::NdpSpec).
     pub fn on_packet(
         &mut self,
         spec: &TcpSpec,
@@ -117,7 +119,8 @@ impl NdpReceiver {
         self.returned = self.returned.max(returned);
     }
 
-    /// Something has come of a packet that was sent: another is asked for if more is missing than is under way.
+    /// Something has come of a packet that was sent: another is asked for if more is missing than
+    /// is under way.
     fn want(&mut self) {
         self.came += 1;
         let coming = self.granted.saturating_sub(self.came) + self.wanted;
@@ -138,8 +141,8 @@ impl NdpReceiver {
         std::mem::take(&mut self.queued)
     }
 
-    /// Its turn has come: the pull that leaves, if it still wants one. It says how many there have been, so that a later one
-    /// makes up for it.
+    /// Takes the receiver's turn: returns the pull, if it still wants one. Pulls are numbered, so
+    /// that a later one makes up for a lost one.
     pub fn pull(&mut self, sizes: &WireSizes) -> Option<Segment> {
         self.queued = false;
         self.wanted = self.wanted.checked_sub(1)?;
@@ -155,7 +158,7 @@ impl NdpReceiver {
         !self.answers.is_empty()
     }
 
-    /// What to send now, if anything; to be called until it has nothing.
+    /// Returns the next packet to send; call until `None`.
     pub fn poll_transmit(&mut self, sizes: &WireSizes) -> Option<Segment> {
         let answer = self.answers.pop_front()?;
         let flags = Flags::ACK | Flags::TO_SENDER;
@@ -267,7 +270,8 @@ mod tests {
             Script { sizes, spec, receiver: NdpReceiver::new(segments, window) }
         }
 
-        /// A packet arrives: whether it completes the data, and the flags, place and segment of every answer.
+        /// A packet arrives: whether it completes the data, and the flags, place and segment of
+        /// every answer.
         fn arrives(&mut self, flags: Flags, seq: u32) -> (bool, Vec<(Flags, u32, u32)>) {
             self.arrives_and_says(flags, seq, None)
         }

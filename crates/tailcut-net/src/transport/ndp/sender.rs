@@ -10,7 +10,7 @@ use crate::transport::life::{ConnectionState, Lifecycle, Transmit, owed, segment
 use crate::transport::segment::Segment;
 use crate::transport::tcp::{SenderCounters, WireSizes};
 
-/// What is known of a segment that was sent.
+/// The state of a segment that was sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum SegmentState {
     /// Sent at this time, and not answered. The packet says that so many came back before.
@@ -29,7 +29,8 @@ impl SegmentState {
     }
 }
 
-/// The sending half of a connection that carries `size` bytes. Positions and windows count segments.
+/// The sending half of a connection that carries `size` bytes. Positions and windows count
+/// segments.
 #[derive(Debug, Clone)]
 pub struct NdpSender {
     size: u64,
@@ -37,9 +38,9 @@ pub struct NdpSender {
     life: Lifecycle,
     /// First unacknowledged segment.
     una: u32,
-    /// Of the segments from there on that were ever sent.
+    /// States of the segments from there on that were ever sent.
     fates: VecDeque<SegmentState>,
-    /// What was sent, in that order; entries of segments that were answered since are skipped.
+    /// Sent segments in order; answered ones are skipped.
     sent: VecDeque<(Time, u32)>,
     /// Segments that are missing, in the order in which that was heard.
     missing: VecDeque<u32>,
@@ -50,10 +51,11 @@ pub struct NdpSender {
     /// Packets that the receiver has answered, and those among them that have arrived whole.
     answered: u32,
     arrived: u32,
-    /// Packets whose headers came back, without those sent instead unasked; and how many of them the receiver has heard of.
+    /// Packets whose headers came back, without those sent instead unasked; and how many of them
+    /// the receiver has heard of.
     returned: u32,
     told: u32,
-    /// When anything was last heard, and timeouts since.
+    /// The time of the last answer, and the timeouts since.
     heard: Time,
     silent: u32,
     counters: SenderCounters,
@@ -91,7 +93,7 @@ impl NdpSender {
     pub fn segments(&self) -> u32 {
         self.segments
     }
-    /// Where the connection is in its life.
+    /// Returns the state of the connection.
     pub fn phase(&self) -> ConnectionState {
         self.life.phase()
     }
@@ -105,11 +107,11 @@ impl NdpSender {
             self.fates.iter().filter(|fate| matches!(fate, SegmentState::UnderWay { .. }));
         under_way.count() as u32 + self.credit
     }
-    /// What the connection has done so far.
+    /// Returns the counters of the connection.
     pub fn counters(&self) -> SenderCounters {
         self.counters
     }
-    /// When [`NdpSender::on_timer`] wants to be called.
+    /// Returns when [`NdpSender::on_timer`] is due.
     pub fn deadline(&self) -> Time {
         self.life.deadline
     }
@@ -171,7 +173,8 @@ impl NdpSender {
         }
     }
 
-    /// The header of a packet came back from a switch that had no room for it: the receiver has heard nothing of the packet.
+    /// The header of a packet came back from a switch that had no room for it: the receiver has
+    /// heard nothing of the packet.
     fn on_return(&mut self, seq: u32) {
         if let Some(fate @ SegmentState::UnderWay { .. }) = self.fate(seq) {
             *fate = SegmentState::Missing;
@@ -180,8 +183,9 @@ impl NdpSender {
         }
     }
 
-    /// Sends one of the packets that came back unasked, if nothing is under way and no pull will come (section 3.2.4 of the
-    /// paper). It says how many came back, so that the receiver pulls the others. Called when `sent` begins with what is under way.
+    /// Sends one of the packets that came back unasked, if nothing is under way and no pull will
+    /// come (section 3.2.4 of the paper). It says how many came back, so that the receiver pulls
+    /// the others. Called when `sent` begins with what is under way.
     fn speak_up(&mut self, spec: &NdpSpec) {
         if self.returned > 0 && self.credit == 0 && self.sent.is_empty() && !self.is_awaited(spec) {
             self.returned -= 1;
@@ -189,15 +193,15 @@ impl NdpSender {
         }
     }
 
-    /// Whether the receiver asks for more than it takes to be under way: by the rule that it follows
-    /// (`NdpReceiver::want`), as far as is known here.
+    /// Whether the receiver asks for more than it takes to be under way: by the rule that it
+    /// follows (`NdpReceiver::want`), as far as is known here.
     fn is_awaited(&self, spec: &NdpSpec) -> bool {
         let granted = spec.initial_window.min(self.segments) + self.pulled;
         self.segments - self.arrived > granted.saturating_sub(self.answered + self.told)
     }
 
-    /// The receiver has asked for `number` packets in all. A pull that is lost is made up for by the next, and one that
-    /// was overtaken asks for nothing.
+    /// The receiver has asked for `number` packets in all. A pull that is lost is made up for by
+    /// the next, and one that was overtaken asks for nothing.
     fn on_pull(&mut self, number: u32) {
         self.credit += number.saturating_sub(self.pulled);
         self.pulled = self.pulled.max(number);
@@ -241,8 +245,8 @@ impl NdpSender {
         }
     }
 
-    /// The timer is that of the packet that has been under way for the longest time, or, where none is, that of a sender that has
-    /// not been asked for what it has.
+    /// The timer is that of the packet that has been under way for the longest time, or, where none
+    /// is, that of a sender that has not been asked for what it has.
     fn set_timer(&mut self, spec: &NdpSpec) {
         while let Some(&(at, seq)) = self.sent.front() {
             if self.fate(seq).is_some_and(|fate| fate.is_under_way_since(at)) {
@@ -254,7 +258,7 @@ impl NdpSender {
         self.life.deadline = since + self.wait(spec);
     }
 
-    /// How long a packet may be under way.
+    /// Returns how long a packet may be under way.
     fn wait(&self, spec: &NdpSpec) -> Time {
         Time(spec.timeout().0 << self.silent.min(MOST_DOUBLINGS))
     }
@@ -275,7 +279,8 @@ impl NdpSender {
         }
     }
 
-    /// Whatever has not been answered for so long is lost, and sent again at once, a window at the most; nobody pulls it.
+    /// Whatever has not been answered for so long is lost, and sent again at once, a window at the
+    /// most; nobody pulls it.
     fn on_timeout(&mut self, spec: &NdpSpec, now: Time) {
         self.counters.timeouts += 1;
         if self.life.phase() == ConnectionState::SynSent && self.una == 0 {
@@ -295,7 +300,7 @@ impl NdpSender {
         self.silent += 1;
     }
 
-    /// What to send now, if anything; to be called until it has nothing.
+    /// Returns the next packet to send; call until `None`.
     pub fn poll_transmit(&mut self, spec: &NdpSpec, now: Time) -> Option<Transmit> {
         if self.life.has_output() {
             return self.life.poll_control();

@@ -1,7 +1,7 @@
-//! pFabric's minimal transport (Alizadeh et al., SIGCOMM 2013, section 4.2), for
-//! queues that schedule and drop by priority: it starts at line rate, stamps every
-//! packet with the bytes its flow still has to deliver, learns of losses by a short fixed timeout only,
-//! and probes with single bytes when it is starved.
+//! pFabric's minimal transport (Alizadeh et al., SIGCOMM 2013, section 4.2), for queues that
+//! schedule and drop by priority: it starts at line rate, stamps every packet with the bytes its
+//! flow still has to deliver, learns of losses by a short fixed timeout only, and probes with
+//! single bytes when it is starved.
 
 mod receiver;
 mod sender;
@@ -28,17 +28,20 @@ use crate::topology::Graph;
 pub struct PfabricSpec {
     /// Payload bytes of a full segment.
     pub mss: Bytes,
-    /// Window after the handshake, about one bandwidth-delay product. At 1 Gbps and 32 us of propagation over 12
-    /// links a full packet and its ACK take 110 us: 9 packets (reference codes: 12 and 70 at 10 Gbps).
+    /// Window after the handshake, about one bandwidth-delay product. At 1 Gbps and 32 us of
+    /// propagation over 12 links a full packet and its ACK take 110 us: 9 packets (reference codes:
+    /// 12 and 70 at 10 Gbps).
     pub initial_window: u32,
-    /// The window grows no further. Beyond a bandwidth-delay product it only fills the sender's own interface
-    /// (reference code: 15).
+    /// The window grows no further. Beyond a bandwidth-delay product it only fills the sender's own
+    /// interface (reference code: 15).
     pub max_window: u32,
-    /// Retransmission timeout, fixed and without back-off. The paper wants about three round trips (reference codes:
-    /// 45 us and 250 us at 10 Gbps, 3 and 17 of them), which is 330 us here; but packets that merely wait behind better
-    /// ones are then resent too. From 1 ms on a bottleneck comes within 10 % of shortest remaining first.
+    /// Retransmission timeout, fixed and without back-off. The paper wants about three round trips
+    /// (reference codes: 45 us and 250 us at 10 Gbps, 3 and 17 of them), which is 330 us here; but
+    /// packets that merely wait behind better ones are then resent too. From 1 ms on a bottleneck
+    /// comes within 10 % of shortest remaining first.
     pub rto: Time,
-    /// After so many timeouts in a row the flow is starved: it sends one byte per timeout until it is heard.
+    /// After so many timeouts in a row the flow is starved: it sends one byte per timeout until it
+    /// is heard.
     pub probe_after: u32,
 }
 
@@ -75,7 +78,8 @@ impl Transport for PfabricSpec {
             return Err(SpecError::new("pfabric-probe-after", "probe_after", message)
                 .hint("pFabric says 5"));
         }
-        // Nothing backs off: what is shorter than a packet's transmission floods the queues with copies.
+        // Nothing backs off: what is shorter than a packet's transmission floods the queues with
+        // copies.
         if self.rto < Time::from_us(10) || self.rto > TcpSpec::default().max_rto {
             let message = format!("rto = \"{}\": at least 10us and at most a minute", self.rto);
             return Err(SpecError::new("pfabric-rto", "rto", message)

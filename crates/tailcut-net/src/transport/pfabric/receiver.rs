@@ -1,5 +1,5 @@
-//! The receiving half of a pFabric connection: every segment is acknowledged at once, with all that has arrived, and so
-//! is a probe. Reassembly, handshake and answers are TCP's.
+//! The receiving half of a pFabric connection: every segment is acknowledged at once, with all that
+//! has arrived, and so is a probe. Reassembly, handshake and answers are TCP's.
 
 use tailcut_engine::Time;
 

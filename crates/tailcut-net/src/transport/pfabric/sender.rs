@@ -8,7 +8,8 @@ use crate::transport::life::{ConnectionState, Lifecycle, Transmit, owed, segment
 use crate::transport::tcp::SenderCounters;
 use crate::transport::tcp::scoreboard::Scoreboard;
 
-/// The sending half of a connection that carries `size` bytes. Positions and windows count segments.
+/// The sending half of a connection that carries `size` bytes. Positions and windows count
+/// segments.
 #[derive(Debug, Clone)]
 pub struct PfabricSender {
     size: u64,
@@ -53,7 +54,7 @@ impl PfabricSender {
     pub fn segments(&self) -> u32 {
         self.segments
     }
-    /// Where the connection is in its life.
+    /// Returns the state of the connection.
     pub fn phase(&self) -> ConnectionState {
         self.life.phase()
     }
@@ -73,11 +74,11 @@ impl PfabricSender {
     pub fn una(&self) -> u32 {
         self.una
     }
-    /// What the connection has done so far.
+    /// Returns the counters of the connection.
     pub fn counters(&self) -> SenderCounters {
         self.counters
     }
-    /// When [`PfabricSender::on_timer`] wants to be called.
+    /// Returns when [`PfabricSender::on_timer`] is due.
     pub fn deadline(&self) -> Time {
         self.life.deadline
     }
@@ -90,8 +91,8 @@ impl PfabricSender {
         (self.size - u64::from(seq) * spec.mss.0).min(spec.mss.0)
     }
 
-    /// The priority of a packet sent now: the bytes that the receiver is not known to have (section 4.1, "remaining
-    /// flow size"); least is best.
+    /// The priority of a packet sent now: the bytes that the receiver is not known to have (section
+    /// 4.1, "remaining flow size"); least is best.
     pub fn remaining(&self, spec: &PfabricSpec) -> u64 {
         let arrived = u64::from(self.una + self.board.sacked()) * spec.mss.0;
         self.size.saturating_sub(arrived).max(1)
@@ -114,7 +115,8 @@ impl PfabricSender {
     fn on_timeout(&mut self, spec: &PfabricSpec) {
         self.counters.timeouts += 1;
         self.silent_timeouts += 1;
-        // Held while the timer only repeats itself (RFC 5681, equation 4): the flow is starved, not the network congested.
+        // Held while the timer only repeats itself (RFC 5681, equation 4): the flow is starved, not
+        // the network congested.
         if self.silent_timeouts == 1 {
             self.ssthresh = (self.cwnd / 2).max(2);
         }
@@ -167,7 +169,7 @@ impl PfabricSender {
         }
     }
 
-    /// One packet per ACK below the threshold, one per window above it.
+    /// Grows the window: by a packet per ACK below the threshold, per window above it.
     fn grow(&mut self, spec: &PfabricSpec) {
         self.acks += 1;
         if self.cwnd < self.ssthresh || self.acks >= self.cwnd {
@@ -176,7 +178,7 @@ impl PfabricSender {
         }
     }
 
-    /// What to send now, if anything; to be called until it has nothing.
+    /// Returns the next packet to send; call until `None`.
     pub fn poll_transmit(&mut self, spec: &PfabricSpec, now: Time) -> Option<Transmit> {
         if self.life.has_output() {
             let due = self.life.poll_control();

@@ -1,5 +1,5 @@
-//! Two ends without a fabric: a clock, two wires of one delay and no transmission times, and a list of the packets that the wires
-//! lose.
+//! Two ends without a fabric: a clock, two wires of one delay and no transmission times, and a list
+//! of the packets that the wires lose.
 
 use tailcut_engine::{Bytes, Time};
 
@@ -10,7 +10,7 @@ use crate::transport::tcp::{TcpSpec, WireSizes};
 use crate::transport::{ConnectionState, Segment, Transport};
 
 const MSS: u64 = 1_000;
-/// One way. Data leaves from 100 us on, and the timer expires 1 ms after.
+/// The one-way delay. Data leaves from 100 us on, and the timer expires 1 ms later.
 const DELAY: Time = Time::from_us(50);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -41,12 +41,12 @@ struct Pair {
     sender: PfabricSender,
     receiver: PfabricReceiver,
     options: OptionStore,
-    /// What is under way, and when it arrives; in the order of sending.
+    /// Packets under way with their arrival times, in the order of sending.
     wires: Vec<(Time, Segment)>,
     lost: Vec<What>,
     twice: Vec<What>,
     log: Vec<Sent>,
-    /// When the last byte arrived, in microseconds.
+    /// The arrival of the last byte, in microseconds.
     received: Option<u64>,
 }
 
@@ -74,7 +74,7 @@ impl Pair {
         }
     }
 
-    /// So many sendings of `what` are lost, the next ones.
+    /// Loses the next `times` sendings of `what`.
     fn lose(mut self, what: What, times: usize) -> Pair {
         self.lost.extend(std::iter::repeat_n(what, times));
         self
@@ -109,7 +109,8 @@ impl Pair {
         self
     }
 
-    /// Lets everything happen, which is over within a second: the script is used up and no options are left.
+    /// Lets everything happen, which is over within a second: the script is used up and no options
+    /// are left.
     fn run(self) -> Pair {
         let pair = self.run_until(Time::from_ms(1_000));
         assert!(pair.next() == Time::NEVER, "the connection never ends");
@@ -168,7 +169,7 @@ impl Pair {
         self.wires.extend(std::iter::repeat_n((arrives, segment), copies));
     }
 
-    /// When packets of this name left, in microseconds.
+    /// Returns when packets of this name left, in microseconds.
     fn times(&self, what: What) -> Vec<u64> {
         self.log.iter().filter(|sent| sent.what == what).map(|sent| sent.us).collect()
     }
@@ -208,7 +209,8 @@ fn every_segment_is_acknowledged_at_once() {
     assert!((1..=5).all(|ack| pair.times(What::Ack(ack)) == [150]));
 }
 
-/// Selective acknowledgements let the flow go on; the timer runs from the last ACK that advanced, at 200 us.
+/// Selective acknowledgements let the flow go on; the timer runs from the last ACK that advanced,
+/// at 200 us.
 #[test]
 fn a_lost_segment_waits_for_the_timer_and_goes_alone() {
     let pair = Pair::of(20).lose(What::Data(3), 1).run();
@@ -303,7 +305,7 @@ fn a_probe_carries_the_priority_of_its_flow() {
     assert_eq!(data.wire_bytes - probe.wire_bytes, 999);
 }
 
-/// What the receiver is known to have counts no more; control packets carry no priority.
+/// Acknowledged bytes do not count in the priority; control packets carry none.
 #[test]
 fn packets_carry_what_is_left() {
     let pair = Pair::of_bytes(19_500).run();

@@ -2,13 +2,13 @@
 
 use std::collections::VecDeque;
 
-/// What has arrived of a flow that is spread over subflows, in data segments. It knows nothing of who sends which, or how.
+/// Data segments that have arrived of a flow spread over subflows, whichever subflow sent them.
 #[derive(Debug, Clone)]
 pub struct DataReassembly {
     segments: u32,
     /// The next data segment for the application.
     next: u32,
-    /// Which of the segments from `next` on have arrived.
+    /// Whether each segment from `next` on has arrived.
     waiting: VecDeque<bool>,
 }
 
@@ -62,7 +62,8 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever the order and however often, the application gets each segment once and in order.
+        /// Whatever the order and however often, the application gets each segment once and in
+        /// order.
         #[test]
         fn segments_in_any_order_complete_the_flow_once(mut order in Just((0..40u32).collect::<Vec<_>>()).prop_shuffle(), again in prop::collection::vec(0..40u32, 0..40)) {
             let mut flow = DataReassembly::new(40);

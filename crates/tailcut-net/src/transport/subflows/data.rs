@@ -11,7 +11,7 @@ use super::lia::{SubflowWindow, increase};
 /// In an entry of the mapping: another subflow carries the segment too.
 const REINJECTED: u32 = 1 << 31;
 
-/// Where a flow is that begins by scattering packets; others have begun.
+/// The phase of a flow that begins by scattering packets; other flows have begun.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum JoinPhase {
     /// The first subflow carries everything; the others are not open.
@@ -22,7 +22,7 @@ pub enum JoinPhase {
     Spread,
 }
 
-/// What a subflow has sent and not heard of.
+/// The segments of a subflow that have not been acknowledged.
 #[derive(Debug, Clone, Default)]
 struct SubflowMapping {
     /// Number of the first subflow segment in `segments`.
@@ -31,7 +31,7 @@ struct SubflowMapping {
     segments: VecDeque<u32>,
 }
 
-/// What the subflows of one flow share at its sender.
+/// The state that the subflows of a flow share at its sender.
 #[derive(Debug, Clone)]
 pub struct DataSequencer {
     segments: u32,
@@ -54,7 +54,8 @@ pub struct DataSequencer {
 }
 
 impl DataSequencer {
-    /// A flow of that many data segments over `subflows` subflows, with room for `window` segments at the receiver.
+    /// A flow of that many data segments over `subflows` subflows, with room for `window` segments
+    /// at the receiver.
     pub fn new(segments: u32, window: u32, subflows: u32) -> DataSequencer {
         DataSequencer {
             segments,
@@ -71,7 +72,8 @@ impl DataSequencer {
         }
     }
 
-    /// The first subflow only begins the flow: once another is up it gets no new data, and never counts in the coupling.
+    /// The first subflow only begins the flow: once another is up it gets no new data, and never
+    /// counts in the coupling.
     pub fn retire_first(mut self) -> DataSequencer {
         self.retires_first = true;
         self
@@ -114,7 +116,8 @@ impl DataSequencer {
         !(self.retires_first && subflow == 0)
     }
 
-    /// The data segment that a subflow with room carries next, if any: one that another has failed to deliver, or a new one.
+    /// The data segment that a subflow with room carries next, if any: one that another has failed
+    /// to deliver, or a new one.
     pub fn assign(&mut self, subflow: u8) -> Option<u32> {
         let segment = self.again(subflow).or_else(|| self.fresh(subflow))?;
         self.mappings[usize::from(subflow)].segments.push_back(segment);
@@ -163,7 +166,8 @@ impl DataSequencer {
         }
     }
 
-    /// An acknowledgement at the data level; true when a subflow that the receive window has stopped may go on.
+    /// An acknowledgement at the data level; true when a subflow that the receive window has
+    /// stopped may go on.
     pub fn on_data_ack(&mut self, ack: u32) -> bool {
         if ack <= self.una || ack > self.segments {
             return false;
@@ -177,12 +181,14 @@ impl DataSequencer {
         self.una == self.segments
     }
 
-    /// A subflow's timer has expired: whatever it has in flight may be carried by the others. True when there is something.
+    /// A subflow's timer has expired: whatever it has in flight may be carried by the others. True
+    /// when there is something.
     pub fn reinject_all(&mut self, subflow: u8) -> bool {
         self.reinject_some(subflow, usize::MAX)
     }
 
-    /// The first segment that a subflow has in flight may be carried by the others. True when it is not yet.
+    /// The first segment that a subflow has in flight may be carried by the others. True when it is
+    /// not yet.
     pub fn reinject_first(&mut self, subflow: u8) -> bool {
         self.reinject_some(subflow, 1)
     }
@@ -203,7 +209,7 @@ impl DataSequencer {
         self.windows[usize::from(subflow)] = window;
     }
 
-    /// What the coupling allows every subflow: bytes of window per byte acknowledged.
+    /// Returns the coupled increase of every subflow, in bytes of window per byte acknowledged.
     pub fn increase(&self, mss: u64) -> f64 {
         increase(&self.windows, mss)
     }

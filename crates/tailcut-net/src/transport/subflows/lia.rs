@@ -1,16 +1,18 @@
 //! The linked increases algorithm (RFC 6356 section 3; Raiciu et al., NSDI 2011).
 
-/// What the algorithm looks at of a subflow.
+/// A subflow's input to the algorithm.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct SubflowWindow {
-    /// Congestion window in bytes; of a subflow in fast recovery its slow-start threshold; 0 of one that does not count.
+    /// Congestion window in bytes; of a subflow in fast recovery its slow-start threshold; 0 of one
+    /// that does not count.
     pub cwnd: u64,
     /// Smoothed round-trip time in picoseconds; 0 before the first measurement.
     pub rtt: u64,
 }
 
-/// Bytes of window per byte acknowledged that every subflow may add in congestion avoidance: alpha * MSS / total window, with
-/// alpha = total * max(w_i / rtt_i^2) / (sum of w_i / rtt_i)^2, so that the total cancels.
+/// Returns the increase of every subflow in congestion avoidance, in bytes of window per byte
+/// acknowledged (RFC 6356): `alpha * MSS / total` with
+/// `alpha = total * max(w_i / rtt_i^2) / (sum of w_i / rtt_i)^2`, so that the total cancels.
 pub fn increase(windows: &[SubflowWindow], mss: u64) -> f64 {
     let (mut best, mut sum) = (0.0f64, 0.0f64);
     for window in windows.iter().filter(|window| window.cwnd > 0 && window.rtt > 0) {
@@ -39,7 +41,8 @@ mod tests {
         close(increase(&[window(20_000, 7)], 1_000), 1_000.0 / 20_000.0);
     }
 
-    /// n equal subflows: alpha = 1/n, so that all together add what one TCP would (RFC 6356 section 3).
+    /// n equal subflows: alpha = 1/n, so that all together add what one TCP would (RFC 6356 section
+    /// 3).
     #[test]
     fn equal_subflows_together_grow_as_one() {
         let four = [window(10_000, 100); 4];

@@ -1,7 +1,7 @@
-//! What transports that spread a flow over subflows have in common: which subflow carries which data ([`DataSequencer`]), what of
-//! them has arrived ([`DataReassembly`]), how
-//! their windows grow together ([`increase`]), and what their parameters may be. The machines that decide when subflows open and what follows from their
-//! events are the transports' own ([`SubflowManager`](super::spread::SubflowManager)).
+//! Common parts of transports that spread a flow over subflows: the data that each subflow carries
+//! ([`DataSequencer`]), reassembly ([`DataReassembly`]), coupled windows ([`increase`]), and checks
+//! of parameters. The machines that open subflows and handle their events are the transports' own
+//! ([`SubflowManager`](super::spread::SubflowManager)).
 
 mod collected;
 mod data;
@@ -114,7 +114,8 @@ impl Data {
         }
     }
 
-    /// An acknowledgement has come; true when a subflow that the receive window has stopped may go on.
+    /// An acknowledgement has come; true when a subflow that the receive window has stopped may go
+    /// on.
     pub fn on_ack(&mut self, view: View<'_>, data_ack: Option<u32>) -> bool {
         self.of.on_subflow_ack(view.subflow, view.seen.una);
         data_ack.is_some_and(|ack| self.of.on_data_ack(ack))

@@ -1,4 +1,4 @@
-//! Which parameters of TCP make a connection that works.
+//! Checks of TCP's parameters.
 
 use tailcut_engine::{Bytes, Time};
 
@@ -12,7 +12,8 @@ const MAX_MSS: u64 = 64_000;
 const MAX_TIMER: Time = Time::from_ms(24 * 3_600 * 1_000);
 /// Shorter timeouts than this flood the queues with copies before any answer can come.
 const MIN_RTO: Time = Time::from_us(1);
-/// The clock of timestamps: what the finest of Linux has, and the longest tick of RFC 7323 section 5.4.
+/// The clock of timestamps: what the finest of Linux has, and the longest tick of RFC 7323 section
+/// 5.4.
 const MIN_TICK: Time = Time::from_us(1);
 const MAX_TICK: Time = Time::from_ms(1_000);
 /// A window of more segments is a slip of the unit: 1.5 GB of full ones, a second at 10 Gbps.

@@ -1,4 +1,5 @@
-//! Known departures from the RFCs that can be switched on, one by one or all of a simulator's, to compare with it.
+//! Known departures from the RFCs that can be switched on, one by one or all of a simulator's, to
+//! compare with it.
 
 use std::borrow::Cow;
 
@@ -6,14 +7,14 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::{Error, Unexpected};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// One departure.
+/// A departure from the RFCs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Deviation {
-    /// As an experiment names it.
+    /// The name in experiment files.
     pub name: &'static str,
-    /// What it does.
+    /// The rule, in a sentence.
     pub what: &'static str,
-    /// Where it comes from.
+    /// The function of the other implementation.
     pub source: &'static str,
 }
 
@@ -30,7 +31,7 @@ macro_rules! departures {
             &[$(Deviation { name: $name, what: $what, source: $source }),*];
 
         impl Imitation {
-            /// What the RFCs say.
+            /// No departure: the RFCs' rules.
             pub const NONE: Imitation = Imitation { $($field: false),* };
             /// Everything that ns-3 does and that decides results.
             pub const NS3: Imitation = Imitation { $($field: true),* };

@@ -1,4 +1,4 @@
-//! Whose defaults a connection has: those of this project, or those of an operating system.
+//! Defaults of a connection's parameters: this project's, or an operating system's.
 
 use schemars::JsonSchema;
 use serde::ser::SerializeMap;
@@ -11,15 +11,16 @@ use super::reordering::ReorderingSpec;
 use super::spec::{Close, Recovery, ReductionBase, RtoVariation, TcpSpec, WindowGrowth};
 use crate::amount::{Amount, Limit};
 
-/// Whose defaults the parameters have that are not written.
+/// Source of the defaults of parameters that are not written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum HostDefaults {
-    /// Those of this page.
+    /// This page's defaults.
     #[default]
     Plain,
-    /// What a current Linux does without being told: CUBIC with HyStart, SACK, RACK-TLP, F-RTO, 10 segments at first, delayed
-    /// ACKs after 16 quick ones, timestamps, a minimum RTO of 200 ms and a first of 1 s.
+    /// Defaults of a current Linux: CUBIC with HyStart, SACK, RACK-TLP, F-RTO, 10 segments at
+    /// first, delayed ACKs after 16 quick ones, timestamps, a minimum RTO of 200 ms and a first of
+    /// 1 s.
     Linux,
 }
 
@@ -65,7 +66,8 @@ fn linux() -> TcpSpec {
     }
 }
 
-/// Parameters that came after there were plans: what says nothing of them is the same run as before.
+/// Parameters that came after there were plans: what says nothing of them is the same run as
+/// before.
 const LATER: [&str; 4] = ["quick_acks", "timestamp_tick", "rto_variation", "window_growth"];
 
 /// The parameters as they are written, and what stands for those that are not.
@@ -108,7 +110,7 @@ macro_rules! written {
     };
 }
 
-/// What is written is not null.
+/// Deserialises a value that is not null.
 fn some<'de, D: serde::Deserializer<'de>, T: Deserialize<'de>>(
     from: D,
 ) -> Result<Option<T>, D::Error> {

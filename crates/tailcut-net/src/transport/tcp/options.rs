@@ -1,4 +1,4 @@
-//! What TCP's headers weigh, and the timestamp option.
+//! Sizes of TCP's headers, and the timestamp option.
 
 use tailcut_engine::{Bytes, Time};
 
@@ -29,7 +29,7 @@ pub struct WireSizes {
 }
 
 impl WireSizes {
-    /// Those of connections with these parameters, each packet in a frame that adds `framing`.
+    /// Creates the sizes of connections with these parameters, with `framing` bytes per frame.
     pub fn new(tcp: &TcpSpec, framing: Bytes) -> WireSizes {
         let timestamps = if tcp.timestamps { TIMESTAMPS } else { 0 };
         let overhead = HEADERS + framing.0 + timestamps;
@@ -70,12 +70,13 @@ impl WireSizes {
     }
 }
 
-/// The clock of the timestamp option counts ticks in 32 bits, and begins anew after the last (RFC 7323 section 5.4).
+/// The clock of the timestamp option counts ticks in 32 bits, and begins anew after the last (RFC
+/// 7323 section 5.4).
 fn clock(tick: Time, now: Time) -> u32 {
     (now.0 / tick.0) as u32
 }
 
-/// When the tick is over that a timestamp names, which the clock has at `now` or had before.
+/// Returns the end of the tick named by a timestamp, which the clock had at `now` or before.
 pub(crate) fn end_of_tick(tick: Time, timestamp: u32, now: Time) -> Time {
     let ago = clock(tick, now).wrapping_sub(timestamp);
     let ticks = (now.0 / tick.0).saturating_sub(ago.into()) + 1;
@@ -105,7 +106,8 @@ pub(crate) fn stamp(
 mod tests {
     use super::*;
 
-    /// As captured on a Linux host: 60 bytes of IP datagram with every option, 52 without timestamps.
+    /// As captured on a Linux host: an IP datagram of 60 bytes with every option, 52 without
+    /// timestamps.
     #[test]
     fn a_syn_has_the_length_that_a_capture_shows() {
         let syn = |timestamps, recovery| {

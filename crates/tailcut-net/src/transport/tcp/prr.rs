@@ -3,7 +3,7 @@
 /// The state of one recovery, in bytes.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Prr {
-    /// What was in flight when recovery began and not known to have arrived before (`RecoverFS`).
+    /// Bytes in flight when recovery began that were not known to have arrived (`RecoverFS`).
     recover_flight: u64,
     /// Bytes delivered since (`prr_delivered`).
     delivered: u64,
@@ -26,13 +26,15 @@ impl Prr {
         self.sent += bytes - conceded;
     }
 
-    /// An ACK told of so many bytes delivered and speaks against the reduction, which pauses: as many may leave.
+    /// An ACK told of so many bytes delivered and speaks against the reduction, which pauses: as
+    /// many may leave.
     pub fn concede(&mut self, delivered: u64) {
         self.conceded += delivered;
     }
 
-    /// An ACK told of `delivered` new bytes, more than none, while `pipe` bytes are in flight: how many may be
-    /// sent now. A `safe` ACK advances and tells of no further loss: only then may the window regrow by slow start.
+    /// An ACK told of `delivered` new bytes, more than none, while `pipe` bytes are in flight: how
+    /// many may be sent now. A `safe` ACK advances and tells of no further loss: only then may the
+    /// window regrow by slow start.
     pub fn on_ack(
         &mut self,
         delivered: u64,

@@ -10,11 +10,12 @@ pub struct Rtt {
     srtt: u64,
     rttvar: u64,
     rto: u64,
-    /// What stands for four variations where that is Linux's.
+    /// Linux's substitute for four variations.
     largest: Option<Box<Largest>>,
 }
 
-/// Linux's variation of round trips: four mean deviations, and the largest that they were in a window of data.
+/// Linux's variation of round trips: four mean deviations, and the largest that they were in a
+/// window of data.
 #[derive(Debug, Clone)]
 struct Largest {
     deviations: u64,
@@ -54,8 +55,8 @@ impl Rtt {
         Rtt { srtt: 0, rttvar: 0, rto: spec.initial_rto.0, largest: None }
     }
 
-    /// Takes one measurement of a segment that was sent once (Karn's algorithm is the caller's duty). Segments below `una` are
-    /// acknowledged, those below `next` sent.
+    /// Takes one measurement of a segment that was sent once (Karn's algorithm is the caller's
+    /// duty). Segments below `una` are acknowledged, those below `next` sent.
     #[inline]
     pub fn sample(&mut self, spec: &TcpSpec, rtt: Time, una: u32, next: u32) {
         let r = rtt.0;
@@ -89,7 +90,8 @@ impl Rtt {
         }
     }
 
-    /// The timeout follows the estimate: with a new measurement and not before (section 5), but see [`DEPARTURES`](super::DEPARTURES).
+    /// The timeout follows the estimate: with a new measurement and not before (section 5), but see
+    /// [`DEPARTURES`](super::DEPARTURES).
     #[inline]
     pub fn recompute_rto(&mut self, spec: &TcpSpec) {
         if self.srtt > 0 {
@@ -108,8 +110,9 @@ impl Rtt {
     }
 
     /// The handshake is over, but its SYN had to be repeated, so it gives no measurement: the first
-    /// data gets three times the initial timeout, where that is less than the 3 s of section 5.7 (1 s becomes 3 s).
-    /// Otherwise the back-off stays as it is until there is a measurement. No timeout is longer than `max_rto`.
+    /// data gets three times the initial timeout, where that is less than the 3 s of section 5.7 (1
+    /// s becomes 3 s). Otherwise the back-off stays as it is until there is a measurement. No
+    /// timeout is longer than `max_rto`.
     pub fn established_late(&mut self, spec: &TcpSpec) {
         let first = spec.initial_rto.0.saturating_mul(3).min(Time::from_ms(3_000).0);
         self.rto = self.rto.max(first.min(spec.max_rto.0));
@@ -197,7 +200,8 @@ mod tests {
         assert_eq!(bounded(1_000, 60_000), Time::from_ms(3_000));
     }
 
-    /// Segments below `una` of `next` are acknowledged by each of these round trips, in milliseconds.
+    /// Segments below `una` of `next` are acknowledged by each of these round trips, in
+    /// milliseconds.
     fn linux(samples: &[(u64, u32, u32)]) -> Time {
         let spec = TcpSpec {
             clock_granularity: Time::from_ms(10),
@@ -218,14 +222,16 @@ mod tests {
 
     #[test]
     fn linux_keeps_the_largest_variation_of_a_window() {
-        // After the first four deviations are 200 ms; round trips without any take them to 150, 112.5 and 84.375.
+        // After the first four deviations are 200 ms; round trips without any take them to 150,
+        // 112.5 and 84.375.
         let window = [(100, 0, 9), (100, 1, 9), (100, 2, 9), (100, 3, 9)];
         assert_eq!(linux(&window), Time::from_ms(300));
     }
 
     #[test]
     fn linux_takes_a_quarter_of_the_difference_back_when_a_window_ends() {
-        // The first window ends with 200 ms, which it began with, the second with the 112.5 that it had at most.
+        // The first window ends with 200 ms, which it began with, the second with the 112.5 that it
+        // had at most.
         let windows = [(100, 0, 4), (100, 5, 9), (100, 10, 19)];
         assert_eq!(linux(&windows[..2]), Time::from_ms(300));
         assert_eq!(linux(&windows), Time::from_us(300_000 - (200_000 - 112_500) / 4));
@@ -233,7 +239,8 @@ mod tests {
 
     #[test]
     fn linux_counts_a_shorter_round_trip_an_eighth() {
-        // 40 ms for 100: SRTT is 92.5. The error, 60, is 10 more than the mean deviation, 50, of which four are 200.
+        // 40 ms for 100: SRTT is 92.5. The error, 60, is 10 more than the mean deviation, 50, of
+        // which four are 200.
         let rto = linux(&[(100, 0, 9), (40, 1, 9)]);
         assert_eq!(rto, Time::from_us(92_500 + 201_250));
         // 160 ms: SRTT is 107.5, and all of the 10 count.

@@ -1,5 +1,5 @@
-//! What the sender remembers of each segment in flight: when it was sent, and
-//! under SACK what the receiver has said of it (RFC 6675).
+//! The sender's record of each segment in flight: its sending time, and under SACK the receiver's
+//! reports (RFC 6675).
 
 mod guesses;
 #[cfg(test)]
@@ -51,15 +51,16 @@ pub struct Scoreboard {
     rescue_after: Option<u32>,
     /// The segment that is to be sent to the rescue.
     rescuing: Option<u32>,
-    /// How often segments in the network were taken for lost, retransmissions among them.
+    /// Segments in the network taken for lost so far, retransmissions among them.
     ever_lost: u32,
-    /// Send time of the segment sent last among those that the ACK in hand was the first to report, in doubt or not.
+    /// Send time of the segment sent last among those that the ACK in hand was the first to report,
+    /// in doubt or not.
     newest_reported: u64,
-    /// What the previous ACK said, to look only at what is new.
+    /// The previous ACK's blocks, so that only new ones are read.
     previous: SackBlocks,
 }
 
-/// What an acknowledgement changed.
+/// The changes by an acknowledgement.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct AckProgress {
     /// Segments newly known to have arrived, cumulatively or selectively.
@@ -133,7 +134,8 @@ impl Scoreboard {
         progress
     }
 
-    /// Returns true where nothing is reported beyond a gap, thought lost or sent again, and the previous ACK had no blocks.
+    /// Returns true where nothing is reported beyond a gap, thought lost or sent again, and the
+    /// previous ACK had no blocks.
     #[inline]
     pub fn is_undisturbed(&self) -> bool {
         self.sacked | self.lost | self.resent == 0 && self.previous.is_empty()
@@ -163,8 +165,8 @@ impl Scoreboard {
             }
             self.lost -= (*entry & LOST != 0) as u32;
             self.resent -= (*entry & RESENT != 0) as u32;
-            // Whether a segment that was sent again in mere doubt arrived by its first or its second sending is
-            // unknown: it says nothing of what the second has overtaken.
+            // Whether a segment that was sent again in mere doubt arrived by its first or its
+            // second sending is unknown: it says nothing of what the second has overtaken.
             let sent_at = *entry >> FLAGS;
             if *entry & (EVER_RESENT | LOST) != EVER_RESENT {
                 self.newest_sacked = self.newest_sacked.max(sent_at);
@@ -179,8 +181,8 @@ impl Scoreboard {
         delivered
     }
 
-    /// Calls `each` for every hole below the highest sacked segment that an ACK is about to fill: the segment and
-    /// whether it was ever sent again.
+    /// Calls `each` for every hole below the highest sacked segment that an ACK is about to fill:
+    /// the segment and whether it was ever sent again.
     pub fn for_each_filled(&self, ack: u32, blocks: &SackBlocks, mut each: impl FnMut(u32, bool)) {
         let end = self.sacked_end.min(self.end());
         let mut scan = |from: u32, to: u32| {
@@ -208,12 +210,14 @@ impl Scoreboard {
         self.sacked_end
     }
 
-    /// Segments from the first outstanding one to the highest sacked one, holes included (`fackets_out` of Linux).
+    /// Segments from the first outstanding one to the highest sacked one, holes included
+    /// (`fackets_out` of Linux).
     pub fn span(&self) -> u32 {
         self.sacked_end.saturating_sub(self.base)
     }
 
-    /// How often segments in the network were taken for lost so far, retransmissions among them.
+    /// Returns how often segments in the network were taken for lost so far, retransmissions among
+    /// them.
     pub fn ever_lost(&self) -> u32 {
         self.ever_lost
     }
@@ -228,7 +232,8 @@ impl Scoreboard {
         self.entries.iter().any(|entry| entry & EVER_RESENT != 0)
     }
 
-    /// Nothing was lost after all: what is not sacked is only late. Retransmissions stay in the network.
+    /// Nothing was lost after all: what is not sacked is only late. Retransmissions stay in the
+    /// network.
     pub fn forget_losses(&mut self) {
         let end = self.lost_below.max(self.base + 1).max(self.lost_end).min(self.end());
         for entry in self.entries.range_mut(..(end - self.base) as usize) {
@@ -289,20 +294,21 @@ impl Scoreboard {
         true
     }
 
-    /// Marks as lost again every retransmission that something sent later has
-    /// overtaken: RFC 6675 alone would wait for the timeout (compare RFC 8985). Returns how many those are.
+    /// Marks as lost again every retransmission that something sent later has overtaken: RFC 6675
+    /// alone would wait for the timeout (compare RFC 8985). Returns how many those are.
     #[inline]
     pub fn mark_overtaken(&mut self) -> u32 {
         self.mark_sent_before(self.newest_sacked)
     }
 
-    /// The same, where only what the ACK in hand was the first to report has overtaken anything, be it in doubt which of
-    /// its sendings arrived.
+    /// The same, where only what the ACK in hand was the first to report has overtaken anything, be
+    /// it in doubt which of its sendings arrived.
     pub fn mark_overtaken_by_news(&mut self) -> u32 {
         self.mark_sent_before(self.newest_reported)
     }
 
-    /// Marks as lost again every retransmission below the highest sacked segment that left before `newest`.
+    /// Marks as lost again every retransmission below the highest sacked segment that left before
+    /// `newest`.
     #[inline]
     fn mark_sent_before(&mut self, newest: u64) -> u32 {
         if self.resent == 0 || newest <= self.oldest_resent {
@@ -406,8 +412,9 @@ impl Scoreboard {
             .find(|seq| self.entries[(seq - self.base) as usize] & SACKED == 0)
     }
 
-    /// The first segment that is not known to have arrived, is not thought lost and was not sent again: below the highest
-    /// sacked one where anything above the first outstanding segment is, anywhere else (ns-3's `NextSeg` rule 3).
+    /// The first segment that is not known to have arrived, is not thought lost and was not sent
+    /// again: below the highest sacked one where anything above the first outstanding segment is,
+    /// anywhere else (ns-3's `NextSeg` rule 3).
     pub fn next_unmarked(&self) -> Option<u32> {
         let last_sacked = self.sacked_end.saturating_sub(1);
         let end = if last_sacked > self.base { last_sacked } else { self.end() };
@@ -425,7 +432,7 @@ impl Scoreboard {
         Some(self.base + at as u32)
     }
 
-    /// This segment is about to be sent to the rescue: what precedes it stays in doubt.
+    /// Records that this segment is about to be sent as a rescue: what precedes it stays in doubt.
     pub fn rescue_with(&mut self, seq: u32) {
         self.rescue_after = Some(self.end());
         self.rescuing = Some(seq);
@@ -437,7 +444,8 @@ impl Scoreboard {
         self.entries.len() as u32 - self.sacked - self.lost + self.resent
     }
 
-    /// How often a segment that was sent counts in the pipe: twice where it was sent again without being thought lost.
+    /// Returns how often a sent segment counts in the pipe: twice if it was sent again without
+    /// being thought lost.
     pub fn times_in_pipe(&self, seq: u32) -> u32 {
         let known = seq.checked_sub(self.base).and_then(|at| self.entries.get(at as usize));
         let flag = |entry: u64, flag: u64| u32::from(entry & flag != 0);

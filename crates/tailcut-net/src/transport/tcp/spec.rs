@@ -16,7 +16,7 @@ use crate::amount::{Amount, Limit};
 #[serde(default, deny_unknown_fields, from = "Written")]
 #[schemars(!from)]
 pub struct TcpSpec {
-    /// Whose defaults the other parameters have.
+    /// Source of the other parameters' defaults.
     pub hosts: HostDefaults,
     /// Payload bytes of a full segment.
     pub mss: Bytes,
@@ -24,26 +24,30 @@ pub struct TcpSpec {
     pub initial_window: Amount,
     /// Initial slow-start threshold; RFC 5681 wants it arbitrarily high.
     pub initial_ssthresh: Limit,
-    /// Receive window. Bounds what a connection may have in flight (RepFlow's model: M = 64 KB); until the first acknowledgement
-    /// at most 65,535 bytes of it, since the window of a SYN-ACK is not scaled.
+    /// Receive window. Bounds what a connection may have in flight (RepFlow's model: M = 64 KB);
+    /// until the first acknowledgement at most 65,535 bytes of it, since the window of a SYN-ACK is
+    /// not scaled.
     pub receive_window: Bytes,
     /// Duplicate ACKs that trigger a fast retransmit (RFC 5681).
     pub dupack_threshold: u32,
     /// Send a new segment on each of the first two duplicate ACKs (RFC 3042).
     pub limited_transmit: bool,
-    /// How losses are recovered.
+    /// Loss recovery.
     pub recovery: Recovery,
-    /// What a fast retransmit under `recovery = "sack-prr"` halves, or reduces as `congestion` says.
+    /// Amount that a fast retransmit under `recovery = "sack-prr"` halves, or reduces as
+    /// `congestion` says.
     pub reduction_base: ReductionBase,
     /// By how much an acknowledgement opens the window under `recovery = "sack-prr"`.
     pub window_growth: WindowGrowth,
-    /// How reordering is told from loss; wants `recovery = "sack-prr"`.
+    /// Method that tells reordering from loss; needs `recovery = "sack-prr"`.
     pub reordering: ReorderingSpec,
-    /// How the window grows and shrinks.
+    /// Congestion control.
     pub congestion: CongestionSpec,
-    /// Ask queues to mark instead of drop, and react to marks as to losses (RFC 3168). DCTCP always does, in its own way.
+    /// Ask queues to mark instead of drop, and react to marks as to losses (RFC 3168). DCTCP always
+    /// does, in its own way.
     pub ecn: bool,
-    /// Lower bound of the retransmission timeout. RFC 6298 says 1 s, Linux 200 ms, RepNet's testbed 10 ms.
+    /// Lower bound of the retransmission timeout. RFC 6298 says 1 s, Linux 200 ms, RepNet's testbed
+    /// 10 ms.
     pub min_rto: Time,
     /// Upper bound of the retransmission timeout under back-off (RFC 6298).
     pub max_rto: Time,
@@ -51,7 +55,7 @@ pub struct TcpSpec {
     pub initial_rto: Time,
     /// Clock granularity G of RFC 6298: RTO = SRTT + max(G, 4 RTTVAR).
     pub clock_granularity: Time,
-    /// What stands for 4 RTTVAR.
+    /// Substitute for 4 RTTVAR.
     pub rto_variation: RtoVariation,
     /// Give up after this many retransmissions of one SYN.
     pub syn_retries: u32,
@@ -59,19 +63,19 @@ pub struct TcpSpec {
     pub ack_every: u32,
     /// Longest delay of an ACK when `ack_every` exceeds 1.
     pub delayed_ack_timeout: Time,
-    /// Segments that are acknowledged at once before ACKs are delayed, at first and after one that had arrived before (Linux:
-    /// 16).
+    /// Segments that are acknowledged at once before ACKs are delayed, at first and after one that
+    /// had arrived before (Linux: 16).
     pub quick_acks: u32,
     /// Carry the timestamp option (RFC 7323): 12 bytes in every segment.
     pub timestamps: bool,
-    /// A tick of the timestamps' clock (RFC 7323: 1 ms to 1 s; Linux: 1 ms, and 1 us by the route feature `tcp_usec_ts`). Delays one
-    /// way are told in whole ticks.
+    /// A tick of the timestamps' clock (RFC 7323: 1 ms to 1 s; Linux: 1 ms, and 1 us by the route
+    /// feature `tcp_usec_ts`). Delays one way are told in whole ticks.
     pub timestamp_tick: Time,
     /// Announce the MSS in the SYN: 4 bytes (RFC 9293 requires it; ns-3 leaves it out).
     pub mss_option: bool,
-    /// How a finished connection ends.
+    /// The end of a finished connection.
     pub close: Close,
-    /// Where to depart from the RFCs, to compare with another simulator.
+    /// Departures from the RFCs, to compare with another simulator.
     pub imitate: Imitation,
 }
 
@@ -81,22 +85,26 @@ pub struct TcpSpec {
 pub enum Recovery {
     /// Fast retransmit and NewReno fast recovery (RFC 5681, 6582).
     Newreno,
-    /// Selective acknowledgements with the RFC 6675 scoreboard and proportional rate reduction (RFC 9937).
+    /// Selective acknowledgements with the RFC 6675 scoreboard and proportional rate reduction (RFC
+    /// 9937).
     SackPrr,
 }
 
-/// What a fast retransmit under SACK reduces.
+/// The amount that a fast retransmit under SACK reduces.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum ReductionBase {
-    /// All that is outstanding, without what limited transmit has added (RFC 6675 step 4.2, RFC 5681 section 3.2).
+    /// All that is outstanding, without what limited transmit has added (RFC 6675 step 4.2, RFC
+    /// 5681 section 3.2).
     FlightSize,
-    /// What is thought to be in the network: without what has arrived beyond the gap. So do ns-3 and whoever moderates
-    /// the window to it when reordering ends, as Linux did: the more a path reorders, the more a reduction costs.
+    /// The estimate of data in the network, without what has arrived beyond the gap. As ns-3, and
+    /// as Linux once moderated the window when reordering ended: the more a path reorders, the more
+    /// a reduction costs.
     Pipe,
-    /// The congestion window, at a timeout too, unless that interrupts a recovery: so does Linux. The window grows only while it
-    /// holds the sender back: in slow start to twice what is outstanding at most, later to a segment more. A flow that the receive
-    /// window bounds may thus keep all of it through a loss.
+    /// The congestion window, at a timeout too, unless that interrupts a recovery: so does Linux.
+    /// The window grows only while it holds the sender back: in slow start to twice what is
+    /// outstanding at most, later to a segment more. A flow that the receive window bounds may thus
+    /// keep all of it through a loss.
     Window,
 }
 
@@ -104,12 +112,13 @@ pub enum ReductionBase {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum WindowGrowth {
-    /// As the congestion control's own document says: NewReno by a segment per ACK of new data, however much that covers (RFC 5681
-    /// section 3.1), CUBIC by the bytes that it covers (RFC 9438).
+    /// As the congestion control's own document says: NewReno by a segment per ACK of new data,
+    /// however much it covers (RFC 5681 section 3.1), CUBIC by the bytes covered (RFC 9438).
     Acks,
-    /// By what an ACK of new data is the first to tell of, selectively or not, and in slow start to the threshold at most: so
-    /// does Linux. Once a segment has been overtaken by `dupack_threshold` others, an ACK that tells of nothing but what lies
-    /// beyond a gap opens the window, too. The two differ where ACKs overtake each other, cover several segments or are lost.
+    /// By the data that an ACK is the first to report, selectively or not, and in slow start up to
+    /// the threshold at most, as Linux. Once a segment has been overtaken by `dupack_threshold`
+    /// others, an ACK that only reports data beyond a gap opens the window, too. The two differ
+    /// where ACKs overtake each other, cover several segments or are lost.
     Delivered,
 }
 
@@ -119,13 +128,14 @@ pub enum RtoVariation {
     /// Four mean deviations (RFC 6298 section 2).
     #[serde(rename = "rfc-6298")]
     Rfc6298,
-    /// The largest four mean deviations of a window of data, as in Linux: what is less takes over by a quarter per window, a round
-    /// trip that shortens counts an eighth, and `clock_granularity` bounds each.
+    /// The largest four mean deviations of a window of data, as in Linux: what is less takes over
+    /// by a quarter per window, a round trip that shortens counts an eighth, and
+    /// `clock_granularity` bounds each.
     #[serde(rename = "linux")]
     Linux,
 }
 
-/// What ends a finished connection.
+/// The end of a finished connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Close {
@@ -176,7 +186,8 @@ impl TcpSpec {
         self.ecn || self.echoes_marks()
     }
 
-    /// Whether reductions go by the congestion window, which then grows only while it holds the sender back.
+    /// Whether reductions go by the congestion window, which then grows only while it holds the
+    /// sender back.
     #[inline]
     pub(super) fn reduces_window(&self) -> bool {
         self.reduction_base == ReductionBase::Window && self.recovery == Recovery::SackPrr
@@ -200,8 +211,8 @@ impl TcpSpec {
         !self.reordering.is_none()
     }
 
-    /// Whether the receiver echoes the mark of each segment, as DCTCP wants it, or any mark until the sender has
-    /// reduced its window.
+    /// Whether the receiver echoes the mark of each segment, as DCTCP wants it, or any mark until
+    /// the sender has reduced its window.
     pub fn echoes_marks(&self) -> bool {
         self.congestion.echoes_marks()
     }

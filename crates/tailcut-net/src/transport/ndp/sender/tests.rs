@@ -49,7 +49,7 @@ impl Script {
         self.hear(Flags::CONGESTION_EXPERIENCED | Flags::ACK, seq, 0)
     }
 
-    /// How many packets came back before, as a data packet says.
+    /// Returns the number of returned packets that a data packet reports.
     fn says(&self, seq: u32) -> Option<u32> {
         let transmit = Transmit::Segment { seq, retransmission: true };
         let sizes = WireSizes::new(&self.spec.segment_spec(), Bytes(38));

@@ -373,7 +373,7 @@ macro_rules! algorithms {
 }
 
 algorithms! {
-    /// One segment more per round trip, half the flight after a loss (RFC 5681).
+    /// Window grows by a segment per round trip and is halved by a loss (RFC 5681).
     Newreno(newreno::NewrenoSpec),
     /// The window as a cubic function of time (RFC 9438): what Linux runs.
     Cubic(cubic::CubicSpec),

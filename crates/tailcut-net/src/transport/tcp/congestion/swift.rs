@@ -201,7 +201,8 @@ impl CongestionControl for Swift {
         window.cwnd
     }
 
-    /// Its window is its own: [`Swift::after_timeout`](CongestionControl::after_timeout).
+    /// Keeps Swift's own window, which [`Swift::after_timeout`](CongestionControl::after_timeout)
+    /// sets.
     fn on_timeout(&mut self, window: &Window, _: u64, _: u64) -> u64 {
         window.cwnd
     }

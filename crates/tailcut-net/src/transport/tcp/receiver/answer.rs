@@ -1,4 +1,4 @@
-//! What a receiver answers: SYN-ACKs, acknowledgements, FINs and resets.
+//! Answers of a receiver: SYN-ACKs, acknowledgements, FINs and resets.
 
 use tailcut_engine::Time;
 
@@ -8,7 +8,7 @@ use crate::transport::segment::{DataAck, Segment};
 use crate::transport::tcp::options::{WireSizes, stamp};
 use crate::transport::tcp::{Close, Recovery, TcpSpec};
 
-/// What a receiver is to send, in the order in which it leaves.
+/// Flags of what a receiver is to send, in the order in which it leaves.
 mod owed {
     /// An acknowledgement of what came before a change of marks (DCTCP).
     pub const BEFORE: u8 = 1;
@@ -86,12 +86,13 @@ impl Receiver {
         if self.on_syn(spec, now) {
             self.owes |= owed::SYN_ACK;
         } else if !self.in_handshake() {
-            // A SYN of a connection that is established: an old duplicate (RFC 9293 section 3.10.7.4).
+            // A SYN of a connection that is established: an old duplicate (RFC 9293 section
+            // 3.10.7.4).
             self.owes |= owed::ACK;
         }
     }
 
-    /// What a data segment says of congestion.
+    /// Handles the congestion marks of a data segment.
     #[cold]
     fn hear_marks(&mut self, spec: &TcpSpec, flags: Flags) {
         if !flags.has(Flags::DATA) || self.closed {
@@ -99,7 +100,8 @@ impl Receiver {
         }
         let experienced = flags.has(Flags::CONGESTION_EXPERIENCED);
         if self.owes_ack_before(spec, experienced) {
-            // Nothing waits beyond a gap while in-order segments are unacknowledged: there are no blocks to carry.
+            // Nothing waits beyond a gap while in-order segments are unacknowledged: there are no
+            // blocks to carry.
             self.owes |= owed::BEFORE;
             self.before = self.next_expected();
             self.on_ack_sent();
@@ -107,8 +109,8 @@ impl Receiver {
         self.note_congestion(spec, experienced, flags.has(Flags::WINDOW_REDUCED));
     }
 
-    /// Which timestamp to echo from now on (RFC 7323 section 4.3): that of a segment at or before the last
-    /// acknowledgement sent.
+    /// Updates the timestamp to echo (RFC 7323 section 4.3): that of a segment at or before the
+    /// last acknowledgement sent.
     #[cold]
     fn note_timestamp(&mut self, packet: &Segment, options: &OptionStore) {
         if !packet.flags.has(Flags::DATA) || packet.seq <= self.last_acknowledged() {
@@ -116,7 +118,8 @@ impl Receiver {
         }
     }
 
-    /// ns-3's answer to everything up to the FIN: an ACK if it comes with the FIN, a FIN of its own, and one more ACK.
+    /// ns-3's answer to everything up to the FIN: an ACK if it comes with the FIN, a FIN of its
+    /// own, and one more ACK.
     #[cold]
     fn close_in_three(&mut self, spec: &TcpSpec, came_with_fin: bool) {
         if spec.close == Close::Fin {
@@ -125,8 +128,9 @@ impl Receiver {
         }
     }
 
-    /// Segment `seq` has filled a gap. ns-3's application reads what has come in order, and if not a segment more would have
-    /// fitted before, the window is announced by an ACK of its own. After the FIN has arrived nothing is announced.
+    /// Segment `seq` has filled a gap. ns-3's application reads what has come in order, and if not
+    /// a segment more would have fitted before, the window is announced by an ACK of its own. After
+    /// the FIN has arrived nothing is announced.
     #[cold]
     pub(super) fn tell_window(&mut self, spec: &TcpSpec, seq: u32) {
         let read = u64::from(self.next_expected() - seq) * spec.mss.0;
@@ -152,7 +156,8 @@ impl Receiver {
         self.owes |= owed::ACK;
     }
 
-    /// The receiving application resets the connection. Nobody knows of one whose SYN has not arrived.
+    /// The receiving application resets the connection. Nobody knows of one whose SYN has not
+    /// arrived.
     pub fn reset(&mut self) {
         self.closed = true;
         self.on_ack_sent();
@@ -167,8 +172,8 @@ impl Receiver {
         self.owes != 0
     }
 
-    /// What to send now, if anything; to be called until it has nothing. `data` is what the layer above has an
-    /// acknowledgement say.
+    /// Returns the next packet to send; call until `None`. `data` is the data-level
+    /// acknowledgement.
     #[inline]
     pub fn poll_transmit(
         &mut self,

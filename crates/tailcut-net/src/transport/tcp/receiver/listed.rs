@@ -1,4 +1,5 @@
-//! The blocks that ns-3's receiver reports (`TcpRxBuffer::UpdateSackList`): four, and what they forget is never reported.
+//! The blocks that ns-3's receiver reports (`TcpRxBuffer::UpdateSackList`): four, and what they
+//! forget is never reported.
 
 /// Ranges beyond a gap, the most recently changed first.
 #[derive(Debug, Clone, Default)]
@@ -13,7 +14,8 @@ impl Listed {
         &self.0
     }
 
-    /// A segment has arrived beyond a gap: its block, with whatever it joins, comes first, and a fifth block is forgotten.
+    /// A segment has arrived beyond a gap: its block, with whatever it joins, comes first, and a
+    /// fifth block is forgotten.
     pub fn add(&mut self, seq: u32) {
         self.0.insert(0, (seq, seq + 1));
         let mut at = 1;

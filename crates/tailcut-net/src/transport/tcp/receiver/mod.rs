@@ -15,7 +15,7 @@ use crate::packet::SackBlocks;
 pub enum AckTiming {
     /// At once.
     Now,
-    /// When the delayed-ACK timer expires, or on the next segment.
+    /// With the delayed-ACK timer, or on the next segment.
     Later,
 }
 
@@ -26,7 +26,7 @@ pub struct Receiver {
     segments: u32,
     /// In-order segments not yet acknowledged.
     unacknowledged: u32,
-    /// When the delayed ACK is due, or the SYN-ACK is to be repeated.
+    /// The time of the delayed ACK, or of the repetition of the SYN-ACK.
     deadline: Time,
     /// SYN-ACKs sent by the timer and not answered; 0 before the SYN and after the handshake.
     syn_acks: u8,
@@ -40,11 +40,11 @@ pub struct Receiver {
     hurry: bool,
     /// Segments that were acknowledged at once though the ACK might have been delayed.
     quick: u32,
-    /// What is to be sent.
+    /// Flags of what is to be sent.
     owes: u8,
     /// The SYN-ACK to be sent was sent before.
     syn_ack_again: bool,
-    /// What an acknowledgement that is owed for what came before a change of marks says.
+    /// The number that an acknowledgement owed from before a change of marks carries.
     before: u32,
     /// The timestamp to be echoed (TS.Recent of RFC 7323).
     recent: u32,
@@ -92,7 +92,7 @@ impl Receiver {
         self.next
     }
 
-    /// What the last ACK said.
+    /// Returns the number of the last ACK.
     pub fn last_acknowledged(&self) -> u32 {
         self.next - self.unacknowledged
     }
@@ -108,15 +108,15 @@ impl Receiver {
         self.ranges.iter().any(|&(start, end)| start <= seq && seq < end)
     }
 
-    /// When the delayed ACK is due, or the SYN-ACK is to be repeated.
+    /// Returns the time of the delayed ACK, or of the repetition of the SYN-ACK.
     #[inline]
     pub fn deadline(&self) -> Time {
         self.deadline
     }
 
-    /// A SYN has arrived, or nothing has answered the SYN-ACK in time: true when a SYN-ACK is to be sent.
-    /// Until the handshake is over it is repeated with a growing timeout, like the SYN (RFC 6298 section 2, RFC 9293
-    /// section 3.8.1).
+    /// A SYN has arrived, or nothing has answered the SYN-ACK in time: true when a SYN-ACK is to be
+    /// sent. Until the handshake is over it is repeated with a growing timeout, like the SYN (RFC
+    /// 6298 section 2, RFC 9293 section 3.8.1).
     pub fn on_syn(&mut self, spec: &TcpSpec, now: Time) -> bool {
         if self.is_open && self.syn_acks == 0 {
             return false;
@@ -162,9 +162,9 @@ impl Receiver {
         self.echo
     }
 
-    /// What a data segment says of congestion: whether it met any, and whether its sender has reduced its window.
-    /// The echo goes on until then (RFC 3168 section 6.1.3); DCTCP's echoes what each segment met, and a change
-    /// of that is acknowledged at once (RFC 8257 section 3.2).
+    /// Handles a data segment's marks: whether it met congestion, and whether its sender has
+    /// reduced its window, which ends the echo (RFC 3168 section 6.1.3). DCTCP's receiver echoes
+    /// each segment's mark, and acknowledges a change at once (RFC 8257 section 3.2).
     pub fn note_congestion(&mut self, spec: &TcpSpec, experienced: bool, reduced: bool) {
         if spec.echoes_marks() {
             self.hurry |= self.echo != experienced;
@@ -174,8 +174,8 @@ impl Receiver {
         }
     }
 
-    /// Whether an ACK of what came before is due before a segment that met congestion, or did not, is taken:
-    /// under DCTCP it is to echo what those segments met.
+    /// Whether an ACK of what came before is due before a segment that met congestion, or did not,
+    /// is taken: under DCTCP it is to echo what those segments met.
     pub fn owes_ack_before(&self, spec: &TcpSpec, experienced: bool) -> bool {
         spec.echoes_marks() && self.echo != experienced && self.unacknowledged > 0
     }
@@ -245,7 +245,8 @@ impl Receiver {
         blocks
     }
 
-    /// True when the next ACK has blocks to carry: segments wait beyond a gap, or a duplicate is to be reported.
+    /// True when the next ACK has blocks to carry: segments wait beyond a gap, or a duplicate is to
+    /// be reported.
     #[inline]
     pub fn has_blocks(&self) -> bool {
         !self.reported().is_empty() || self.duplicate.is_some()

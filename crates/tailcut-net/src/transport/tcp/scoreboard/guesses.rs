@@ -1,11 +1,12 @@
-//! A scoreboard without selective acknowledgements, as ns-3 keeps it: each duplicate ACK says that one segment has
-//! left the network, and the guess is that it was the first behind the gap. The guesses stand in a row from the second
-//! outstanding segment on.
+//! A scoreboard without selective acknowledgements, as ns-3 keeps it: each duplicate ACK says that
+//! one segment has left the network, and the guess is that it was the first behind the gap. The
+//! guesses stand in a row from the second outstanding segment on.
 
 use super::{LOST, RESENT, SACKED, Scoreboard};
 
 impl Scoreboard {
-    /// A duplicate ACK: one segment more has arrived, unless the guesses have reached the end of what was sent.
+    /// A duplicate ACK: one segment more has arrived, unless the guesses have reached the end of
+    /// what was sent.
     pub fn guess_arrival(&mut self) {
         let next = self.base + 1 + self.sacked;
         self.mark(next, next + 1);
@@ -17,8 +18,8 @@ impl Scoreboard {
         self.mark_first_lost();
     }
 
-    /// The cumulative ACK has stopped at a segment that was guessed to have arrived: the guess moves to the end of
-    /// the row, and the segment is lost.
+    /// The cumulative ACK has stopped at a segment that was guessed to have arrived: the guess
+    /// moves to the end of the row, and the segment is lost.
     pub fn correct_guesses(&mut self) {
         let Some(first) = self.entries.front_mut().filter(|first| **first & SACKED != 0) else {
             return;

@@ -1,4 +1,4 @@
-//! What is lost, sent again and under way, by scripts and against a recount.
+//! Losses, retransmissions and the pipe, by scripts and against a recount.
 
 use super::*;
 use proptest::prelude::*;
@@ -47,7 +47,8 @@ fn a_resent_segment_gives_no_round_trip_sample() {
     assert_eq!(board.on_cumulative(2, Time(70)).rtt, None);
 }
 
-/// The rescue of segment 9 arrives as it was sent first: its second sending, later than that of 0, has overtaken nothing.
+/// The rescue of segment 9 arrives as it was sent first: its second sending, later than that of 0,
+/// has overtaken nothing.
 #[test]
 fn a_segment_sent_again_in_doubt_says_nothing_of_what_it_overtook() {
     let mut board = board(10);
@@ -117,7 +118,8 @@ fn a_segment_sent_again_in_doubt_that_is_lost_is_offered_again() {
     assert_eq!(offered, [0, 1, 2, 7]);
 }
 
-/// Whether the first or the second transmission of 9 has arrived is in doubt; by ns-3 the second has overtaken that of 0.
+/// Whether the first or the second transmission of 9 has arrived is in doubt; by ns-3 the second
+/// has overtaken that of 0.
 #[test]
 fn what_is_newly_reported_has_overtaken_in_doubt_too() {
     let mut board = board(10);

@@ -1,4 +1,4 @@
-//! What the times of sending tell: which segments an ACK delivers, and which are late (RFC 8985).
+//! Uses of sending times: the segments that an ACK delivers, and those that are late (RFC 8985).
 
 use tailcut_engine::Time;
 
@@ -6,8 +6,8 @@ use super::{EVER_RESENT, FLAGS, LOST, RESENT, SACKED, Scoreboard};
 use crate::packet::SackBlocks;
 
 impl Scoreboard {
-    /// Calls `each` for every segment that an ACK is about to deliver: the segment, when it was last sent, and whether
-    /// it was ever sent again. The blocks do not overlap.
+    /// Calls `each` for every segment that an ACK is about to deliver: the segment, when it was
+    /// last sent, and whether it was ever sent again. The blocks do not overlap.
     pub fn for_each_delivered(
         &self,
         ack: u32,
@@ -28,9 +28,9 @@ impl Scoreboard {
         }
     }
 
-    /// Marks as lost what left before `arrived`, which has (when it left, and its end), and has not arrived `patience` after
-    /// it left itself (RFC 8985 section 6.2, step 5). Returns how many segments those are, and when the last of what
-    /// is only late will be.
+    /// Marks as lost what left before `arrived`, which has (when it left, and its end), and has not
+    /// arrived `patience` after it left itself (RFC 8985 section 6.2, step 5). Returns how many
+    /// segments those are, and when the last of what is only late will be.
     pub fn mark_late(&mut self, arrived: (Time, u32), now: Time, patience: Time) -> (u32, Time) {
         let (mut lost, mut last) = (0, Time::NEVER);
         for seq in self.base..self.end() {
@@ -51,8 +51,8 @@ impl Scoreboard {
         (lost, last)
     }
 
-    /// After a timeout: marks as lost the first outstanding segment and whatever left `patience` ago or before (section
-    /// 6.3).
+    /// After a timeout: marks as lost the first outstanding segment and whatever left `patience`
+    /// ago or before (section 6.3).
     pub fn mark_expired(&mut self, now: Time, patience: Time) {
         for seq in self.base..self.end() {
             let entry = self.entries[(seq - self.base) as usize];

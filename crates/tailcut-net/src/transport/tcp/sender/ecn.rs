@@ -4,8 +4,8 @@ use super::{CongestionState, Sender};
 use crate::transport::tcp::TcpSpec;
 
 impl Sender {
-    /// What an ACK of an ECN-capable connection says of congestion: at most one reduction per window of data,
-    /// and none where a loss has already had its own.
+    /// Handles an ACK's echo on an ECN-capable connection: at most one reduction per window of
+    /// data, and none where a loss has reduced the window already.
     #[cold]
     pub(super) fn on_ecn_feedback(&mut self, spec: &TcpSpec, ack: u32, echo: bool) {
         let bytes = self.offset(spec, ack) - self.offset(spec, self.una);
@@ -29,8 +29,9 @@ impl Sender {
         self.counters.echo_reductions += 1;
     }
 
-    /// The window was reduced for what is in flight now: an echo by its last ACK still speaks of it. The receiver is told,
-    /// whatever the reason was, so that it echoes no more marks of the time before.
+    /// The window was reduced for what is in flight now: an echo by its last ACK still speaks of
+    /// it. The receiver is told, whatever the reason was, so that it echoes no more marks of the
+    /// time before.
     pub(super) fn reduced(&mut self) {
         self.reduced_until = self.board.end() + 1;
         self.owes_cwr = self.ecn;

@@ -1,4 +1,5 @@
-//! Where a sender asks the method that tells reordering from loss ([`super::reordering`]), if it has one.
+//! Calls of the method that tells reordering from loss ([`super::reordering`]), if the sender has
+//! one.
 
 use tailcut_engine::Time;
 
@@ -10,7 +11,8 @@ use crate::transport::tcp::TcpSpec;
 use crate::transport::tcp::options::end_of_tick;
 
 impl Sender {
-    /// The method answers, with the sender in its hands; nothing where a fixed threshold tells loss from reordering.
+    /// The method answers, with the sender in its hands; nothing where a fixed threshold tells loss
+    /// from reordering.
     fn ask<T>(
         &mut self,
         question: impl FnOnce(&mut dyn LossDetector, &mut Sender) -> T,
@@ -21,7 +23,7 @@ impl Sender {
         Some(answer)
     }
 
-    /// What the handshake took, of which nothing was repeated.
+    /// Records the duration of a handshake without repetitions.
     pub(super) fn note_handshake(&mut self, rtt: Time) {
         if let Some(method) = &mut self.reordering {
             method.note_handshake(rtt);
@@ -41,7 +43,7 @@ impl Sender {
         self.ask(|method, sender| method.before_ack(sender, now, ack, blocks)).unwrap_or(*blocks)
     }
 
-    /// What to make of the ACK in hand, once the scoreboard has heard it.
+    /// Judges the ACK in hand, once the scoreboard has read it.
     #[cold]
     pub(super) fn judge(
         &mut self,
@@ -69,7 +71,8 @@ impl Sender {
         }
     }
 
-    /// New data is acknowledged outside recovery. True where the method has set the window, which does not grow besides.
+    /// New data is acknowledged outside recovery. True where the method has set the window, which
+    /// does not grow besides.
     #[inline]
     pub(super) fn disorder_ends(&mut self, spec: &TcpSpec) -> bool {
         self.state == CongestionState::Disorder
@@ -77,13 +80,14 @@ impl Sender {
             && self.ask(|method, sender| method.disorder_ends(sender, spec)) == Some(true)
     }
 
-    /// A recovery is about to begin, by an ACK that has advanced or not. Whether it takes the first segment for lost.
+    /// A recovery is about to begin, by an ACK that has advanced or not. Whether it takes the first
+    /// segment for lost.
     #[cold]
     pub(super) fn begin_with_first(&mut self, advanced: bool) -> bool {
         self.ask(|method, sender| method.recovery_begins(sender, advanced)).unwrap_or(true)
     }
 
-    /// What may leave while the window has so much room.
+    /// Returns what may leave while the window has this much room.
     #[cold]
     pub(super) fn choose(&mut self, spec: &TcpSpec, room: u64) -> SendChoice {
         self.ask(|method, sender| method.choose(sender, spec, room)).expect("there is a method")
@@ -110,19 +114,19 @@ impl Sender {
         self.ask(|method, sender| method.timeout_begins(sender, spec));
     }
 
-    /// What a timeout takes for lost, by selective acknowledgements.
+    /// Marks the segments that a timeout takes for lost, under selective acknowledgements.
     pub(super) fn lose_by_timeout(&mut self, spec: &TcpSpec, now: Time) {
         if self.ask(|method, sender| method.lose(sender, spec, now)).is_none() {
             self.board.mark_all_lost();
         }
     }
 
-    /// When the method wants to be woken.
+    /// Returns when the method's timer is due.
     pub(super) fn method_wakes(&self) -> Time {
         self.reordering.as_ref().map_or(Time::NEVER, |method| method.wake())
     }
 
-    /// What it waits for until then.
+    /// Returns what that timer is for.
     pub(super) fn method_waits_for(&self) -> Timer {
         self.reordering.as_ref().map_or(Timer::Reordering, |method| method.timer())
     }
@@ -135,7 +139,8 @@ impl Sender {
         }
     }
 
-    /// The threshold for the ACK in hand. Where nothing more can be sent, so many duplicate ACKs may never come.
+    /// The threshold for the ACK in hand. Where nothing more can be sent, so many duplicate ACKs
+    /// may never come.
     #[cold]
     pub(super) fn threshold_in_reach(&self, spec: &TcpSpec) -> u32 {
         if self.has_more(spec) {

@@ -44,7 +44,7 @@ pub struct Sender {
     una: u32,
     /// Next segment to send; below the scoreboard's end after a timeout without SACK.
     next: u32,
-    /// What must be acknowledged to leave recovery (RFC 6582 "recover").
+    /// The number that ends recovery once acknowledged (RFC 6582 "recover").
     recover: u32,
     window: Window,
     congestion: Congestion,
@@ -61,7 +61,8 @@ pub struct Sender {
     /// An ECN echo up to here belongs to a window of data that has had its reduction.
     reduced_until: u32,
     duplicates: u32,
-    /// Under SACK, what has been sent from here on was let out by duplicate ACKs (limited transmit).
+    /// Under SACK, what has been sent from here on was let out by duplicate ACKs (limited
+    /// transmit).
     limited_from: u32,
     /// A partial ACK of this recovery has already re-armed the timer (RFC 6582 step 3).
     rearmed: bool,
@@ -78,7 +79,7 @@ pub struct Sender {
     counters: SenderCounters,
     /// The timestamp to be echoed (TS.Recent of RFC 7323).
     recent: u32,
-    /// When something other than the retransmission timer wants attention: pacing, or losses told by time.
+    /// The time of another timer than retransmission's: pacing, or losses by time.
     wake: Time,
     /// None where the congestion control asks for nothing more.
     senses: Option<Box<Senses>>,
@@ -129,12 +130,12 @@ impl Sender {
     pub fn segments(&self) -> u32 {
         self.segments
     }
-    /// Where the connection is in its life.
+    /// Returns the state of the connection.
     #[inline]
     pub fn phase(&self) -> ConnectionState {
         self.life.phase()
     }
-    /// How the sender regards the network.
+    /// Returns the congestion state.
     pub fn state(&self) -> CongestionState {
         self.state
     }
@@ -158,7 +159,8 @@ impl Sender {
     pub fn set_switches(&mut self, switches: u32) {
         self.congestion.set_switches(switches);
     }
-    /// Sets how much a coupled window grows: bytes per byte acknowledged. No effect on other windows.
+    /// Sets how much a coupled window grows: bytes per byte acknowledged. No effect on other
+    /// windows.
     pub fn couple(&mut self, increase: f64) {
         if let Congestion::Coupled(coupled) = &mut self.congestion {
             coupled.increase = increase;
@@ -180,7 +182,7 @@ impl Sender {
     pub fn rtt(&self) -> &Rtt {
         &self.rtt
     }
-    /// What the connection has done so far.
+    /// Returns the counters of the connection.
     pub fn counters(&self) -> SenderCounters {
         self.counters
     }
@@ -213,7 +215,8 @@ impl Sender {
             }
             SynAck::Opens => {
                 self.rtt.established_late(spec);
-                // One repeated SYN may have been needless, or chance; two are congestion (RFC 6928 section 2).
+                // One repeated SYN may have been needless, or chance; two are congestion (RFC 6928
+                // section 2).
                 if self.life.syn_tries > 2 {
                     self.window.cwnd = spec.mss.0;
                 }
@@ -251,7 +254,8 @@ impl Sender {
         self.life.abort();
     }
 
-    /// An acknowledgement of every segment below `ack` has arrived, with or without an ECN echo (ECE of RFC 3168).
+    /// An acknowledgement of every segment below `ack` has arrived, with or without an ECN echo
+    /// (ECE of RFC 3168).
     #[inline]
     pub fn on_ack(&mut self, spec: &TcpSpec, now: Time, ack: u32, blocks: &SackBlocks, echo: bool) {
         if !self.life.hears_acks() || ack > self.board.end() {
@@ -260,7 +264,8 @@ impl Sender {
         self.scaled = true;
         self.life.clear_pending(owed::SILENCE);
         let overtaken = ack < self.una;
-        // What an ACK that another has overtaken tells of single segments, above all of duplicates, no other tells.
+        // What an ACK that another has overtaken tells of single segments, above all of duplicates,
+        // no other tells.
         if overtaken && (spec.recovery != Recovery::SackPrr || blocks.is_empty()) {
             return;
         }
@@ -311,8 +316,8 @@ impl Sender {
         Window { cwnd: self.window.cwnd.min(self.receive_window(spec)), ..self.window }
     }
 
-    /// The receiver's window in bytes. Until the first acknowledgement it is the SYN-ACK's, which is
-    /// never scaled (RFC 7323, section 2.2).
+    /// The receiver's window in bytes. Until the first acknowledgement it is the SYN-ACK's, which
+    /// is never scaled (RFC 7323, section 2.2).
     #[inline]
     fn receive_window(&self, spec: &TcpSpec) -> u64 {
         match self.scaled {
@@ -324,7 +329,8 @@ impl Sender {
     /// Moves `una` to `ack`.
     #[inline]
     fn advance(&mut self, spec: &TcpSpec, now: Time, ack: u32) -> AckProgress {
-        // A timeout makes ns-3 forget when what is outstanding was sent: the first segment sent since gives the sample.
+        // A timeout makes ns-3 forget when what is outstanding was sent: the first segment sent
+        // since gives the sample.
         let forgets =
             spec.imitate.timeout_forgets_send_times && self.state == CongestionState::Loss;
         let since = forgets.then(|| self.board.age(self.recover, ack, now));
@@ -340,7 +346,8 @@ impl Sender {
         progress
     }
 
-    /// `bytes` of new data are acknowledged outside recovery; the window grows by what is `delivered`, where that is given.
+    /// `bytes` of new data are acknowledged outside recovery; the window grows by what is
+    /// `delivered`, where that is given.
     #[inline]
     fn grow(
         &mut self,
@@ -354,7 +361,7 @@ impl Sender {
         self.grow_by(spec, now, bytes, counted, delivered.is_some(), rtt);
     }
 
-    /// As [`Sender::grow`], by `counted` bytes.
+    /// Grows the window as [`Sender::grow`] does, by `counted` bytes.
     #[inline]
     fn grow_by(
         &mut self,
@@ -385,13 +392,14 @@ impl Sender {
         }
     }
 
-    /// Bytes sent and not cumulatively acknowledged; after a timeout without SACK, only those sent since.
+    /// Bytes sent and not cumulatively acknowledged; after a timeout without SACK, only those sent
+    /// since.
     #[inline]
     fn flight(&self, spec: &TcpSpec) -> u64 {
         self.offset(spec, self.next) - self.offset(spec, self.una)
     }
 
-    /// What to send now, if anything; to be called until it has nothing.
+    /// Returns the next packet to send; call until `None`.
     #[inline]
     pub fn poll_transmit(&mut self, spec: &TcpSpec, now: Time) -> Option<Transmit> {
         if self.life.has_output() {

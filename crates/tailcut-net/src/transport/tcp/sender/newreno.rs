@@ -48,7 +48,8 @@ impl Sender {
         }
         let mss = spec.mss.0;
         self.counters.duplicate_acks += 1;
-        // Of what the last recovery or timeout covered, needless retransmissions may be the cause (RFC 6582 step 2).
+        // Of what the last recovery or timeout covered, needless retransmissions may be the cause
+        // (RFC 6582 step 2).
         if self.una == self.recover && self.una > 0 && self.state != CongestionState::Recovery {
             return;
         }
@@ -70,7 +71,8 @@ impl Sender {
                 self.life.set_pending(owed::RESEND);
             }
             CongestionState::Open => self.state = CongestionState::Disorder,
-            // Until what the timeout lost is acknowledged, duplicate ACKs tell nothing new (RFC 6582 step 1).
+            // Until what the timeout lost is acknowledged, duplicate ACKs tell nothing new (RFC
+            // 6582 step 1).
             CongestionState::Disorder | CongestionState::Loss => {}
         }
     }

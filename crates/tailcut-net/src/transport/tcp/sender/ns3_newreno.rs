@@ -1,12 +1,13 @@
-//! What ns-3 does without selective acknowledgements, in place of RFC 6582: it keeps a scoreboard by guesses, lets the
-//! window alone in recovery and compares it with what the scoreboard leaves in the network
-//! (docs/validation/ns3.md follows the logs). Three of its rules send much again that has arrived:
+//! ns-3's sender without selective acknowledgements, in place of RFC 6582: it keeps a scoreboard by
+//! guesses, leaves the window alone in recovery and compares it with what the scoreboard leaves in
+//! the network (docs/validation/ns3.md follows the logs). Three of its rules send much again that
+//! has arrived:
 //!
-//! - Guesses outlive the recovery or the disorder that they were made in. When the cumulative ACK stops at a segment
-//!   that was guessed to have arrived, that segment is lost: one needless retransmission for each ACK, and the next
-//!   duplicate ACK begins a recovery.
-//! - Duplicate ACKs of the very segment at which the last recovery or timeout ended count (RFC 6582 step 2 leaves them out,
-//!   because needless retransmissions cause them).
+//! - Guesses outlive the recovery or the disorder that they were made in. When the cumulative ACK
+//!   stops at a segment that was guessed to have arrived, that segment is lost: one needless
+//!   retransmission for each ACK, and the next duplicate ACK begins a recovery.
+//! - Duplicate ACKs of the very segment at which the last recovery or timeout ended count (RFC 6582
+//!   step 2 leaves them out, because needless retransmissions cause them).
 //! - After a timeout everything outstanding is sent again as the window allows.
 
 use tailcut_engine::Time;
@@ -83,8 +84,8 @@ impl Sender {
         self.life.set_pending(owed::RESEND);
     }
 
-    /// In slow start an ACK of several segments opens the window by one, and what is left of it counts in congestion
-    /// avoidance if that has been reached.
+    /// In slow start an ACK of several segments opens the window by one, and what is left of it
+    /// counts in congestion avoidance if that has been reached.
     pub(super) fn grow_by_segments(
         &mut self,
         spec: &TcpSpec,
@@ -104,8 +105,8 @@ impl Sender {
         }
     }
 
-    /// What is lost, then new data, as far as the window exceeds what is thought to be in the network. With its FIN
-    /// sent a sender without duplicate ACKs sends nothing.
+    /// Returns the next lost segment, or else new data, as far as the window exceeds the estimated
+    /// pipe. After its FIN a sender without duplicate ACKs sends nothing.
     pub(super) fn next_by_guesses(&mut self, spec: &TcpSpec) -> Option<u32> {
         let all_sent = self.next == self.segments;
         if all_sent && self.state == CongestionState::Open && spec.close == Close::Fin {

@@ -1,4 +1,5 @@
-//! Loss recovery by selective acknowledgements (RFC 6675) with proportional rate reduction (RFC 9937).
+//! Loss recovery by selective acknowledgements (RFC 6675) with proportional rate reduction (RFC
+//! 9937).
 
 use tailcut_engine::Time;
 
@@ -22,7 +23,8 @@ impl Sender {
         }
     }
 
-    /// Takes an ACK that advances and reports no gap while nothing is missing: [`Sender::on_ack_closely`] with all else left out.
+    /// Takes an ACK that advances and reports no gap while nothing is missing:
+    /// [`Sender::on_ack_closely`] with all else left out.
     fn on_ack_in_order(&mut self, spec: &TcpSpec, now: Time, ack: u32) {
         let from = self.una;
         let acked = self.offset(spec, ack) - self.offset(spec, from);
@@ -60,7 +62,8 @@ impl Sender {
         if newly_sacked > 0 && spec.imitate.doubt_overtakes && self.reordering.is_none() {
             self.board.mark_overtaken_by_news();
         }
-        // An ACK with news of what lies beyond a gap is a duplicate, even one that advances (section 2).
+        // An ACK with news of what lies beyond a gap is a duplicate, even one that advances
+        // (section 2).
         let duplicate = newly_sacked > 0;
         let waits = spec.imitate.advancing_sack_waits;
         if advanced {
@@ -96,15 +99,16 @@ impl Sender {
                 self.state = CongestionState::Open;
                 self.window.cwnd = self.window.ssthresh;
                 self.duplicates = 0;
-                // What is known to be lost now was sent after the recovery had begun: another window of data
-                // (RFC 5681 section 4.3).
+                // What is known to be lost now was sent after the recovery had begun: another
+                // window of data (RFC 5681 section 4.3).
                 if self.board.any_lost() && !spec.imitate.timeout_ends_in_open {
                     self.begin_sack_recovery(spec, news, advanced);
                 } else {
                     if spec.imitate.slow_start_grows_twice && counts.is_none() {
                         self.grow_by_segments(spec, now, acked, self.una - from, rtt);
                     } else {
-                        // Data that arrived during the recovery has opened no window, and does not now.
+                        // Data that arrived during the recovery has opened no window, and does not
+                        // now.
                         let news = acked.min(news);
                         let by_delivery = counts.is_some();
                         self.grow_by(spec, now, acked, counts.unwrap_or(news), by_delivery, rtt);
@@ -176,13 +180,15 @@ impl Sender {
         }
     }
 
-    /// Whether an ACK that does not advance opens the window: `tcp_may_raise_cwnd` of Linux, where reordering is wide.
+    /// Whether an ACK that does not advance opens the window: `tcp_may_raise_cwnd` of Linux, where
+    /// reordering is wide.
     fn opens_beyond_gap(&self, spec: &TcpSpec, ack: u32, delivered: u32) -> bool {
         let wide = |method: &Reordering| method.is_wide(self.threshold, spec.dupack_threshold);
         delivered > 0 && ack == self.una && self.reordering.as_deref().is_some_and(wide)
     }
 
-    /// Step 4: what the ACK tells of is no reordering but loss. The ACK is the first to tell of `news` bytes.
+    /// Step 4: what the ACK tells of is no reordering but loss. The ACK is the first to tell of
+    /// `news` bytes.
     pub(super) fn begin_sack_recovery(&mut self, spec: &TcpSpec, news: u64, advanced: bool) {
         let mss = spec.mss.0;
         let again = self.board.first_is_resent() && spec.imitate.recovery_repeats_first;
@@ -192,7 +198,8 @@ impl Sender {
             self.board.mark_first_lost();
         }
         self.window.ssthresh = self.threshold_after_loss(spec, self.flight_at_loss(spec));
-        // What was delivered before the recovery is no part of what it has to recover (RFC 9937 6.1).
+        // What was delivered before the recovery is no part of what it has to recover (RFC 9937
+        // 6.1).
         let sacked = self.sacked_bytes(spec);
         self.prr = Prr::begin((self.flight(spec) + news).saturating_sub(sacked).max(mss));
         self.enter_recovery();
@@ -202,8 +209,9 @@ impl Sender {
         }
     }
 
-    /// Sends what ns-3 sends on a partial ACK, whatever the window says. ns-3 looks for a retransmission that ends a full segment
-    /// beyond the ACK: a shorter last segment is sent again though it may be under way.
+    /// Sends what ns-3 sends on a partial ACK, whatever the window says. ns-3 looks for a
+    /// retransmission that ends a full segment beyond the ACK: a shorter last segment is sent again
+    /// though it may be under way.
     #[cold]
     fn send_on_partial_ack(&mut self, spec: &TcpSpec) {
         let under_way = self.board.first_is_resent();
@@ -214,7 +222,8 @@ impl Sender {
         }
     }
 
-    /// Grows the window; with the ACK of several `segments` that ends slow start in congestion avoidance as well, as ns-3 does.
+    /// Grows the window; with the ACK of several `segments` that ends slow start in congestion
+    /// avoidance as well, as ns-3 does.
     #[inline(always)]
     fn grow_once_or_twice(
         &mut self,
@@ -232,7 +241,7 @@ impl Sender {
         }
     }
 
-    /// What recovery halves (step 4.2).
+    /// Returns the flight that recovery halves (step 4.2).
     fn flight_at_loss(&self, spec: &TcpSpec) -> u64 {
         if spec.reduction_base == ReductionBase::Pipe || spec.imitate.pipe_is_halved {
             return self.pipe(spec);
@@ -289,8 +298,8 @@ impl Sender {
         sent && self.board.has_arrived(self.segments - 1)
     }
 
-    /// The bytes of `delivered` segments, of which the ACK in hand is the first to tell; whether the last segment of all had
-    /// arrived before.
+    /// The bytes of `delivered` segments, of which the ACK in hand is the first to tell; whether
+    /// the last segment of all had arrived before.
     #[inline]
     fn delivered_bytes(&self, spec: &TcpSpec, delivered: u32, last_before: bool) -> u64 {
         let whole = u64::from(delivered) * spec.mss.0;

@@ -1,6 +1,6 @@
-//! What a sender keeps for a congestion control that asks for more than acknowledgements of new data: what every ACK
-//! delivered, round trips and one-way delays, marks, delivery rates; and a clock that paces segments. Others pay one
-//! comparison.
+//! Samples for a congestion control that needs more than acknowledgements of new data: the
+//! deliveries of every ACK, round trips and one-way delays, marks, delivery rates; and the pacing
+//! clock. Other senders pay one comparison.
 
 use tailcut_engine::Time;
 
@@ -19,12 +19,12 @@ pub(super) struct Senses {
     sampler: RateSampler,
     pacer: Pacer,
     min_rtt: Time,
-    /// Those of the ACK in hand.
+    /// The timestamps of the ACK in hand.
     timestamps: Option<Timestamps>,
     sample: Option<AckSample>,
 }
 
-/// What is known of an ACK before the scoreboard hears of it.
+/// Facts of an ACK before the scoreboard reads it.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct News {
     delivered: u64,
@@ -48,7 +48,7 @@ impl Sender {
         });
     }
 
-    /// What the last ACK told, if samples are taken.
+    /// Returns the sample of the last ACK, if samples are taken.
     pub fn sample(&self) -> Option<&AckSample> {
         self.senses.as_ref()?.sample.as_ref()
     }
@@ -60,7 +60,7 @@ impl Sender {
         }
     }
 
-    /// What its congestion control draws comes from a stream of this seed and entity.
+    /// Seeds the random stream of the congestion control.
     pub fn draw_from(&mut self, seed: u64, entity: u64) {
         self.congestion.draw_from(seed, entity);
     }
@@ -100,7 +100,7 @@ impl Sender {
         released
     }
 
-    /// When a segment that pacing holds back may leave.
+    /// Returns when a segment that pacing holds back may leave.
     pub(super) fn paced_until(&self) -> Time {
         self.senses.as_ref().map_or(Time::NEVER, |senses| senses.pacer.wake)
     }
@@ -139,7 +139,7 @@ impl Sender {
         }
     }
 
-    /// What an ACK will deliver.
+    /// Records what an ACK will deliver.
     #[cold]
     pub(super) fn preview_ack(
         &mut self,
@@ -166,7 +166,7 @@ impl Sender {
         news
     }
 
-    /// What it has delivered, to the congestion control, which may set the window and the pacing.
+    /// Hands the sample to the congestion control, which may set the window and the pacing.
     #[cold]
     pub(super) fn report_sample(&mut self, spec: &TcpSpec, now: Time, echo: bool, news: News) {
         let (una, end, smoothed) = (self.una, self.board.end(), self.rtt.smoothed());

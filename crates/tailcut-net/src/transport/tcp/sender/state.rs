@@ -1,6 +1,6 @@
-//! How a sender regards the network, and what it counts.
+//! A sender's congestion state and counters.
 
-/// How the sender regards the network (names as in Linux and ns-3).
+/// A sender's congestion state (names as in Linux and ns-3).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CongestionState {
     /// All is well.
@@ -13,7 +13,7 @@ pub enum CongestionState {
     Loss,
 }
 
-/// What a connection has done so far.
+/// Counters of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct SenderCounters {
     /// Data segments sent, retransmissions included.
@@ -28,7 +28,8 @@ pub struct SenderCounters {
     pub duplicate_acks: u64,
     /// Reductions of the window that an ECN echo asked for.
     pub echo_reductions: u32,
-    /// Segments that the receiver reported as duplicates (RFC 2883): retransmissions that were needless.
+    /// Segments that the receiver reported as duplicates (RFC 2883): retransmissions that were
+    /// needless.
     pub duplicates_reported: u64,
     /// Recoveries taken back because all their retransmissions were needless.
     pub recoveries_undone: u32,

@@ -7,12 +7,14 @@ use crate::transport::SendLimit;
 use crate::transport::tcp::{Recovery, TcpSpec};
 
 impl Sender {
-    /// A sender without data that opens its connection at `open_at` and gets segments by [`Sender::assign_segment`].
+    /// A sender without data that opens its connection at `open_at` and gets segments by
+    /// [`Sender::assign_segment`].
     pub fn open_ended(spec: &TcpSpec, open_at: Time) -> Sender {
         Sender { endless: true, ..Sender::new(spec, 0, open_at) }
     }
 
-    /// Whether the window lets a new segment of `payload` bytes out, once nothing is left of what was assigned before.
+    /// Whether the window lets a new segment of `payload` bytes out, once nothing is left of what
+    /// was assigned before.
     pub fn has_room(&mut self, spec: &TcpSpec, payload: u64) -> bool {
         if !self.life.is_established() || self.next != self.segments {
             return false;
@@ -29,7 +31,8 @@ impl Sender {
         }
     }
 
-    /// Why nothing more leaves, of a sender that has more to send. What is assigned to a subflow is bounded by the receiver of the whole flow.
+    /// Why nothing more leaves, of a sender that has more to send. What is assigned to a subflow is
+    /// bounded by the receiver of the whole flow.
     pub fn send_limit(&self, spec: &TcpSpec) -> SendLimit {
         let payload = match self.next < self.segments {
             true => self.payload(spec, self.next),

@@ -1,4 +1,5 @@
-//! The timers of a sender: its deadlines, and what it does when they expire (RFC 6298, RFC 5681 section 3.1).
+//! The timers of a sender: its deadlines, and what it does when they expire (RFC 6298, RFC 5681
+//! section 3.1).
 
 use tailcut_engine::Time;
 
@@ -25,7 +26,8 @@ impl Sender {
         }
     }
 
-    /// Fires the timers that are due by now. Returns true where the one that opens connections and retransmits is among them.
+    /// Fires the timers that are due by now. Returns true where the one that opens connections and
+    /// retransmits is among them.
     pub fn on_timer(&mut self, spec: &TcpSpec, now: Time) -> bool {
         if self.wake <= now {
             self.on_wake(spec, now);

@@ -40,8 +40,8 @@ impl Sender {
         }
     }
 
-    /// The receiver's own segments never move on, so that the timestamp of any of them is the one to be echoed
-    /// (RFC 7323 section 4.3).
+    /// The receiver's own segments never move on, so that the timestamp of any of them is the one
+    /// to be echoed (RFC 7323 section 4.3).
     #[cold]
     fn note_timestamps(
         &mut self,
@@ -56,8 +56,8 @@ impl Sender {
         self.recent = timestamps.value;
     }
 
-    /// The packet for what [`Sender::poll_transmit`] yields. `mapping` says what a segment with data carries for the
-    /// layer above, if there is one.
+    /// The packet for what [`Sender::poll_transmit`] yields. `mapping` says what a segment with
+    /// data carries for the layer above, if there is one.
     #[inline]
     pub fn packet(
         &mut self,

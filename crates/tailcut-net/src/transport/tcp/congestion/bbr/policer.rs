@@ -20,7 +20,7 @@ pub(super) struct PolicerSample {
     pub now: Time,
     /// Whether the ACK reports losses, or a timeout preceded it.
     pub lost: bool,
-    /// Its rate was limited by a lack of data.
+    /// Whether its rate was limited by a lack of data.
     pub app_limited: bool,
     /// A round ends.
     pub round: bool,

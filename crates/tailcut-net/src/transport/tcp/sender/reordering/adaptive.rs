@@ -1,9 +1,11 @@
-//! A threshold that grows to the largest reordering seen, as Linux's did before RACK (`tcp_reordering`).
+//! A threshold that grows to the largest reordering seen, as Linux's did before RACK
+//! (`tcp_reordering`).
 //!
-//! Once a path has been seen to reorder, holes are repaired one by one from the first, as in Linux before 2.6.24, and
-//! reductions are taken back when timestamps or duplicate reports prove them needless (RFC 3522, 3708, 4015). RFC 6675 would
-//! send again every hole that the threshold condemns. A retransmission that is overtaken may be late as well: it takes the timer to
-//! call it lost or that much reordering.
+//! Once a path has been seen to reorder, holes are repaired one by one from the first, as in Linux
+//! before 2.6.24, and reductions are taken back when timestamps or duplicate reports prove them
+//! needless (RFC 3522, 3708, 4015). RFC 6675 would send again every hole that the threshold
+//! condemns. A retransmission that is overtaken may be late as well: it takes the timer to call it
+//! lost or that much reordering.
 
 use std::collections::VecDeque;
 
@@ -26,7 +28,8 @@ use crate::transport::tcp::sender::{CongestionState, Sender};
 pub struct AdaptiveSpec {
     /// The largest threshold (Linux: 300).
     pub max: u32,
-    /// Take a reduction back when duplicate reports or timestamps prove every retransmission of the recovery needless.
+    /// Take a reduction back when duplicate reports or timestamps prove every retransmission of the
+    /// recovery needless.
     pub undo: bool,
 }
 
@@ -69,11 +72,12 @@ pub(in crate::transport::tcp) struct Adaptive {
     before: Option<UndoSnapshot>,
     /// The ACK in hand has a duplicate report.
     reported: bool,
-    /// When the tick was over whose timestamp it echoes.
+    /// The end of the tick whose timestamp the ACK echoes.
     echoed: Option<Time>,
-    /// When the first of the retransmissions that are not yet settled left.
+    /// The departure of the first retransmission that is not yet settled.
     resending_since: Option<Time>,
-    /// Retransmissions of this recovery in their order, with the end of what had been sent when they left.
+    /// Retransmissions of this recovery in their order, with the end of what had been sent when
+    /// they left.
     resent: VecDeque<(u32, u32)>,
     holes: Holes,
 }
@@ -96,7 +100,8 @@ impl Extents for Adaptive {
 }
 
 impl Adaptive {
-    /// A hole so many segments below the highest that had arrived was reordering: the new threshold.
+    /// A hole so many segments below the highest that had arrived was reordering: the new
+    /// threshold.
     fn reach(&mut self, distance: u32, threshold: u32) -> u32 {
         self.reorders |= distance > threshold;
         threshold.max(distance.min(self.max))
@@ -107,8 +112,8 @@ impl Adaptive {
         self.before = self.undoes.then(|| UndoSnapshot::of(sender, timeout));
     }
 
-    /// A retransmission that `threshold` segments first sent after it have overtaken, now that everything the
-    /// receiver holds lies below `sacked_end`.
+    /// A retransmission that `threshold` segments first sent after it have overtaken, now that
+    /// everything the receiver holds lies below `sacked_end`.
     fn overtaken(&mut self, sacked_end: u32, threshold: u32) -> Option<u32> {
         let &(seq, end) = self.resent.front()?;
         if sacked_end < end.saturating_add(threshold) {
@@ -118,7 +123,7 @@ impl Adaptive {
         Some(seq)
     }
 
-    /// What an ACK says once reordering has been seen.
+    /// Judges an ACK once reordering has been seen.
     fn judge_one_by_one(&self, sender: &mut Sender, spec: &TcpSpec, holds: bool) -> LossVerdict {
         let recovers = sender.board.sacked() >= sender.threshold_in_reach(spec);
         let lost = match sender.state {
@@ -128,7 +133,8 @@ impl Adaptive {
         LossVerdict { lost, recovers, holds }
     }
 
-    /// In recovery: a retransmission is lost when as much of what was first sent after it has arrived as the threshold asks.
+    /// In recovery: a retransmission is lost when as much of what was first sent after it has
+    /// arrived as the threshold asks.
     fn mark_lost_again(&mut self, sender: &mut Sender) -> u32 {
         if sender.state != CongestionState::Recovery {
             return 0;
@@ -141,9 +147,10 @@ impl Adaptive {
         lost
     }
 
-    /// Takes the last recovery or timeout back if it proves needless: by reports of all its retransmissions as
-    /// duplicates, or because an ACK that advances echoes what was sent before the first of them. While that recovery
-    /// has holes left it is not ended, for it would begin anew at the next ACK: true, and no more is taken for lost.
+    /// Takes the last recovery or timeout back if it proves needless: by reports of all its
+    /// retransmissions as duplicates, or because an ACK that advances echoes what was sent before
+    /// the first of them. While that recovery has holes left it is not ended, for it would begin
+    /// anew at the next ACK: true, and no more is taken for lost.
     fn take_back(&mut self, sender: &mut Sender, from: u32, duplicate: bool) -> bool {
         let advanced = sender.una > from;
         let recovering = sender.state == CongestionState::Recovery;
@@ -183,8 +190,8 @@ impl Adaptive {
     }
 }
 
-/// In recovery: of the holes that the threshold condemns the first is lost, and all of them once something has
-/// arrived that was sent after recovery began.
+/// In recovery: of the holes that the threshold condemns the first is lost, and all of them once
+/// something has arrived that was sent after recovery began.
 fn mark_one_by_one(sender: &mut Sender) -> u32 {
     if sender.board.sacked() < sender.threshold {
         0
@@ -251,8 +258,8 @@ impl LossDetector for Adaptive {
         }
     }
 
-    /// Perhaps for a threshold that nothing reaches, so that it starts anew. The timeout may be taken back unless something was
-    /// sent again before it, whose fate it tells.
+    /// Perhaps for a threshold that nothing reaches, so that it starts anew. The timeout may be
+    /// taken back unless something was sent again before it, whose fate it tells.
     fn timeout_begins(&mut self, sender: &mut Sender, spec: &TcpSpec) {
         self.resent.clear();
         self.resending_since = None;

@@ -1,6 +1,6 @@
-//! How far segments were reordered. Two kinds of news tell it: holes that fill without having been resent, with the number of segments
-//! that had arrived beyond them (their extent); and duplicates that the receiver reports (D-SACK, RFC 2883), which show that
-//! the last filling of a resent hole was reordering as well.
+//! The extent of reordering. Two reports reveal it: holes that fill without having been resent,
+//! with the number of segments that had arrived beyond them (their extent); and duplicates (D-SACK,
+//! RFC 2883), by which the last filling of a resent hole was reordering as well.
 
 use std::collections::VecDeque;
 
@@ -9,12 +9,12 @@ use crate::packet::SackBlocks;
 use crate::transport::tcp::scoreboard::Scoreboard;
 use crate::transport::tcp::sender::Sender;
 
-/// How many fillings of resent holes are remembered.
+/// Remembered fillings of resent holes.
 const REMEMBERED: usize = 64;
 
 /// Whoever moves the threshold by extents.
 pub(super) trait Extents {
-    /// How late segment `seq` is when it fills a hole now.
+    /// Returns the extent of segment `seq` if it fills a hole now.
     fn extent(&self, board: &Scoreboard, seq: u32) -> u32;
     /// A hole of this extent was reordering: the new threshold, if it moves.
     fn learn(&mut self, extent: u32, threshold: u32) -> u32;
@@ -29,8 +29,8 @@ pub(super) struct Holes {
 }
 
 impl Holes {
-    /// What an ACK tells, before the scoreboard hears of it: the threshold moves. Returns its blocks without a duplicate
-    /// report, and whether there was one.
+    /// Moves the threshold by an ACK, before the scoreboard reads it. Returns its blocks without a
+    /// duplicate report, and whether there was one.
     pub fn learn(
         &mut self,
         method: &mut impl Extents,

@@ -1,13 +1,14 @@
 //! Telling reordering from loss, on top of selective acknowledgements.
 //!
-//! Without a method a fixed number of duplicate ACKs means a loss. A method is asked instead wherever the sender would go by
-//! that: what an ACK says ([`LossDetector::before_ack`], [`LossDetector::detect_losses`]), what a recovery or a timeout takes for lost, what may leave
-//! meanwhile, and when to wake it besides. It may move the threshold, the window and what is known of segments: it is given
-//! the sender itself, of whose loss recovery it is a part.
+//! Without a method a fixed number of duplicate ACKs means a loss. A method is asked instead
+//! wherever the sender would go by that: what an ACK says ([`LossDetector::before_ack`],
+//! [`LossDetector::detect_losses`]), what a recovery or a timeout takes for lost, what may leave
+//! meanwhile, and when to wake it besides. It may move the threshold, the window and what is known
+//! of segments: it is given the sender itself, of whose loss recovery it is a part.
 //!
-//! A new method is one file here, with its parameters as [`Parameters`], and one line in the list below. What several share
-//! lies beside them: [`holes`] (how far segments were reordered), [`undo`] (what a reduction changed, should it prove
-//! needless).
+//! A new method is one file here, with its parameters as [`Parameters`], and one line in the list
+//! below. What several share lies beside them: [`holes`] (how far segments were reordered),
+//! [`undo`] (what a reduction changed, should it prove needless).
 
 pub mod adaptive;
 mod holes;
@@ -30,7 +31,7 @@ use crate::transport::tcp::{HostDefaults, TcpSpec};
 
 /// The parameters of a method.
 pub(super) trait Parameters {
-    /// What it keeps for one connection.
+    /// The state of a connection.
     type State: LossDetector;
 
     /// Refuses parameters with which a threshold means nothing.
@@ -45,18 +46,18 @@ pub(super) trait Parameters {
     fn new_state(&self) -> Self::State;
 }
 
-/// A method at work in one connection. The sender that it is given has no method meanwhile: it is not to be asked for what
-/// it would ask its method.
+/// A method at work in one connection. The sender that it is given has no method meanwhile: it is
+/// not to be asked for what it would ask its method.
 pub(super) trait LossDetector {
-    /// What the handshake took, of which nothing was repeated.
+    /// Records the duration of a handshake without repetitions.
     fn note_handshake(&mut self, _rtt: Time) {}
-    /// Whether segments were overtaken by more than the plan lets pass for reordering: by `base` duplicate ACKs or more. `threshold`
-    /// is what means a loss by now.
+    /// Whether segments were overtaken by more than the plan lets pass for reordering: by `base`
+    /// duplicate ACKs or more. `threshold` is what means a loss by now.
     fn is_wide(&self, threshold: u32, base: u32) -> bool {
         threshold > base
     }
-    /// An ACK echoes congestion, for which the window `reduces` now, or has done so before. What earlier reductions changed is
-    /// not put back.
+    /// An ACK echoes congestion, for which the window `reduces` now, or has done so before. What
+    /// earlier reductions changed is not put back.
     fn congestion_echoed(&mut self, _reduces: bool) {}
     /// The ACK in hand echoes a timestamp whose tick was over then.
     fn note_echo(&mut self, _: Time) {}
@@ -68,8 +69,8 @@ pub(super) trait LossDetector {
         ack: u32,
         blocks: &SackBlocks,
     ) -> SackBlocks;
-    /// What to make of the ACK in hand, once the scoreboard has heard it. `from` is the first segment that was outstanding
-    /// before; `duplicate` says that it tells of news beyond a gap.
+    /// Judges the ACK in hand, once the scoreboard has read it. `from` is the first segment that
+    /// was outstanding before; `duplicate` says that it reports something new beyond a gap.
     fn detect_losses(
         &mut self,
         sender: &mut Sender,
@@ -82,19 +83,22 @@ pub(super) trait LossDetector {
     fn ack_ends(&mut self, _: &mut Sender, _now: Time) {}
     /// The first duplicate ACK has arrived.
     fn disorder_begins(&mut self, _: &Sender, _: &TcpSpec) {}
-    /// New data is acknowledged in disorder. True where the window is set here, and does not grow besides.
+    /// New data is acknowledged in disorder. True where the window is set here, and does not grow
+    /// besides.
     fn disorder_ends(&mut self, _: &mut Sender, _: &TcpSpec) -> bool {
         false
     }
-    /// What a recovery from disorder halves, where `flight` is what is outstanding without limited transmit.
+    /// Returns the flight that a recovery from disorder halves; `flight` is what is outstanding
+    /// without limited transmit.
     fn flight_at_loss(&self, flight: u64) -> u64 {
         flight
     }
-    /// A recovery is about to begin, by an ACK that has `advanced` or not. Whether its first segment is lost in any case.
+    /// A recovery is about to begin, by an ACK that has `advanced` or not. Whether its first
+    /// segment is lost in any case.
     fn recovery_begins(&mut self, _: &Sender, _advanced: bool) -> bool {
         true
     }
-    /// What may leave while the window has so much room.
+    /// Returns what may leave while the window has this much room.
     fn choose(&mut self, _: &mut Sender, _: &TcpSpec, room: u64) -> SendChoice {
         SendChoice::Within { room, in_doubt: true }
     }
@@ -102,29 +106,30 @@ pub(super) trait LossDetector {
     fn on_send(&mut self, _: &mut Sender, _seq: u32, _again: bool, _now: Time) {}
     /// The retransmission timer has expired, and nothing has changed yet.
     fn timeout_begins(&mut self, _: &mut Sender, _: &TcpSpec) {}
-    /// What the timeout takes for lost.
+    /// Marks the segments that a timeout takes for lost.
     fn lose(&mut self, sender: &mut Sender, _: &TcpSpec, _now: Time) {
         sender.board.mark_all_lost();
     }
-    /// When it wants to be woken. The sender looks after a new segment has left and after an ACK.
+    /// Returns when the method's timer is due. The sender asks after each new segment and ACK.
     fn wake(&self) -> Time {
         Time::NEVER
     }
-    /// What it waits for until then.
+    /// Returns what that timer is for.
     fn timer(&self) -> Timer {
         Timer::Reordering
     }
-    /// It is woken. True where a recovery is to begin.
+    /// Fires the timer. Returns whether a recovery is to begin.
     fn on_wake(&mut self, _: &mut Sender, _: &TcpSpec, _now: Time) -> bool {
         false
     }
-    /// The segment that probes the tail, once the sender owes a probe ([`owed::PROBE`](crate::transport::life::owed)).
+    /// The segment that probes the tail, once the sender owes a probe
+    /// ([`owed::PROBE`](crate::transport::life::owed)).
     fn probe(&mut self, _: &mut Sender, _: &TcpSpec) -> Option<u32> {
         None
     }
 }
 
-/// What a method makes of an ACK.
+/// A method's verdict on an ACK.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct LossVerdict {
     /// Segments that it newly takes for lost.
@@ -135,12 +140,12 @@ pub(super) struct LossVerdict {
     pub holds: bool,
 }
 
-/// What may leave.
+/// The segments that may leave.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum SendChoice {
-    /// This segment, or none, whatever the window says.
+    /// This segment, or none, regardless of the window.
     Only(Option<u32>),
-    /// What RFC 6675 says.
+    /// The choice of RFC 6675.
     Within {
         /// Bytes that may leave.
         room: u64,
@@ -152,7 +157,7 @@ pub(super) enum SendChoice {
 /// Writes the parameter `reordering` of TCP, and the state of a connection: one kind per method.
 macro_rules! methods {
     ($($(#[$about:meta])* $name:ident($parameters:ty),)*) => {
-        /// How a sender tells reordering from loss.
+        /// The method by which a sender tells reordering from loss.
         #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
         #[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
         pub enum ReorderingSpec {
@@ -168,7 +173,8 @@ macro_rules! methods {
         }
 
         impl ReorderingSpec {
-            /// Whether a segment may leave that the window does not allow, to probe the tail of a flight.
+            /// Whether a segment may leave that the window does not allow, to probe the tail of a
+            /// flight.
             pub fn probes(&self) -> bool {
                 match self {
                     ReorderingSpec::None {} => false,
@@ -214,7 +220,8 @@ macro_rules! methods {
 }
 
 methods! {
-    /// A threshold that grows to the reordering seen, and undo of spurious recoveries: as in Linux without RACK.
+    /// A threshold that grows to the reordering seen, and undo of spurious recoveries: as in Linux
+    /// without RACK.
     Adaptive(adaptive::AdaptiveSpec),
     /// A threshold at a percentile of the reordering seen (RR-TCP).
     RrTcp(rr_tcp::RrTcpSpec),
@@ -231,7 +238,7 @@ impl Default for ReorderingSpec {
 }
 
 impl ReorderingSpec {
-    /// What hosts do that are told nothing.
+    /// Returns the default of this kind of host.
     pub fn of(hosts: HostDefaults) -> ReorderingSpec {
         match hosts {
             HostDefaults::Plain => ReorderingSpec::None {},
@@ -256,7 +263,7 @@ fn check_max(max: u32) -> Result<(), SpecError> {
     Ok(())
 }
 
-/// What a count of duplicate ACKs makes of an ACK.
+/// Judges an ACK by the count of duplicate ACKs.
 fn judge_by_count(sender: &mut Sender, threshold: u32, duplicate: bool) -> LossVerdict {
     let lost = sender.board.mark_lost(threshold);
     let enough = sender.duplicates >= threshold || sender.board.first_is_lost();

@@ -14,7 +14,7 @@ use crate::transport::tcp::sender::{CongestionState, Sender};
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct NcrSpec {
-    /// How much is sent while it waits.
+    /// The amount sent while it waits.
     pub variant: NcrVariant,
 }
 
@@ -24,13 +24,16 @@ impl Default for NcrSpec {
     }
 }
 
-/// The two variants of RFC 4653 section 3: about a window of data leaves the network before recovery under either.
+/// The two variants of RFC 4653 section 3: about a window of data leaves the network before
+/// recovery under either.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum NcrVariant {
-    /// A new segment for every two that arrived; recovery after duplicate ACKs for two thirds of what is then in flight.
+    /// A new segment for every two that arrived; recovery after duplicate ACKs for two thirds of
+    /// what is then in flight.
     Careful,
-    /// A new segment for each that arrived; recovery after duplicate ACKs for half of what is then in flight.
+    /// A new segment for each that arrived; recovery after duplicate ACKs for half of what is then
+    /// in flight.
     Aggressive,
 }
 
@@ -62,8 +65,8 @@ impl Ncr {
         share.max(3)
     }
 
-    /// Segments that have arrived beyond the hole and for which none is sent: the careful variant lets one go by for
-    /// each that it sends. `end` is the end of what has been sent.
+    /// Segments that have arrived beyond the hole and for which none is sent: the careful variant
+    /// lets one go by for each that it sends. `end` is the end of what has been sent.
     fn skipped(&self, end: u32) -> u32 {
         match self.variant {
             NcrVariant::Careful => end - self.end_before,
@@ -84,7 +87,8 @@ impl LossDetector for Ncr {
         if let Some((start, end)) = duplicate {
             sender.counters.duplicates_reported += u64::from(end - start);
         }
-        // Steps I.3 and E.5: whatever limited transmit has sent counts, so that about a window must have left.
+        // Steps I.3 and E.5: whatever limited transmit has sent counts, so that about a window must
+        // have left.
         let undecided = matches!(sender.state, CongestionState::Open | CongestionState::Disorder);
         if undecided && !blocks.is_empty() {
             sender.threshold = self.threshold(sender.board.end() - ack.max(sender.una));
@@ -110,8 +114,8 @@ impl LossDetector for Ncr {
         self.end_before = sender.board.end();
     }
 
-    /// It goes on with the former flight as its threshold and bursts no further than that (steps T.2 and T.3). Others may be left:
-    /// limited transmit goes on from here (step T.4).
+    /// Ends disorder: the former flight becomes the threshold and bounds the burst (steps T.2 and
+    /// T.3). Where holes are left, limited transmit continues from here (step T.4).
     fn disorder_ends(&mut self, sender: &mut Sender, spec: &TcpSpec) -> bool {
         self.end_before = sender.board.end();
         sender.window.cwnd = (sender.flight(spec) + spec.mss.0).min(self.flight_before);
@@ -123,7 +127,8 @@ impl LossDetector for Ncr {
         self.flight_before
     }
 
-    /// Bytes that may leave though the window has room, while duplicate ACKs are not yet taken for loss (step E.2).
+    /// Bytes that may leave though the window has room, while duplicate ACKs are not yet taken for
+    /// loss (step E.2).
     fn choose(&mut self, sender: &mut Sender, spec: &TcpSpec, room: u64) -> SendChoice {
         let mut room = room;
         if sender.state == CongestionState::Disorder {

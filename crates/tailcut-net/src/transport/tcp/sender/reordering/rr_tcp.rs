@@ -1,7 +1,7 @@
-//! RR-TCP (Zhang, Karp, Floyd, Peterson: "RR-TCP: A Reordering-Robust TCP with DSACK",
-//! ICNP 2003): the threshold that would have spared a given share of the
-//! spurious recoveries seen so far. The share is fixed here; the paper's further variants trade it against timeouts.
-//! A recovery whose retransmissions are all reported as duplicates was a false one: the window is restored.
+//! RR-TCP (Zhang, Karp, Floyd, Peterson: "RR-TCP: A Reordering-Robust TCP with DSACK", ICNP 2003):
+//! the threshold that would have spared a given share of the spurious recoveries seen so far. The
+//! share is fixed here; the paper's further variants trade it against timeouts. A recovery whose
+//! retransmissions are all reported as duplicates was a false one: the window is restored.
 
 use std::collections::{BTreeSet, VecDeque};
 
@@ -87,7 +87,7 @@ impl Doubtful {
 #[derive(Debug, Clone)]
 pub(in crate::transport::tcp) struct RrTcp {
     spec: RrTcpSpec,
-    /// How often each extent was seen; the last entry holds all from `max` on.
+    /// Number of times that each extent was seen; the last entry holds all from `max` on.
     seen: Vec<u32>,
     total: u32,
     /// The threshold to start from, known from the first call.
@@ -204,8 +204,8 @@ impl LossDetector for RrTcp {
 }
 
 impl RrTcp {
-    /// Takes back the recoveries that are false. One after which others have begun gives its window to the next: that one
-    /// found it reduced.
+    /// Takes back the recoveries that are false. One after which others have begun gives its window
+    /// to the next: that one found it reduced.
     fn restore(&mut self, sender: &mut Sender) {
         while let Some(at) = self.recoveries.iter().position(Doubtful::is_false) {
             let Some(Doubtful { before, .. }) = self.recoveries.remove(at) else { return };

@@ -1,18 +1,20 @@
-//! What a reduction changes, should it prove needless (RFC 4015 section 3.2, without its pause).
+//! Changes of a reduction that are undone if it proves needless (RFC 4015 section 3.2, without its
+//! pause).
 
 use crate::transport::tcp::congestion::{Congestion, Window};
 use crate::transport::tcp::sender::{CongestionState, Sender};
 
-/// How a sender was before a recovery or a timeout, and what it has sent again since.
+/// The sender's state before a recovery or a timeout, and what it has sent again since.
 #[derive(Debug, Clone)]
 pub(super) struct UndoSnapshot {
     window: Window,
     congestion: Congestion,
-    /// What had had its reduction.
+    /// The data for which the window had been reduced.
     reduced_until: u32,
     /// A timeout began it.
     by_timeout: bool,
-    /// Congestion was echoed since: the reduction stands (RFC 4015 section 3.2, Linux's `tcp_fastretrans_alert`).
+    /// Congestion was echoed since: the reduction stands (RFC 4015 section 3.2, Linux's
+    /// `tcp_fastretrans_alert`).
     congested: bool,
     /// The first segment outstanding when it began.
     pub from: u32,
@@ -43,7 +45,7 @@ impl UndoSnapshot {
         self.unproven += 1;
     }
 
-    /// So many segments that were sent again are reported as duplicates.
+    /// Counts `segments` that were sent again and are reported as duplicates.
     pub fn on_reports(&mut self, segments: u32) {
         self.unproven = self.unproven.saturating_sub(segments);
     }
@@ -58,7 +60,8 @@ impl UndoSnapshot {
         self.congested = true;
     }
 
-    /// The recovery before this one was needless, and is counted as taken back: the window that it found is what this one found.
+    /// The recovery before this one was needless, and is counted as taken back: the window that it
+    /// found is what this one found.
     pub fn inherit(&mut self, earlier: UndoSnapshot, sender: &mut Sender) {
         sender.counters.recoveries_undone += 1;
         if !earlier.congested {
@@ -74,8 +77,9 @@ impl UndoSnapshot {
         self.window.ssthresh = self.window.ssthresh.max(threshold);
     }
 
-    /// Takes the reduction of a recovery back and counts it. One that goes on has other holes to repair, and ends with the window
-    /// that it found. Returns the threshold that it found, for then.
+    /// Takes the reduction of a recovery back and counts it. One that goes on has other holes to
+    /// repair, and ends with the window that it found. Returns the threshold that it found, for
+    /// then.
     pub fn put_window_back(self, sender: &mut Sender) -> u64 {
         sender.counters.recoveries_undone += 1;
         if self.congested {
@@ -91,8 +95,9 @@ impl UndoSnapshot {
         self.window.ssthresh
     }
 
-    /// Takes the reduction back and counts it: window and threshold are put back, and what the congestion control computes of
-    /// them. Returns true where something was being repaired: nothing is lost any more.
+    /// Takes the reduction back and counts it: window and threshold are put back, and what the
+    /// congestion control computes of them. Returns true where something was being repaired:
+    /// nothing is lost any more.
     pub fn put_back(self, sender: &mut Sender) -> bool {
         if !self.congested {
             sender.window.cwnd = sender.window.cwnd.max(self.window.cwnd);
@@ -115,7 +120,8 @@ impl UndoSnapshot {
     }
 }
 
-/// Notes that congestion was echoed. Where the window has been reduced for that, no earlier reduction is put back.
+/// Notes that congestion was echoed. Where the window has been reduced for that, no earlier
+/// reduction is put back.
 pub(super) fn note_echo(before: &mut Option<UndoSnapshot>, reduces: bool) {
     if reduces {
         *before = None;

@@ -4,14 +4,15 @@ use super::Rack;
 use crate::transport::tcp::TcpSpec;
 use crate::transport::tcp::sender::Sender;
 
-/// Where F-RTO is after a timeout (RFC 5682 section 3.1).
+/// The step of F-RTO after a timeout (RFC 5682 section 3.1).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum FRtoState {
     /// The timeout is believed.
     None,
     /// Step 2: the first segment was sent again; its ACK is awaited.
     Waiting,
-    /// Step 3: so many new segments may leave, and the next ACK decides. What was sent ends here (`RecoveryPoint`).
+    /// Step 3: so many new segments may leave, and the next ACK decides. What was sent ends here
+    /// (`RecoveryPoint`).
     Trying { left: u32, recovery_point: u32 },
 }
 
@@ -47,7 +48,7 @@ impl Rack {
         sender.window.cwnd = sender.window.cwnd.min(most * mss);
     }
 
-    /// What may leave while a timeout is doubted; none where it is not.
+    /// Returns what may leave while a timeout is in doubt; `None` if none is.
     pub(super) fn next_in_doubt(&mut self, sender: &Sender, spec: &TcpSpec) -> Option<Option<u32>> {
         match &mut self.doubt {
             FRtoState::None => None,

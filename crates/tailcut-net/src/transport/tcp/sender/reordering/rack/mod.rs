@@ -1,5 +1,6 @@
-//! RACK-TLP (RFC 8985) and F-RTO (RFC 5682 section 3): losses are told by time and not by counts, the tail of a flight is
-//! probed before the retransmission timer expires, and a timeout that proves needless is taken back.
+//! RACK-TLP (RFC 8985) and F-RTO (RFC 5682 section 3): losses are told by time and not by counts,
+//! the tail of a flight is probed before the retransmission timer expires, and a timeout that
+//! proves needless is taken back.
 
 mod f_rto;
 mod tail_probe;
@@ -24,12 +25,13 @@ use crate::transport::tcp::sender::{CongestionState, Sender};
 pub struct RackSpec {
     /// Probe the tail of a flight (section 7 of RFC 8985).
     pub tail_loss_probe: bool,
-    /// What a probe timeout adds where one segment is in flight, for its ACK may be delayed (`TLP.max_ack_delay`; Linux adds
-    /// its minimum RTO).
+    /// Addition to the probe timeout where one segment is in flight, whose ACK may be delayed
+    /// (`TLP.max_ack_delay`; Linux adds its minimum RTO).
     pub max_ack_delay: Time,
     /// Take a timeout back when what it thought lost arrives (RFC 5682).
     pub f_rto: bool,
-    /// Take a recovery back when duplicate reports prove every retransmission of it needless (RFC 3708), as Linux does.
+    /// Take a recovery back when duplicate reports prove every retransmission of it needless (RFC
+    /// 3708), as Linux does.
     pub undo: bool,
 }
 
@@ -41,7 +43,7 @@ impl Default for RackSpec {
 }
 
 impl RackSpec {
-    /// That of a current Linux.
+    /// Returns the parameters of a current Linux.
     pub(super) fn linux() -> RackSpec {
         RackSpec { max_ack_delay: LINUX_MIN_RTO, ..RackSpec::default() }
     }
@@ -91,42 +93,47 @@ impl Parameters for RackSpec {
     }
 }
 
-/// Recoveries without a duplicate report after which the reordering window is small again (section 6.2, step 4).
+/// Recoveries without a duplicate report after which the reordering window is small again (section
+/// 6.2, step 4).
 const PERSISTENCE: u32 = 16;
 
 /// The state of one connection.
 #[derive(Debug, Clone)]
 pub(in crate::transport::tcp) struct Rack {
     spec: RackSpec,
-    /// When the segment that was sent last among the delivered ones left, and its end (`RACK.xmit_ts`, `RACK.end_seq`).
+    /// Departure and end of the delivered segment that was sent last (`RACK.xmit_ts`,
+    /// `RACK.end_seq`).
     sent: Time,
     end: u32,
-    /// Its round trip, and the shortest.
+    /// Round trip of that segment, and the shortest.
     rtt: Time,
     min_rtt: Time,
     /// End of the highest segment delivered (`RACK.fack`).
     highest: u32,
     reordering_seen: bool,
-    /// From a segment that others overtook to the end of the highest of them, at most: `tcp_reordering` of Linux.
+    /// From a segment that others overtook to the end of the highest of them, at most:
+    /// `tcp_reordering` of Linux.
     extent: u32,
-    /// The reordering window in quarters of the shortest round trip, and recoveries until it is one again.
+    /// The reordering window in quarters of the shortest round trip, and recoveries until it is one
+    /// again.
     quarters: u32,
     persistence: u32,
     /// A duplicate report of this round, which ends here, has had its effect.
     round: Option<u32>,
-    /// When a segment that is only late so far is lost.
+    /// The time at which a segment that is late becomes lost.
     lost_at: Time,
-    /// When the tail is probed, and whether all data has left by now.
+    /// The time of the tail loss probe, and whether all data has left by now.
     probe_at: Time,
     probes_tail: bool,
-    /// The end of what was sent when a probe left that has not been answered, and whether it was sent before.
+    /// The end of what was sent when a probe left that has not been answered, and whether it was
+    /// sent before.
     probe: Option<(u32, bool)>,
     /// A round trip was measured since the last probe.
     measured: bool,
     doubt: FRtoState,
     before: Option<UndoSnapshot>,
-    /// Of the ACK in hand: its duplicate report, what it delivers, whether it has blocks, and when the tick was over
-    /// that it echoes.
+    /// Facts of the ACK in hand: its duplicate report, what it delivers, whether it has blocks, and
+    /// the end of the tick that it echoes.
     reported: Option<(u32, u32)>,
     delivered: u32,
     blocks: bool,
@@ -134,9 +141,9 @@ pub(in crate::transport::tcp) struct Rack {
 }
 
 impl Rack {
-    /// Steps 1 and 2 of section 6.2 for a delivered segment: of one that was sent again it may be the first sending that
-    /// arrived, which too short a round trip betrays, or the timestamp of an ACK that is cumulative here (others echo a segment
-    /// before the gap, RFC 7323 section 4.3).
+    /// Steps 1 and 2 of section 6.2 for a delivered segment: of one that was sent again it may be
+    /// the first sending that arrived, which too short a round trip betrays, or the timestamp of an
+    /// ACK that is cumulative here (others echo a segment before the gap, RFC 7323 section 4.3).
     fn on_delivered(&mut self, now: Time, ack: u32, seq: u32, sent: Time, resent: bool) {
         let rtt = now.since(sent);
         if resent {
@@ -165,7 +172,8 @@ impl Rack {
         Time(self.min_rtt.0 / 4 * u64::from(self.quarters)).min(smoothed)
     }
 
-    /// Step 4: a round with a duplicate report widens the window; so many recoveries without narrow it again.
+    /// Step 4: a round with a duplicate report widens the window; so many recoveries without narrow
+    /// it again.
     fn adapt(&mut self, una: u32, next: u32, recovery_ends: bool) {
         if self.round.is_some_and(|round| una >= round) {
             self.round = None;
@@ -182,7 +190,8 @@ impl Rack {
         }
     }
 
-    /// Step 5: how many segments are newly lost. Those that are only late are looked at again by the timer.
+    /// Step 5: how many segments are newly lost. Those that are only late are looked at again by
+    /// the timer.
     fn detect(&mut self, sender: &mut Sender, now: Time) -> u32 {
         let recovers = matches!(sender.state, CongestionState::Recovery | CongestionState::Loss);
         let (smoothed, sacked) = (sender.rtt.smoothed(), sender.board.sacked());
@@ -208,7 +217,8 @@ impl LossDetector for Rack {
         undo::note_echo(&mut self.before, reduces);
     }
 
-    /// Step 1: whatever RFC 6298 measures. A handshake's packets are short, so that on slow links no segment is ever as quick.
+    /// Step 1: whatever RFC 6298 measures. A handshake's packets are short, so that on slow links
+    /// no segment is ever as quick.
     fn note_handshake(&mut self, rtt: Time) {
         self.min_rtt = self.min_rtt.min(rtt);
     }
@@ -276,7 +286,7 @@ impl LossDetector for Rack {
         self.schedule_probe(sender, now);
     }
 
-    /// What is lost, time has told.
+    /// Returns whether the first segment counts as lost: only time decides that.
     fn recovery_begins(&mut self, sender: &Sender, _: bool) -> bool {
         self.before = Some(UndoSnapshot::of(sender, false));
         // The window pays for what the probe has told by the recovery.
@@ -284,7 +294,7 @@ impl LossDetector for Rack {
         false
     }
 
-    /// What time has not told to be lost is not in doubt.
+    /// Returns the segments that may leave: nothing that time has not condemned is in doubt.
     fn choose(&mut self, sender: &mut Sender, spec: &TcpSpec, room: u64) -> SendChoice {
         let within = SendChoice::Within { room, in_doubt: false };
         self.next_in_doubt(sender, spec).map_or(within, SendChoice::Only)
@@ -309,7 +319,8 @@ impl LossDetector for Rack {
         }
     }
 
-    /// Section 6.3: the first segment and what is older than a round trip; one segment more than is left may leave.
+    /// Section 6.3: the first segment and what is older than a round trip; one segment more than is
+    /// left may leave.
     fn lose(&mut self, sender: &mut Sender, spec: &TcpSpec, now: Time) {
         let (smoothed, sacked) = (sender.rtt.smoothed(), sender.board.sacked());
         let patience = self.rtt + self.window(smoothed, true, sacked, sender.threshold);

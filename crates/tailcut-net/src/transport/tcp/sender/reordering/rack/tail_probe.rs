@@ -1,4 +1,5 @@
-//! Tail loss probes (RFC 8985 section 7): the tail of a flight is probed before the retransmission timer expires.
+//! Tail loss probes (RFC 8985 section 7): the tail of a flight is probed before the retransmission
+//! timer expires.
 
 use tailcut_engine::Time;
 
@@ -11,8 +12,8 @@ use crate::transport::tcp::sender::{CongestionState, Sender};
 const BLIND_PROBE: Time = Time::from_ms(1_000);
 
 impl Rack {
-    /// After an ACK, and after new data has left: when the tail is probed (section 7.2), not later than the retransmission
-    /// timer would expire.
+    /// After an ACK, and after new data has left: when the tail is probed (section 7.2), not later
+    /// than the retransmission timer would expire.
     pub(super) fn schedule_probe(&mut self, sender: &Sender, now: Time) {
         let calm = matches!(sender.state, CongestionState::Open | CongestionState::Disorder);
         let outstanding = sender.board.end() - sender.una;
@@ -42,7 +43,8 @@ impl Rack {
         }
     }
 
-    /// The probe: new data if there is any, else the last segment once more, whatever the window says.
+    /// The probe: new data if there is any, else the last segment once more, whatever the window
+    /// says.
     pub(super) fn tail_probe(&mut self, sender: &Sender, spec: &TcpSpec) -> Option<u32> {
         let end = sender.board.end();
         let more = sender.has_more(spec);
@@ -68,7 +70,8 @@ impl Rack {
         }
     }
 
-    /// A single loss was repaired: the window pays for it, whatever reductions before it were worth.
+    /// A single loss was repaired: the window pays for it, whatever reductions before it were
+    /// worth.
     fn answer_repaired_loss(&mut self, sender: &mut Sender, spec: &TcpSpec) {
         if matches!(sender.state, CongestionState::Open | CongestionState::Disorder) {
             sender.window.ssthresh = sender.threshold_after_loss(spec, sender.flight(spec));
