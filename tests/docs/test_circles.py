@@ -49,14 +49,18 @@ def imports(text: str, module: tuple[str, ...]) -> set[tuple[str, ...]]:
 
 
 def graph(sources: dict[tuple[str, ...], str]) -> dict[tuple[str, ...], set[tuple[str, ...]]]:
-    """Returns the modules that each module, a file, imports from. A folder's registry lists its files without importing them."""
+    """Returns the modules that each module, a file, imports from.
+
+    A folder's registry lists its files without importing them.
+    """
     edges: dict[tuple[str, ...], set[tuple[str, ...]]] = {module: set() for module in sources}
     for module, text in sources.items():
         for path in imports(text, module):
-            while path and path not in sources:
-                path = path[:-1]
-            if path and path != module:
-                edges[module].add(path)
+            # A path to an item in a file: the file is the longest part of it.
+            files = (path[:length] for length in range(len(path), 0, -1) if path[:length] in sources)
+            file = next(files, module)
+            if file != module:
+                edges[module].add(file)
     return edges
 
 
