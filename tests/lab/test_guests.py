@@ -83,7 +83,8 @@ def test_a_line_says_what_is_to_run_and_a_line_how_it_was(experiment: Path) -> N
     assert set(json.loads(done.stdout)) == {"unfaithful", "facts"}
     asked["guests"] = [{"host": 9, "command": ["true"]}]
     done = subprocess.run(command, input=json.dumps(asked), capture_output=True, check=False, encoding="utf-8")
-    assert (done.returncode, json.loads(done.stdout)) == (1, {"failed": "a guest is to run on host 9, which does not exist"})
+    refused = {"failed": "a guest is to run on host 9, which does not exist"}
+    assert (done.returncode, json.loads(done.stdout)) == (1, refused)
 
 
 def test_the_long_flows_of_three_paths_share_one() -> None:
