@@ -1,5 +1,6 @@
-//! What a run on several cores would pay beside its own work: meeting at barriers, and packets that change cores.
-//! `docs/concepts/parallel.md` says what for. `cargo bench -p tailcut-engine --bench parallel`.
+//! What a run on several cores would pay beside its own work: meeting at barriers, and packets that
+//! change cores. `docs/concepts/parallel.md` says what for. `cargo bench -p tailcut-engine --bench
+//! parallel`.
 
 #![expect(clippy::disallowed_methods, reason = "it measures time")]
 
@@ -14,7 +15,7 @@ const WINDOWS: usize = 2_000;
 /// Packets that cross a cut in one window.
 const CROSSING: [usize; 3] = [10, 100, 1_000];
 
-/// What crosses a cut: when, by which link, and the packet.
+/// A packet that crosses a cut: time, link and content.
 #[derive(Clone, Copy)]
 struct Crossing {
     time: u64,
@@ -52,7 +53,8 @@ fn sleeping() -> f64 {
     })
 }
 
-/// One thread fills a mailbox, the other takes it over and puts it in the order of time and link; ns for each packet.
+/// Returns the nanoseconds per packet of a mailbox: one thread fills it, the other takes it over
+/// and sorts it by time and link.
 fn handing_over(count: usize) -> f64 {
     let (mailbox, turn) = (Mutex::new(Vec::with_capacity(count)), AtomicU32::new(0));
     let wait_for = |parity: u32| {

@@ -40,8 +40,8 @@ struct Slot {
     prev: u32,
 }
 
-/// An event of a level-0 bucket: the bits of its time that the bucket does not say, and whose it is. Without ranks they leave in
-/// the order of these numbers.
+/// An event of a level-0 bucket: the bits of its time that the bucket does not say, and whose it
+/// is. Without ranks they leave in the order of these numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Event(u64);
 
@@ -64,8 +64,9 @@ impl Event {
 const NOTHING: Event = Event(u64::MAX);
 /// log2 of the widest buckets of level 0: what a time has beyond them fits into an [`Event`].
 const WIDEST: u32 = 32;
-/// So many busy entities and more do not fit into the nearest cache. Buckets with a few events each show which come next, so that
-/// these can be fetched. Fewer entities fit, and a bucket for each event saves sorting.
+/// Busy entities from which they no longer fit into the nearest cache. Buckets with a few events
+/// each then show the next ones, so that these can be prefetched. Below, a bucket for each event
+/// saves sorting.
 const MANY: u32 = 128;
 /// Events to a bucket where all of many entities were at work.
 const FEW: u64 = 16;
@@ -137,7 +138,7 @@ impl Ranks {
         entity >= self.first
     }
 
-    /// Which of two events leaves first. Where one of them has no rank its number says it.
+    /// Returns the order of two events; without ranks their numbers decide.
     fn order(&self, a: Event, b: Event) -> Ordering {
         a.offset().cmp(&b.offset()).then_with(|| match self.has(a.entity().min(b.entity())) {
             true => self.rank(a.entity()).cmp(&self.rank(b.entity())),
@@ -153,11 +154,11 @@ impl Ranks {
 /// The times that most events are apart by. Tunes speed, never order.
 #[derive(Debug, Clone, Copy)]
 pub struct Typical {
-    /// How far ahead most events are scheduled, at the most.
+    /// The largest lookahead of most events.
     pub delay: Time,
     /// The time between two events of an entity that is at work.
     pub spacing: Time,
-    /// How many entities have an event at a time.
+    /// The number of entities with an event at a time.
     pub busy: u32,
 }
 
@@ -241,7 +242,7 @@ impl EventQueue {
         self.ranks.ranks[(entity - self.ranks.first) as usize] = rank;
     }
 
-    /// When `entity` is due, if it is.
+    /// Returns the time of `entity`'s event, if it has one.
     #[inline]
     pub fn due(&self, entity: u32) -> Option<Time> {
         let slot = self.slots[entity as usize];
@@ -441,7 +442,8 @@ impl EventQueue {
             let shift = BITS * level as u32;
             let at = self.tick >> shift;
             if let Some(distance) = self.levels[level].distance_to_next((at & MASK) as usize) {
-                // A bucket of this level comes before anything of the next level unless it lies past that level's next bucket.
+                // A bucket of this level comes before anything of the next level unless it lies
+                // past that level's next bucket.
                 let start = (at + distance) << shift;
                 let boundary = ((self.tick >> (shift + BITS)) + 1) << (shift + BITS);
                 return if start < boundary || level == LEVELS - 1 { start } else { boundary };
@@ -450,7 +452,8 @@ impl EventQueue {
         unreachable!("something is pending")
     }
 
-    /// Puts the cursor at `tick`, the first of a lap, and brings down what higher levels hold for it.
+    /// Puts the cursor at `tick`, the first of a lap, and brings down what higher levels hold for
+    /// it.
     fn enter(&mut self, tick: u64) {
         let before = self.tick;
         self.tick = tick;

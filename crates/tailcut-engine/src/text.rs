@@ -1,7 +1,8 @@
 //! Values that are written as text in experiments and results.
 
-/// Reads and writes `$type` as its text (`FromStr`, `Display`); `$expecting` says what was expected in place of
-/// something else, `$schema` is its JSON schema. A bare number is handed to `FromStr` too, which says what it lacks.
+/// Reads and writes `$type` as its text (`FromStr`, `Display`); `$expecting` says what was expected
+/// in place of something else, `$schema` is its JSON schema. A bare number is handed to `FromStr`
+/// too, which says what it lacks.
 #[macro_export]
 macro_rules! text_serde {
     ($type:ident, $expecting:expr, $schema:expr) => {

@@ -18,7 +18,7 @@ pub enum UnitError {
     /// A bare number where a unit is meant.
     #[error("{text:?} has no unit; write for example {example:?}")]
     MissingUnit {
-        /// What was written.
+        /// The text that was written.
         text: String,
         /// A well-formed value.
         example: String,
@@ -36,7 +36,7 @@ pub enum UnitError {
     /// The part before the unit is not a decimal number.
     #[error("{text:?} does not start with a non-negative decimal number, such as {example:?}")]
     NotANumber {
-        /// What was written.
+        /// The text that was written.
         text: String,
         /// A well-formed value.
         example: String,
@@ -44,7 +44,7 @@ pub enum UnitError {
     /// Too fine for the base unit.
     #[error("{text:?} is not a whole number of {base}")]
     NotRepresentable {
-        /// What was written.
+        /// The text that was written.
         text: String,
         /// Name of the base unit.
         base: &'static str,
@@ -52,7 +52,7 @@ pub enum UnitError {
     /// Larger than can be meant.
     #[error("{text:?} is more than {most}, the largest {quantity} possible")]
     TooLarge {
-        /// What was written.
+        /// The text that was written.
         text: String,
         /// "time", "rate" or "size".
         quantity: &'static str,
@@ -150,7 +150,8 @@ fn part(digits: &str, scale: u64) -> Option<u64> {
     }
     let numerator: u128 = digits.parse().ok()?;
     let denominator = 10u128.checked_pow(u32::try_from(digits.len()).ok()?)?;
-    // Without common factors of the other two, all of the denominator must divide the numerator; nothing can overflow.
+    // Without common factors of the other two, all of the denominator must divide the numerator;
+    // nothing can overflow.
     let common = greatest_common_divisor(u128::from(scale), denominator);
     let (scale, denominator) = (u128::from(scale) / common, denominator / common);
     numerator.is_multiple_of(denominator).then(|| (numerator / denominator * scale) as u64)
@@ -234,7 +235,8 @@ macro_rules! quantity {
     };
 }
 
-/// A point in simulated time or a duration, in picoseconds (2^64 ps is 213 days, and 11 days can be written).
+/// A point in simulated time or a duration, in picoseconds (2^64 ps is 213 days, and 11 days can be
+/// written).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Time(pub u64);
 
@@ -303,7 +305,7 @@ impl std::ops::Sub for Time {
 }
 
 impl Rate {
-    /// How long `bytes` take to transmit, to the nearest picosecond.
+    /// Returns the transmission time of `bytes`, to the nearest picosecond.
     pub fn transmission_time(self, bytes: u64) -> Time {
         let bits_ps = u128::from(bytes) * 8_000_000_000_000;
         Time(((bits_ps + u128::from(self.0 / 2)) / u128::from(self.0)) as u64)

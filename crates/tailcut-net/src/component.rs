@@ -1,5 +1,5 @@
-//! What the parameters of every component share: their errors, the files they
-//! name, and values that may differ from place to place.
+//! Common parts of all components' parameters: errors, the files they name, and values that may
+//! differ from place to place.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -19,9 +19,9 @@ pub struct SpecError {
     pub code: &'static str,
     /// The parameter, as a path below its section: `"k"`, `"rate.core"`.
     pub field: String,
-    /// What was found and what was expected.
+    /// The value found, and the values allowed.
     pub message: String,
-    /// What to do about it.
+    /// The remedy.
     pub hint: Option<String>,
 }
 
@@ -68,7 +68,7 @@ pub(crate) fn read_text(
         .map_err(|_| SpecError::new(code, field, format!("{path}: is not text in UTF-8")))
 }
 
-/// One value for all, or a table with one value per place (`S`, a struct).
+/// A value for all places, or a table with a value per place (`S`, a struct).
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(untagged)]
 pub enum OneOrEach<T, S> {

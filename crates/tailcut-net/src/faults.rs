@@ -1,11 +1,12 @@
-//! Failures: links and switches that go down and come up, links that slow down, lose packets or take longer, and
-//! how long routing takes to learn of it.
+//! Failures: links and switches that go down and come up, links that slow down, lose packets or
+//! take longer, and how long routing takes to learn of it.
 //!
-//! What is queued, in service or on the wire of a link that goes down is lost, and so is what is sent to it until
-//! routes avoid it: both are counted apart from drops at full queues. Routing learns of a failure, or of a repair,
-//! `reconvergence` after it; of what is down when the run begins it knows at once, unless `known_at_start` is false.
-//! Then every switch uses the shortest paths of what is left, per destination, so that remote edge switches stop
-//! using the core switches behind a failed link. Slow, lossy and long links are never avoided: no routing protocol
+//! What is queued, in service or on the wire of a link that goes down is lost, and so is what is
+//! sent to it until routes avoid it: both are counted apart from drops at full queues. Routing
+//! learns of a failure, or of a repair, `reconvergence` after it; of what is down when the run
+//! begins it knows at once, unless `known_at_start` is false. Then every switch uses the shortest
+//! paths of what is left, per destination, so that remote edge switches stop using the core
+//! switches behind a failed link. Slow, lossy and long links are never avoided: no routing protocol
 //! sees them.
 
 use std::collections::BTreeMap;
@@ -18,17 +19,19 @@ use crate::component::SpecError;
 use crate::topology::find::{find_link, find_node};
 use crate::topology::{Graph, PortId};
 
-/// What fails when.
+/// The faults of a run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct FaultsSpec {
     /// Whether anything fails at all: sweep it to compare a healthy network with a broken one.
     pub active: bool,
-    /// From a failure or a repair until every switch routes by it. Until then packets for a dead link are lost.
+    /// From a failure or a repair until every switch routes by it. Until then packets for a dead
+    /// link are lost.
     pub reconvergence: Time,
-    /// Whether routing knows at 0 s what is down then. Otherwise it learns of it `reconvergence` later.
+    /// Whether routing knows at 0 s what is down then. Otherwise it learns of it `reconvergence`
+    /// later.
     pub known_at_start: bool,
-    /// What fails.
+    /// The incidents.
     pub incidents: Vec<Incident>,
 }
 
@@ -43,7 +46,7 @@ impl Default for FaultsSpec {
     }
 }
 
-/// One failure. Links go by `"from>to"` in node names or numbers, as in time series.
+/// A fault. Links are written `"from>to"` in node names or numbers, as in time series.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Incident {
@@ -51,18 +54,18 @@ pub enum Incident {
     LinkDown {
         /// The link: `"s0>s8"`.
         link: String,
-        /// When it goes down.
+        /// The time at which it goes down.
         at: Time,
-        /// When it comes up again; never when left out.
+        /// The time at which it comes up again; never when left out.
         until: Option<Time>,
     },
     /// A switch goes down, and every link of it.
     SwitchDown {
         /// The switch: `"s8"`.
         switch: String,
-        /// When it goes down.
+        /// The time at which it goes down.
         at: Time,
-        /// When it comes up again; never when left out.
+        /// The time at which it comes up again; never when left out.
         until: Option<Time>,
     },
     /// A link runs at another rate.
@@ -101,7 +104,7 @@ pub enum Incident {
         /// Only in the direction named.
         #[serde(default)]
         one_way: bool,
-        /// How much longer.
+        /// The additional propagation delay.
         extra: Time,
         /// From when on.
         at: Time,
@@ -157,19 +160,19 @@ impl Incident {
     }
 }
 
-/// One change to the network.
+/// A change of the network.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Change {
-    /// When.
+    /// The time.
     pub at: Time,
-    /// What.
+    /// The change.
     pub what: ChangeKind,
 }
 
-/// What changes.
+/// The kind of a change.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum ChangeKind {
-    /// One more reason (or one less) for a link, both its directions, to be down.
+    /// Adds or removes a reason for a link, both its directions, to be down.
     Down {
         /// The link's place in the graph.
         link: u32,
@@ -187,7 +190,7 @@ pub enum ChangeKind {
     Rate(PortId, Option<Rate>),
     /// The probability that a packet is lost, or that of the graph again.
     Loss(PortId, Option<f64>),
-    /// How much longer it takes.
+    /// Adds to a port's propagation delay.
     Delay(PortId, Time),
 }
 
@@ -197,7 +200,7 @@ impl FaultsSpec {
         !self.active || self.incidents.is_empty()
     }
 
-    /// When routing learns of a link that goes down or comes up at `at`.
+    /// Returns when routing learns of a link that goes down or comes up at `at`.
     pub fn learned(&self, at: Time) -> Time {
         match self.known_at_start && at == Time::ZERO {
             true => at,
@@ -225,7 +228,8 @@ impl FaultsSpec {
     /// Checks the incidents against a network.
     ///
     /// # Errors
-    /// When a link or switch does not exist, or two incidents want different things of one link at one time.
+    /// When a link or switch does not exist, or two incidents want different things of one link at
+    /// one time.
     pub fn check_topology(&self, graph: &Graph) -> Result<(), SpecError> {
         self.changes(graph).map(|_| ())
     }

@@ -1,9 +1,10 @@
-//! The files that parameters name. Whoever knows where files live supplies them; the network itself opens nothing.
+//! The files that parameters name. Whoever knows where files live supplies them; the network itself
+//! opens nothing.
 
 use std::io;
 
-/// Gives the content of files, and takes apart those that are tables. A function from a path to a content does where no
-/// table is read.
+/// Gives the content of files, and takes apart those that are tables. A function from a path to a
+/// content does where no table is read.
 pub trait FileReader {
     /// The content of a file.
     ///
@@ -11,8 +12,8 @@ pub trait FileReader {
     /// When it cannot be read.
     fn file(&self, path: &str) -> io::Result<Vec<u8>>;
 
-    /// The columns of a Parquet file with this content, in its order: the cells of those called as in `wanted`, the names
-    /// of all.
+    /// The columns of a Parquet file with this content, in its order: the cells of those called as
+    /// in `wanted`, the names of all.
     ///
     /// # Errors
     /// What is wrong with the content.
@@ -31,9 +32,9 @@ impl<F: Fn(&str) -> io::Result<Vec<u8>>> FileReader for F {
 /// A column of a table.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TableColumn {
-    /// As the table calls it.
+    /// The column's name in the table.
     pub name: String,
-    /// What is in it; none where nobody asked.
+    /// The cells; `None` if they were not asked for.
     pub cells: Option<Cells>,
 }
 

@@ -1,4 +1,4 @@
-//! How long a run lasts.
+//! The duration of a run.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -6,13 +6,14 @@ use tailcut_engine::Time;
 
 use crate::component::SpecError;
 
-/// When a run ends.
+/// The end of a run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Horizon {
     /// New flows start in `[0, arrivals)`.
     pub arrivals: Time,
-    /// After the last arrival time, how long flows may take to finish. The run ends earlier when all have.
+    /// After the last arrival time, how long flows may take to finish. The run ends earlier when
+    /// all have.
     pub drain: Time,
 }
 

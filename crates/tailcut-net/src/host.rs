@@ -12,15 +12,15 @@ use crate::queue::check_limit;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct HostSpec {
-    /// What may wait in the host's own network interface. A limit here makes a
-    /// lone large flow drop its own packets unless the receive window is smaller:
-    /// real hosts push back on the socket instead.
+    /// Limit of the host's own interface queue. With a limit a lone large flow drops its own
+    /// packets unless the receive window is smaller: real hosts push back on the socket instead.
     pub nic_queue: Limit,
     /// Bytes that each packet occupies on the wire beyond its IP datagram
     /// (Ethernet header and FCS 18, preamble and gap 20; PPP as in ns-3 2).
     pub framing_overhead: Bytes,
-    /// For so long at most an interface holds each packet back before it begins to send it, drawn evenly from a stream of the
-    /// host's own; packets keep their order. Real hosts do so; without it senders of equal links stay in step for ever.
+    /// For so long at most an interface holds each packet back before it begins to send it, drawn
+    /// evenly from a stream of the host's own; packets keep their order. Real hosts do so; without
+    /// it senders of equal links stay in step for ever.
     pub jitter: Time,
 }
 

@@ -1,6 +1,7 @@
 //! The simulated network: links, switches, hosts, transports, replication, traffic, measurement.
 //!
-//! Knows nothing of files, Python or papers: it takes a resolved [`scenario::Scenario`] and yields tables.
+//! Knows nothing of files, Python or papers: it takes a resolved [`scenario::Scenario`] and yields
+//! tables.
 
 pub mod amount;
 pub mod balance;

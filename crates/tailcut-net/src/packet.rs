@@ -6,8 +6,9 @@
 
 use crate::topology::HostId;
 
-/// Port on which every receiving application listens; copy n of a flow goes to the n-th port after it.
-/// These and the source ports enter the ECMP hash; they are those of the ns-3 scenarios that runs are held against.
+/// Port on which every receiving application listens; copy n of a flow goes to the n-th port after
+/// it. These and the source ports enter the ECMP hash; they are those of the ns-3 scenarios that
+/// runs are held against.
 pub const SERVICE_PORT: u16 = 5000;
 /// Source ports of flow n: the (n modulo `SOURCE_PORTS`)-th from here.
 pub(crate) const FIRST_SOURCE_PORT: u16 = 1024;
@@ -83,7 +84,8 @@ impl Flags {
     /// Towards the sender: the payload of a segment was cut on its way (NDP).
     pub const TRIMMED: Flags = Flags::ECN_ECHO;
 
-    /// Towards the sender: all has arrived, and by no other copy of the flow before. It is no part of a header: captures leave it out.
+    /// Towards the sender: all has arrived, and by no other copy of the flow before. It is no part
+    /// of a header: captures leave it out.
     pub const FIRST_COPY: Flags = Flags::WINDOW_REDUCED;
 
     /// Belongs to a large flow, as its host knows.
@@ -95,7 +97,8 @@ impl Flags {
     /// Will fail its checksum at the far end of the link that it is on.
     pub const CORRUPTED: Flags = Flags(1 << 15);
 
-    /// Those of a packet towards the receiver that has lost its payload on the way: no queue marks what never had one.
+    /// Returns the flags of a data packet that has lost its payload on the way; queues mark no
+    /// packet that never had one.
     #[inline]
     pub const fn is_trimmed(self) -> bool {
         let of_these = Flags::DATA.0 | Flags::TO_SENDER.0 | Flags::CONGESTION_EXPERIENCED.0;
@@ -107,7 +110,7 @@ impl Flags {
         let of_these = Flags::DATA.0 | Flags::TO_SENDER.0 | Flags::CONGESTION_EXPERIENCED.0;
         self.0 & of_these == Flags::TO_SENDER.0 | Flags::CONGESTION_EXPERIENCED.0
     }
-    /// Those that a header has.
+    /// Returns the flags of a trimmed header.
     #[inline]
     pub const fn in_header(self) -> Flags {
         match self.has(Flags::TO_SENDER) {
@@ -137,15 +140,15 @@ const INLINE: u32 = 1 << 31;
 /// The largest number that a packet carries without an entry.
 pub const MAX_NUMBER: u32 = NO_OPTIONS - 1 - INLINE;
 
-/// What `options` must say for a packet that carries this number and nothing else:
-/// a priority (pFabric), or a position in the data of a multipath flow.
+/// Returns the `options` of a packet that carries this number and nothing else: a priority
+/// (pFabric), or a position in the data of a multipath flow.
 #[inline]
 pub fn inline_number(number: u32) -> u32 {
     INLINE + number.min(MAX_NUMBER)
 }
 
-/// A connection, by its place in the table of whoever sends its packets. The fabric hands it on, and
-/// at most asks whether two packets have the same.
+/// A connection, by its place in the table of whoever sends its packets. The fabric hands it on,
+/// and at most asks whether two packets have the same.
 #[repr(transparent)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct ConnectionId(pub u32);
@@ -156,20 +159,21 @@ impl ConnectionId {
     pub const fn at(place: usize) -> ConnectionId {
         ConnectionId(place as u32)
     }
-    /// Its place.
+    /// Returns the index.
     #[inline]
     pub const fn index(self) -> usize {
         self.0 as usize
     }
 }
 
-/// A packet under way, by its place among all that are, to whoever follows packets; the place is another's when it is no more.
+/// A packet under way, by its place among all that are, to whoever follows packets; the place is
+/// another's when it is no more.
 #[repr(transparent)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PacketId(pub u32);
 
 impl PacketId {
-    /// Its place.
+    /// Returns the index.
     #[inline]
     pub const fn index(self) -> usize {
         self.0 as usize
@@ -195,7 +199,8 @@ pub struct Packet {
 }
 
 impl Packet {
-    /// It without its payload, `wire_bytes` long, as a queue that trims sends it on: it has met congestion.
+    /// Returns the packet without its payload, `wire_bytes` long, as a trimming queue forwards it:
+    /// marked as having met congestion.
     #[inline]
     pub fn trimmed(self, wire_bytes: u16) -> Packet {
         let flags = Flags(self.flags.0 & !Flags::DATA.0) | Flags::CONGESTION_EXPERIENCED;
@@ -238,7 +243,8 @@ impl Packet {
     }
 }
 
-/// Selective acknowledgement blocks (RFC 2018) as half-open ranges of segments, the most recent first.
+/// Selective acknowledgement blocks (RFC 2018) as half-open ranges of segments, the most recent
+/// first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct SackBlocks {
     blocks: [(u32, u32); 4],
@@ -280,7 +286,7 @@ pub struct Timestamps {
     pub echo: u32,
 }
 
-/// What few packets carry.
+/// The options that few packets carry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Options {
     /// Selective acknowledgements.
@@ -291,7 +297,8 @@ pub struct Options {
     pub number: Option<u32>,
 }
 
-/// Options of the packets in flight; entries are recycled, so that the per-packet path does not allocate.
+/// Options of the packets in flight; entries are recycled, so that the per-packet path does not
+/// allocate.
 #[derive(Debug, Clone, Default)]
 pub struct OptionStore {
     entries: Vec<Options>,

@@ -26,12 +26,12 @@ use crate::topology::NodeId;
 #[derive(Debug, Clone, Copy)]
 #[repr(align(32))]
 struct Entry {
-    /// When the last bit reaches the far end, in picoseconds.
+    /// The arrival of the last bit at the far end, in picoseconds.
     arrival: u64,
     packet: Packet,
 }
 
-/// What became of a packet offered to a port.
+/// The outcome of a packet offered to a port.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PortOutcome {
     /// Accepted, and the first in the ring: the port's event is due at this time.
@@ -44,14 +44,14 @@ pub enum PortOutcome {
     Lost,
 }
 
-/// What the close look at an arriving packet has come to.
+/// The outcome of the slow path of admission.
 enum Admission {
     Accepted,
     Full,
     Dead,
 }
 
-/// What a port has done so far.
+/// Counters of a port.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct PortCounters {
     /// Packets accepted.
@@ -60,7 +60,8 @@ pub struct PortCounters {
     pub bytes: u64,
     /// Packets dropped.
     pub drops: u64,
-    /// Packets queued or on the wire as the link went down, offered while it was down, or arrived corrupted.
+    /// Packets queued or on the wire as the link went down, offered while it was down, or arrived
+    /// corrupted.
     pub lost: u64,
     /// Most packets ever waiting.
     pub max_queue: u32,
@@ -72,7 +73,7 @@ pub struct PortCounters {
 #[derive(Debug, Clone)]
 #[repr(C, align(64))]
 pub struct Port {
-    /// When the transmitter falls idle.
+    /// The time at which the transmitter falls idle.
     busy_until: u64,
     /// Packets waiting, in service and on the wire: `held` entries from `head`, going round.
     ring: Box<[Entry]>,
@@ -83,7 +84,7 @@ pub struct Port {
     held: u32,
     /// Accepted packets, modulo 2^32; `Cold::wraps` counts how often that overflowed.
     packets: u32,
-    /// As in [`SerializationRate`]; 0 where a byte does not take a whole number of picoseconds.
+    /// Picoseconds per byte, as in [`SerializationRate`]; 0 if that is not a whole number.
     ps_per_byte: u32,
     /// From so many packets in the ring on, an arrival is looked at closely.
     fast_path_limit: u32,
@@ -91,7 +92,7 @@ pub struct Port {
     cold: Cold,
 }
 
-/// What few packets touch.
+/// Fields that few packets touch.
 #[derive(Debug, Clone)]
 struct Cold {
     clocking: SerializationRate,
@@ -103,14 +104,15 @@ struct Cold {
     wraps: u32,
     /// Number (as in `packets`) of the first packet not known to be in service.
     started: u32,
-    /// What has happened to the link; none on most links.
+    /// The link's faults; `None` on most links.
     faults: Option<Box<Faults>>,
-    /// How long packets are held back before they are sent, where they are.
+    /// The random delays of packets before they are sent, if any.
     jitter: Option<Box<Jitter>>,
 }
 
 impl Cold {
-    /// Returns the limit of a queue in packets, if nothing else decides what is accepted and when it leaves.
+    /// Returns the limit of a queue in packets, if nothing else decides what is accepted and when
+    /// it leaves.
     #[inline]
     fn limit_alone(&self) -> Option<u32> {
         let alone = matches!(self.discipline, Discipline::Plain)
@@ -188,7 +190,7 @@ impl Port {
         port
     }
 
-    /// It leads to this node.
+    /// Returns the port with `far_end` as its far end.
     pub(crate) fn leading_to(self, far_end: NodeId) -> Port {
         Port { far_end, ..self }
     }
@@ -284,7 +286,7 @@ impl Port {
         tailcut_engine::prefetch(self.entry(0));
     }
 
-    /// That packet; what this says of a port that holds none means nothing.
+    /// Returns that packet; meaningless if the port holds none.
     #[inline]
     pub fn next(&self) -> &Packet {
         &self.entry(0).packet
@@ -324,7 +326,8 @@ impl Port {
         Admission::Accepted
     }
 
-    /// Decides as [`Port::admit`] does, where only the limit and the number of packets that wait matter.
+    /// Decides as [`Port::admit`] does, where only the limit and the number of packets that wait
+    /// matter.
     fn admit_by_length(&mut self, now: u64, wire_bytes: u16, limit: u32) -> Admission {
         if self.busy_until <= now {
             return Admission::Accepted;
@@ -415,7 +418,7 @@ impl Port {
         (self.held - waiting..self.held).map(|i| u64::from(self.entry(i).packet.wire_bytes)).sum()
     }
 
-    /// How many of the last `waiting` packets are marked, and their bytes.
+    /// Returns how many of the last `waiting` packets are marked, and their bytes.
     fn marked(&self, waiting: u32) -> (u32, u64) {
         let last = (self.held - waiting..self.held).map(|i| &self.entry(i).packet);
         last.filter(|packet| packet.flags.has(Flags::LOST_PATHS))
@@ -435,7 +438,8 @@ impl Port {
         &self.entry(self.held.checked_sub(1).expect("a packet was accepted")).packet
     }
 
-    /// The packets waiting, in service or on the wire, the last to arrive first, and when the last bit of each leaves, or left.
+    /// The packets waiting, in service or on the wire, the last to arrive first, and when the last
+    /// bit of each leaves, or left.
     #[inline]
     pub fn latest(&self) -> impl Iterator<Item = (&Packet, Time)> {
         let departs = |entry: &Entry| Time(entry.arrival.saturating_sub(self.propagation));
@@ -443,7 +447,7 @@ impl Port {
         entries.map(move |entry| (&entry.packet, departs(entry)))
     }
 
-    /// When the transmitter falls idle if nothing more is offered.
+    /// Returns when the transmitter falls idle if nothing more is offered.
     pub fn busy_until(&self) -> Time {
         Time(self.busy_until)
     }
@@ -458,14 +462,14 @@ impl Port {
         (0..self.held).map(|index| &self.entry(index).packet)
     }
 
-    /// They, and when the last bit of each of them leaves, or left, by the delay that the wire has now.
+    /// Returns the packets with their departure times, at the current propagation delay.
     pub fn departures(&self) -> Vec<(Packet, Time)> {
         let mut departures: Vec<_> = self.latest().map(|(packet, at)| (*packet, at)).collect();
         departures.reverse();
         departures
     }
 
-    /// How long the transmitter has been busy in `[0, now)`.
+    /// Returns how long the transmitter has been busy in `[0, now)`.
     pub fn busy(&self, now: Time) -> Time {
         let (spent, before) =
             self.cold.faults.as_ref().map_or((0, 0), |faults| faults.spent_before());
@@ -473,7 +477,7 @@ impl Port {
         Time(spent + since.0).since(self.busy_until().since(now))
     }
 
-    /// What the port has done so far.
+    /// Returns the counters of the port.
     pub fn counters(&self) -> PortCounters {
         PortCounters {
             packets: u64::from(self.cold.wraps) << 32 | u64::from(self.packets),
@@ -493,17 +497,17 @@ impl Port {
         }
     }
 
-    /// How long the wire is.
+    /// Returns the propagation delay.
     pub fn propagation(&self) -> Time {
         Time(self.propagation)
     }
 
-    /// How long `bytes` take to transmit.
+    /// Returns the transmission time of `bytes`.
     pub fn transmission_time(&self, bytes: u16) -> u64 {
         self.transmission(bytes)
     }
 
-    /// When each packet that waits begins to be transmitted, and its size.
+    /// Returns when the transmission of each waiting packet begins, and its size.
     pub fn waiting_begins(&mut self, now: Time) -> Vec<(u64, u16)> {
         let waiting = self.waiting(now.0);
         let entries = (self.held - waiting..self.held).map(|index| self.entry(index));

@@ -1,4 +1,4 @@
-//! What a run of the simulator takes.
+//! The input of a simulated run.
 
 use tailcut_engine::Time;
 
@@ -14,7 +14,7 @@ use crate::traffic::Flow;
 use crate::traffic::demand::Jobs;
 use crate::transport::tcp::WireSizes;
 
-/// One run, fully resolved.
+/// A fully resolved run.
 #[derive(Debug, Clone)]
 pub struct Scenario {
     /// The network.
@@ -23,15 +23,15 @@ pub struct Scenario {
     pub host: HostSpec,
     /// Switches.
     pub switch: SwitchSpec,
-    /// What fails when.
+    /// The faults.
     pub faults: FaultsSpec,
     /// The scheme under test.
     pub scheme: Scheme,
     /// The flows: those that wait for nothing in order of start time, then the others.
     pub flows: Vec<Flow>,
-    /// What flows wait for, and the jobs that they make up; empty for open-loop traffic.
+    /// Dependencies of flows, and the jobs that they make up; empty for open-loop traffic.
     pub jobs: Jobs,
-    /// When to stop.
+    /// The end of the run.
     pub horizon: Horizon,
     /// Seed of whatever the scheme itself draws.
     pub seed: u64,
@@ -42,12 +42,12 @@ pub struct Scenario {
 }
 
 impl Scenario {
-    /// When it ends at the latest.
+    /// Returns the latest end of the run.
     pub fn end(&self) -> Time {
         self.horizon.arrivals + self.horizon.drain
     }
 
-    /// What its fabric is made of.
+    /// Returns the specification of the fabric.
     pub fn fabric_spec(&self) -> FabricSpec<'_> {
         let segments = self.scheme.transport.segment_spec();
         let sizes = WireSizes::new(&segments, self.host.framing_overhead);
@@ -66,14 +66,15 @@ impl Scenario {
     }
 }
 
-/// How far a run is; the simulator calls back with it every 2^20 events, or as often as its [`Watch`](crate::watch::RunWatcher) likes.
+/// The progress of a run; the simulator calls back with it every 2^20 events, or as often as its
+/// [`RunWatcher`](crate::watch::RunWatcher) asks.
 #[derive(Debug, Clone, Copy)]
 pub struct Progress {
     /// Simulated time.
     pub now: Time,
     /// Events handled.
     pub events: u64,
-    /// One packet, data or ACK, having crossed one link.
+    /// Links crossed by packets so far, data or ACKs: one per packet and link.
     pub packet_hops: u64,
     /// Flows that have finished.
     pub finished_flows: u64,

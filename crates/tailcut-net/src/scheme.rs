@@ -17,17 +17,19 @@ pub struct Scheme {
     pub transport: TransportSpec,
     /// The queue of every switch port.
     pub queue: QueueSpec,
-    /// How switches choose among equal-cost paths.
+    /// The choice among equal-cost paths.
     pub balance: BalanceSpec,
-    /// How flows are replicated.
+    /// The replication of flows.
     pub replicate: ReplicateSpec,
 }
 
 impl Scheme {
-    /// A queue that schedules by priority needs a transport that stamps one, and one that trims another that hears of it.
+    /// A queue that schedules by priority needs a transport that stamps one, and one that trims
+    /// another that hears of it.
     ///
     /// # Errors
-    /// When every packet would have the same priority, or a trimmed packet would be taken for another.
+    /// When every packet would have the same priority, or a trimmed packet would be taken for
+    /// another.
     pub fn check_priorities(&self) -> Result<(), SpecError> {
         let priorities = self.transport.stamps_priorities();
         let hears_headers = self.transport.accepts_trimmed();
@@ -51,7 +53,8 @@ impl Scheme {
     /// Replication copies TCP connections.
     ///
     /// # Errors
-    /// When a transport spreads a flow over connections of its own, or shares by priorities that copies would distort.
+    /// When a transport spreads a flow over connections of its own, or shares by priorities that
+    /// copies would distort.
     pub fn check_replication(&self) -> Result<(), SpecError> {
         if self.replicate == ReplicateSpec::None {
             return Ok(());

@@ -8,7 +8,8 @@ use crate::topology::PortId;
 
 /// Is shown a run every so many events.
 pub trait RunWatcher {
-    /// Events between two looks, at least one. Timers alone must be stoppable, so that packets are not what counts.
+    /// Events between two looks, at least one. Timers alone must be stoppable, so that packets are
+    /// not what counts.
     fn interval_events(&self) -> u64 {
         1 << 20
     }
@@ -17,15 +18,15 @@ pub trait RunWatcher {
     fn on_interval(&mut self, progress: &Progress, run: &mut dyn RunView) -> ControlFlow<()>;
 }
 
-/// What there is to see. Who looks changes nothing: the run yields the same tables.
+/// A read-only view of a run. Watching changes no result: the run yields the same tables.
 pub trait RunView {
     /// Packets that wait at a directed link, without the one that is being sent.
     fn queue(&mut self, port: PortId) -> u32;
 
-    /// How many flows the scenario has.
+    /// Returns the number of flows in the scenario.
     fn flows(&self) -> usize;
 
-    /// What is known of a flow, by its place in the scenario.
+    /// Returns the record of a flow, by its index in the scenario.
     fn flow(&self, index: usize) -> FlowRecord;
 }
 

@@ -6,7 +6,7 @@
 
 use crate::component::{SpecError, did_you_mean};
 
-/// What the first column of a table counts.
+/// The unit of a table's first column.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum SizeUnit {
     /// Bytes.
@@ -39,7 +39,7 @@ pub struct SizeTable {
 pub struct Builtin {
     /// The name used in experiments.
     pub name: &'static str,
-    /// One line on what it describes.
+    /// A line on what the workload describes.
     pub summary: &'static str,
     /// The file: bytes and cumulative probability per line, and where they come from.
     pub text: &'static str,
@@ -174,7 +174,8 @@ impl SizeTable {
         (&self.bytes, &self.probability)
     }
 
-    /// The segments as (from bytes, to bytes, from probability, to probability); the first is the leading atom.
+    /// The segments as (from bytes, to bytes, from probability, to probability); the first is the
+    /// leading atom.
     fn segments(&self) -> impl Iterator<Item = (f64, f64, f64, f64)> + '_ {
         let first = (self.bytes[0], self.bytes[0], 0.0, self.probability[0]);
         let rest = (1..self.bytes.len()).map(|i| {

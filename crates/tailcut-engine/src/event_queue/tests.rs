@@ -143,7 +143,8 @@ proptest! {
         ranked in 0..=50u32,
         turn in 0..50u32,
     ) {
-        // Which come first at one instant: those without ranks, then those with, by ranks in another order than theirs.
+        // Which come first at one instant: those without ranks, then those with, by ranks in
+        // another order than theirs.
         let rank = |entity: u32| (entity * 7 + turn) % 50;
         let key = |entity: u32| (entity >= ranked, if entity < ranked { entity } else { rank(entity) }, entity);
         let typical = Typical { delay: Time(typical), spacing: Time(spacing), busy };

@@ -11,7 +11,7 @@ use crate::faults::{Change, ChangeKind};
 use crate::packet::Packet;
 use crate::topology::{Graph, PathCounts, PortId, RouteError, Routes};
 
-/// How a link is, and how it shall be.
+/// The current and the wanted state of a link.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Wire {
     up: bool,
@@ -79,7 +79,8 @@ impl FaultTimeline {
             .map(move |&port| (port, RandomStream::new(seed, u64::from(port.0), "loss")))
     }
 
-    /// Notes what is due; says which ports are touched, and whether routing has learned of something.
+    /// Notes what is due; says which ports are touched, and whether routing has learned of
+    /// something.
     fn take(&mut self, now: Time) -> (BTreeSet<PortId>, bool) {
         let (mut touched, mut learned) = (BTreeSet::new(), false);
         let count = |down: bool, reasons: u16| if down { reasons + 1 } else { reasons - 1 };
@@ -117,7 +118,7 @@ impl FaultTimeline {
         (touched, learned)
     }
 
-    /// How a touched port was, and is from now on.
+    /// Applies a port's wanted state. Returns the state before and after.
     fn turn(&mut self, port: PortId) -> (Wire, Wire) {
         let up = self.down[port.link()] == 0;
         let wires = self.wires.get_mut(&port).expect("the port is listed");
@@ -126,7 +127,7 @@ impl FaultTimeline {
     }
 }
 
-/// What an incident means for whoever drives the fabric, to be carried out in order.
+/// A consequence of an incident for the fabric's driver; consequences are carried out in order.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Consequence {
     /// A packet was queued, in service or on the wire of a link that went down.
@@ -140,23 +141,23 @@ pub enum Consequence {
     Arrives {
         /// The link.
         port: PortId,
-        /// When it arrives.
+        /// The arrival time.
         at: Option<Time>,
     },
     /// A transmitter falls idle at another time, or has nothing to fall idle for.
     Idle {
         /// The link.
         port: PortId,
-        /// When it falls idle.
+        /// The time at which it falls idle.
         at: Option<Time>,
     },
     /// A link has another rate or propagation delay.
     Changed {
         /// The link.
         port: PortId,
-        /// Its rate.
+        /// The rate.
         rate: Rate,
-        /// Its propagation delay.
+        /// The propagation delay.
         propagation: Time,
     },
     /// Switches go by other routes ([`Fabric::routes`]).
@@ -164,7 +165,7 @@ pub enum Consequence {
 }
 
 impl Fabric {
-    /// When the next incident is due: [`Fabric::apply_incidents`] is to be called then.
+    /// Returns the time of the next incident, at which [`Fabric::apply_incidents`] is due.
     pub fn next_incident(&self) -> Option<Time> {
         self.incidents.changes.get(self.incidents.next).map(|change| change.at)
     }

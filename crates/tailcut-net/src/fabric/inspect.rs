@@ -1,4 +1,4 @@
-//! What may be asked of a fabric at work. None of it changes what happens.
+//! Queries of a fabric at work; none changes it.
 
 use tailcut_engine::Time;
 
@@ -9,12 +9,13 @@ use crate::queue::PacketScheduler;
 use crate::topology::{Graph, HostId, PortId, Routes};
 
 impl Fabric {
-    /// How many ports there are: two per link of the graph.
+    /// Returns the number of ports: two per link of the graph.
     pub fn port_count(&self) -> u32 {
         self.ports.len() as u32
     }
 
-    /// The packet that a port accepted last, as it will leave (its queue may have marked it), and when its last bit does.
+    /// The packet that a port accepted last, as it will leave (its queue may have marked it), and
+    /// when its last bit does.
     ///
     /// # Panics
     /// When the port holds none.
@@ -29,19 +30,20 @@ impl Fabric {
         &self.ports[port.index()]
     }
 
-    /// When the last bit of all that a port has accepted leaves.
+    /// Returns when the last bit that a port has accepted leaves.
     #[inline]
     pub(crate) fn busy_until(&self, port: PortId) -> Time {
         self.ports[port.index()].busy_until()
     }
 
-    /// How long a packet of so many bytes takes at a port.
+    /// Returns the transmission time of `bytes` at a port.
     #[inline]
     pub(crate) fn transmission(&self, port: PortId, bytes: u16) -> Time {
         Time(self.ports[port.index()].transmission_time(bytes))
     }
 
-    /// The packets in a port and on its link, the first to arrive first, and when the last bit of each leaves, or left.
+    /// The packets in a port and on its link, the first to arrive first, and when the last bit of
+    /// each leaves, or left.
     pub(crate) fn departures(&self, port: PortId) -> Vec<(Packet, Time)> {
         self.ports[port.index()].departures()
     }
@@ -54,12 +56,12 @@ impl Fabric {
         }
     }
 
-    /// How long a transmitter has been busy in `[0, now)`.
+    /// Returns how long a transmitter has been busy in `[0, now)`.
     pub fn busy_time(&self, now: Time, port: PortId) -> Time {
         self.ports[port.index()].busy(now)
     }
 
-    /// What a port has done so far.
+    /// Returns the counters of a port.
     pub fn counters(&self, port: PortId) -> PortCounters {
         let mut counters = self.ports[port.index()].counters();
         if let Some(queue) = self.scheduled.queue(port) {
@@ -88,7 +90,8 @@ impl Fabric {
         &self.routes
     }
 
-    /// How many shortest paths lead from one host to another at present; `u32::MAX` stands for that many or more.
+    /// Returns the number of shortest paths between two hosts at present; `u32::MAX` stands for
+    /// that many or more.
     pub fn shortest_path_count(&mut self, graph: &Graph, src: HostId, dst: HostId) -> u32 {
         self.path_counts.between(graph, &self.routes, src, dst)
     }

@@ -1,4 +1,4 @@
-//! What hosts mark on their packets before these leave, because switches want to know.
+//! Marks that hosts set on packets before they leave, for switches that ask for them.
 
 use tailcut_engine::Bytes;
 
@@ -7,12 +7,12 @@ use crate::packet::{Flags, Packet};
 use crate::queue::{LostPaths, QueueSpec};
 use crate::topology::{Graph, Routes};
 
-/// What is marked.
+/// The marks in use.
 #[derive(Debug, Clone)]
 pub(super) struct Marks {
     /// The packets of flows of at least so many bytes.
     large: Option<Bytes>,
-    /// Which flows have lost paths; none unless the queues want to know.
+    /// The flows that have lost paths; `None` unless queues ask for them.
     manager: Option<FaultManager>,
     /// Anything at all, at present.
     any: bool,
@@ -63,7 +63,7 @@ impl Fabric {
         self.marks.any
     }
 
-    /// What a host marks on a packet of a flow of so many bytes before it leaves.
+    /// Marks a packet of a flow of `bytes` before it leaves its host.
     #[cold]
     pub fn mark(&self, packet: &mut Packet, flow_bytes: u64) {
         if self.marks.large.is_some_and(|least| flow_bytes >= least.0)

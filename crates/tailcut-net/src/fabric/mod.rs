@@ -1,26 +1,33 @@
-//! The fabric: links with their queues, switches with their balancers and memory, routes, and what fails of them.
+//! The fabric: links with their queues, switches with their balancers and memory, routes, and what
+//! fails of them.
 //!
-//! It knows no connection, no clock and no observer. Whoever drives it keeps the time, holds a list of what is due, and
-//! makes sense of the packets: the simulator does it with an agenda and TCP, a laboratory may with a clock on the wall and
-//! frames of real hosts. Of a packet the fabric looks at `key` (whence, whither, the five-tuple that ECMP hashes),
-//! `wire_bytes`, `flags` and, where queues schedule by priority, [`Packet::number`]; `connection`, `seq` and `options` are the
-//! driver's own. Only where something is kept of single packets or flows (stamps, what TinyFlow's guesses are held against) are the first two
-//! compared with those of other packets: they have to tell packets apart, and say nothing else.
+//! It knows no connection, no clock and no observer. Whoever drives it keeps the time, holds a list
+//! of what is due, and makes sense of the packets: the simulator does it with an agenda and TCP, a
+//! laboratory may with a clock on the wall and frames of real hosts. Of a packet the fabric looks
+//! at `key` (whence, whither, the five-tuple that ECMP hashes), `wire_bytes`, `flags` and, where
+//! queues schedule by priority, [`Packet::number`]; `connection`, `seq` and `options` are the
+//! driver's own. Only where something is kept of single packets or flows (stamps, what TinyFlow's
+//! guesses are held against) are the first two compared with those of other packets: they have to
+//! tell packets apart, and say nothing else.
 //!
 //! # How to drive it
 //!
-//! - A host sends: offer the packet to [`Fabric::host_port`]. A port is a directed link with the queue before it.
-//! - [`Fabric::offer`] says what becomes of a packet ([`OfferOutcome`]). It may have to be asked for again: when the first
-//!   packet of the link arrives ([`Fabric::take_arrived`], which says when the next one does), or when its transmitter falls idle ([`Fabric::on_transmitter_idle`], only
-//!   with scheduled queues). Per link and kind at most one such call is ever due.
-//! - With flow control ([`pause`]), [`Fabric::poll_pause_frame`] tells after each call what frames are on their way, and [`Fabric::on_pause_frame`] is
-//!   due when one arrives, after idle transmitters of the same instant.
-//! - Then [`Fabric::forward`] says where the packet is: at a host, or in a switch that has chosen the port that it shall be
-//!   offered to next.
-//! - At [`Fabric::next_incident`], [`Fabric::apply_incidents`] carries out what fails; it may move what is due, or lose packets.
+//! - A host sends: offer the packet to [`Fabric::host_port`]. A port is a directed link with the
+//!   queue before it.
+//! - [`Fabric::offer`] says what becomes of a packet ([`OfferOutcome`]). It may have to be asked
+//!   for again: when the first packet of the link arrives ([`Fabric::take_arrived`], which says
+//!   when the next one does), or when its transmitter falls idle ([`Fabric::on_transmitter_idle`],
+//!   only with scheduled queues). Per link and kind at most one such call is ever due.
+//! - With flow control ([`pause`]), [`Fabric::poll_pause_frame`] tells after each call what frames
+//!   are on their way, and [`Fabric::on_pause_frame`] is due when one arrives, after idle
+//!   transmitters of the same instant.
+//! - Then [`Fabric::forward`] says where the packet is: at a host, or in a switch that has chosen
+//!   the port that it shall be offered to next.
+//! - At [`Fabric::next_incident`], [`Fabric::apply_incidents`] carries out what fails; it may move
+//!   what is due, or lose packets.
 //!
-//! Times never go back. Of calls that are due at one instant, arrivals come before idle transmitters, each in the order of
-//! ports, so that the same packets meet the same fate.
+//! Times never go back. Of calls that are due at one instant, arrivals come before idle
+//! transmitters, each in the order of ports, so that the same packets meet the same fate.
 //!
 //! ```
 //! use std::collections::BTreeMap;
@@ -100,19 +107,19 @@ use stamps::OverlayHeaders;
 use ties::Brought;
 use waiting::FabricQueues;
 
-/// What became of a packet that was offered to a port.
+/// The outcome of a packet offered to a port.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[must_use]
 pub enum OfferOutcome {
-    /// It is the first on its link: [`Fabric::take_arrived`] is due at this time.
+    /// Accepted, first on its link: [`Fabric::take_arrived`] is due at this time.
     AcceptedFirst(Time),
-    /// It follows others on the link.
+    /// Accepted, behind other packets on the link.
     AcceptedBehind,
-    /// It waits in a scheduled queue, and [`Fabric::on_transmitter_idle`] is due at this time unless it was due already. Others may have
-    /// made way for it: [`Fabric::displaced`].
+    /// Queued at a scheduled port: [`Fabric::on_transmitter_idle`] is due at this time, unless it
+    /// was due already. Packets may have been displaced: [`Fabric::displaced`].
     Queued(Option<Time>),
-    /// There was no room even for its header, which goes back to its sender: [`Fabric::displaced`] has it, and
-    /// [`Fabric::turn_back`] says by which port.
+    /// There was no room even for its header, which goes back to its sender: [`Fabric::displaced`]
+    /// has it, and [`Fabric::turn_back`] says by which port.
     Returned,
     /// There was no room for it.
     Dropped,
@@ -120,7 +127,7 @@ pub enum OfferOutcome {
     Lost,
 }
 
-/// Where a packet has got to.
+/// The place that a packet has reached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ForwardOutcome {
     /// At this host.
@@ -148,7 +155,7 @@ pub struct Fabric {
     keeps_paths: bool,
     /// Whether the balancer is told of packets that have one port alone.
     sees_all: bool,
-    /// What waits at the ports where the order is decided at departure.
+    /// Queues of ports that decide the order at departure.
     scheduled: Scheduled,
     /// Departures from there are carried out when somebody looks, and not when they are due.
     defers: bool,
@@ -161,12 +168,13 @@ pub struct Fabric {
     marks: Marks,
     /// Buffers that the ports of a switch share.
     pools: Option<SharedBuffers>,
-    /// What links are stopped.
+    /// The pause state of links.
     stops: Option<PauseState>,
     incidents: FaultTimeline,
-    /// What the balancer has written on packets; none where it writes nothing.
+    /// The balancer's headers of packets; `None` if it writes none.
     stamps: Option<Box<OverlayHeaders>>,
-    /// The packet that a host has got last; none where events of one instant do not come in ns-3's order.
+    /// The packet that a host has got last; none where events of one instant do not come in ns-3's
+    /// order.
     brought: Option<Brought>,
 }
 
@@ -177,14 +185,16 @@ impl Fabric {
         self.routes.host_port(host)
     }
 
-    /// Whether a port has nothing but its own queue to ask: packets are not scheduled at departure, do not share memory and have
-    /// no stamps, and balancers need not see packets that have one port alone.
+    /// Whether a port has nothing but its own queue to ask: packets are not scheduled at departure,
+    /// do not share memory and have no stamps, and balancers need not see packets that have one
+    /// port alone.
     #[inline]
     pub(crate) fn has_fast_path(&self) -> bool {
         self.plain
     }
 
-    /// Offers a packet to a port: one that came to its switch by the link `ingress`, or its host's own.
+    /// Offers a packet to a port: one that came to its switch by the link `ingress`, or its host's
+    /// own.
     // The loop's hot spot: a call and a result in memory would cost it several per cent.
     #[inline(always)]
     pub fn offer(
@@ -248,14 +258,15 @@ impl Fabric {
         }
     }
 
-    /// The first packet of a link has reached its far end: takes it, and says when the next one arrives there.
+    /// The first packet of a link has reached its far end: takes it, and says when the next one
+    /// arrives there.
     #[inline]
     pub fn take_arrived(&mut self, port: PortId) -> (Packet, Option<Time>) {
         self.ports[port.index()].take()
     }
 
-    /// Where a packet is that was just taken from a link. Packets are offered to the ports that switches have chosen in the
-    /// order in which they were forwarded.
+    /// Forwards a packet just taken from a link. Packets are offered to the ports that switches
+    /// have chosen in the order in which they were forwarded.
     #[inline(always)]
     pub fn forward(&mut self, now: Time, port: PortId, packet: &mut Packet) -> ForwardOutcome {
         match self.plain {
@@ -322,8 +333,9 @@ impl Fabric {
         }
     }
 
-    /// The port by which a switch sends a header back ([`Packet::is_returned`]) that had no room at its port `port`. It is as if
-    /// the header had come by that link: offer it with `port.reversed()` for its ingress.
+    /// The port by which a switch sends a header back ([`Packet::is_returned`]) that had no room at
+    /// its port `port`. It is as if the header had come by that link: offer it with
+    /// `port.reversed()` for its ingress.
     #[cold]
     pub fn turn_back(&mut self, now: Time, port: PortId, header: &mut Packet) -> PortId {
         let ingress = port.reversed();
@@ -337,7 +349,7 @@ impl Fabric {
         egress
     }
 
-    /// What switches guess of flows, where that is counted.
+    /// Returns the audit of elephant detection, where detections are counted.
     pub(crate) fn audit(&mut self) -> Option<&mut dyn Audit> {
         self.balancer.audit()
     }

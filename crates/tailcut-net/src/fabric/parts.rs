@@ -1,4 +1,4 @@
-//! What a fabric is made of, and how it is put together.
+//! The specification of a fabric, and its construction.
 
 use tailcut_engine::{RandomStream, Time};
 
@@ -20,26 +20,27 @@ use crate::switch::SwitchSpec;
 use crate::switch::pools::SharedBuffers;
 use crate::topology::{Graph, PathCounts, PortId, RouteError, Routes};
 
-/// What a fabric is made of.
+/// The specification of a fabric.
 #[derive(Debug, Clone)]
 pub struct FabricSpec<'a> {
     /// The network.
     pub graph: &'a Graph,
     /// The queue of every switch port.
     pub queue: QueueSpec,
-    /// How switches choose among equal-cost paths.
+    /// The choice among equal-cost paths.
     pub balance: BalanceSpec,
     /// Switches.
     pub switch: SwitchSpec,
-    /// What may wait in the interface of a host.
+    /// The limit of a host's interface queue.
     pub nic_queue: Limit,
     /// For how long at most the interface of a host holds a packet back.
     pub jitter: Time,
     /// Bytes of a full data packet on the wire.
     pub full_packet: u64,
-    /// What fails when.
+    /// The faults.
     pub faults: FaultsSpec,
-    /// Events of one instant come in the order in which they were scheduled, as in ns-3, whatever the queue says.
+    /// Events of one instant come in the order in which they were scheduled, as in ns-3, whatever
+    /// the queue says.
     pub ties_as_scheduled: bool,
     /// Seed of whatever it draws.
     pub seed: u64,
@@ -69,7 +70,7 @@ pub enum FabricError {
     /// The graph has no routes.
     #[error(transparent)]
     Route(#[from] RouteError),
-    /// What fails is not there, or fails in two ways at once.
+    /// A fault names something that does not exist, or two faults contradict each other.
     #[error("faults: {0}")]
     Fault(SpecError),
     /// A strategy is that of a switch that is not there.

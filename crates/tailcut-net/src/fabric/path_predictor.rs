@@ -1,4 +1,4 @@
-//! Which way packets will go, without any being sent.
+//! Predictions of the paths of packets, without sending any.
 
 use super::Fabric;
 use crate::balance::{Balancer, Pick};
@@ -14,8 +14,8 @@ pub(crate) struct PathPredictor<'a> {
 }
 
 impl PathPredictor<'_> {
-    /// The ports that packets with this key cross, first to last. Where switches go by anything besides, it is one of the
-    /// shortest paths, which all have as many links.
+    /// The ports that packets with this key cross, first to last. Where switches go by anything
+    /// besides, it is one of the shortest paths, which all have as many links.
     pub fn path(&self, key: FlowKey) -> Vec<PortId> {
         let mut path = vec![self.routes.host_port(key.src())];
         loop {
@@ -34,7 +34,8 @@ impl Fabric {
         PathPredictor { graph, routes: &self.routes, balancer: &self.balancer }
     }
 
-    /// Whether packets with one key arrive everywhere in the order in which they were sent, whatever happens.
+    /// Whether packets with one key arrive everywhere in the order in which they were sent,
+    /// whatever happens.
     pub(crate) fn keeps_order(&self) -> bool {
         self.keeps_paths && self.scheduled.is_empty() && !self.incidents.any()
     }

@@ -1,9 +1,10 @@
-//! Flow control from hop to hop at work ([`crate::switch::flow_control`] says when a link stops): a switch that holds much of what came by one
-//! link has the far end of that link stop.
+//! Flow control from hop to hop at work ([`crate::switch::flow_control`] says when a link stops): a
+//! switch that holds much of what came by one link has the far end of that link stop.
 //!
-//! A switch counts, for each link that leads to it, the bytes that came by it and wait. Where they are too many it sends a frame back, and where
-//! they no longer are, another one. A frame waits for the packet in service on the way back, but for no other, and takes its time on the link.
-//! The far end, a switch or a host, stops after the packet that it is sending.
+//! A switch counts, for each link that leads to it, the bytes that came by it and wait. Where they
+//! are too many it sends a frame back, and where they no longer are, another one. A frame waits for
+//! the packet in service on the way back, but for no other, and takes its time on the link. The far
+//! end, a switch or a host, stops after the packet that it is sending.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -21,20 +22,21 @@ use crate::topology::PortId;
 struct FarEnd {
     /// Bytes that came by it and wait.
     held: u64,
-    /// It was asked to stop.
+    /// Whether it has been asked to stop.
     asked: bool,
-    /// When the last frame that was sent back arrives.
+    /// The arrival of the last frame that was sent back.
     answered: Time,
 }
 
-/// A link at its near end, in the switch or the host that sends by it. It hears of the other end by frames only.
+/// A link at its near end, in the switch or the host that sends by it. It hears of the other end by
+/// frames only.
 #[derive(Debug, Clone, Default)]
 struct NearEnd {
     /// Frames on their way to it: when each arrives, and whether it is to stop.
     frames: VecDeque<(Time, bool)>,
-    /// It has stopped.
+    /// Whether it has stopped.
     stopped: bool,
-    /// Its transmitter is to be asked when it falls idle.
+    /// Whether its transmitter is asked when it falls idle.
     armed: bool,
     /// By which link what waits for it came, and how much that is.
     waiting: VecDeque<(Option<PortId>, u16)>,
@@ -44,11 +46,11 @@ struct NearEnd {
 #[derive(Debug, Clone)]
 pub(super) struct PauseState {
     kind: Arc<dyn FlowControl>,
-    /// Both ends of each link, by its port. One switch has the near ends of the links that leave it and the far ends of those that
-    /// lead to it, and looks at no others.
+    /// Both ends of each link, by its port. One switch has the near ends of the links that leave it
+    /// and the far ends of those that lead to it, and looks at no others.
     near: Vec<NearEnd>,
     far: Vec<FarEnd>,
-    /// How often a switch has asked for a stop.
+    /// The number of stops that switches have asked for.
     count: u64,
     /// Links whose next frame was not told of yet, and when it arrives.
     due: Vec<(PortId, Time)>,
@@ -93,7 +95,8 @@ impl PauseState {
     }
 
     /// Sends a frame back along a link.
-    // Seldom, and large: with this and the two hints below plain TCP takes 0.9 % fewer instructions.
+    // Seldom, and large: with this and the two hints below plain TCP takes 0.9 % fewer
+    // instructions.
     #[inline(never)]
     fn send(&mut self, now: Time, ingress: PortId, stop: bool, ports: &[Port]) {
         let back = &ports[ingress.reversed().index()];
@@ -118,7 +121,7 @@ impl PauseState {
     }
 }
 
-/// What a frame has changed.
+/// The effect of a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PauseOutcome {
     /// [`Fabric::on_transmitter_idle`] is due at this time: the link goes on.
@@ -133,7 +136,8 @@ impl Fabric {
         self.stops.is_some()
     }
 
-    /// A link of which a frame is on its way back, and when it arrives, of those not told of yet: [`Fabric::on_pause_frame`] is due then.
+    /// A link of which a frame is on its way back, and when it arrives, of those not told of yet:
+    /// [`Fabric::on_pause_frame`] is due then.
     #[inline]
     pub fn poll_pause_frame(&mut self) -> Option<(PortId, Time)> {
         self.stops.as_mut()?.due.pop()
@@ -213,7 +217,8 @@ impl Fabric {
         }
     }
 
-    /// How often links were stopped, and how many will be for ever, by the names of the results; none without flow control.
+    /// Returns the numbers of stops and of links stopped for ever, by the names of the results;
+    /// empty without flow control.
     pub(crate) fn pause_counters(&self) -> Vec<(&'static str, u64)> {
         let told = |stops: &PauseState| {
             vec![
@@ -224,8 +229,9 @@ impl Fabric {
         self.stops.as_ref().map_or_else(Vec::new, told)
     }
 
-    /// Links that wait for each other and will for ever: each is stopped for packets that wait, in the end, for it. None unless
-    /// there is a circle of links in which every switch holds too much for the next to go on.
+    /// Links that wait for each other and will for ever: each is stopped for packets that wait, in
+    /// the end, for it. None unless there is a circle of links in which every switch holds too much
+    /// for the next to go on.
     pub fn deadlocked_links(&self) -> Vec<PortId> {
         let Some(PauseState { near, far, kind, .. }) = &self.stops else { return vec![] };
         let stands = |port: &PortId| {

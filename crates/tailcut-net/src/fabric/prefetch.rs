@@ -1,4 +1,4 @@
-//! What is asked of memory before its turn: a large fabric does not fit into the nearest cache. None of it changes a result.
+//! Prefetches: a large fabric does not fit into the nearest cache. None changes a result.
 
 use super::Fabric;
 use crate::packet::Packet;
@@ -17,7 +17,7 @@ impl Fabric {
         self.ports[port.index()].fetch_first();
     }
 
-    /// That packet.
+    /// Prefetches that packet.
     #[inline]
     pub(crate) fn next(&self, port: PortId) -> &Packet {
         self.ports[port.index()].next()

@@ -1,5 +1,5 @@
-//! Ports whose queue decides the order at departure: a queue before the port, and a second event per packet where departures
-//! are not deferred.
+//! Ports whose queue decides the order at departure: a queue before the port, and a second event
+//! per packet where departures are not deferred.
 
 use super::{Fabric, OfferOutcome};
 use crate::packet::Packet;
@@ -12,15 +12,15 @@ const NONE: u32 = u32::MAX;
 
 /// The queues of the ports that have one.
 ///
-/// A packet that finds the transmitter idle and nothing waiting goes past the queue; whether it does is kept apart,
-/// because the queues of a large fabric do not fit into the nearest cache.
+/// A packet that finds the transmitter idle and nothing waiting goes past the queue; whether it
+/// does is kept apart, because the queues of a large fabric do not fit into the nearest cache.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Scheduled {
     /// Per port, up to the last that has such a queue.
     queues: Vec<Option<Scheduler>>,
     /// Per port: how many packets wait in its queue.
     backlog: Vec<u32>,
-    /// What has made way for others and was not asked for yet.
+    /// Displaced packets that have not been collected.
     displaced: Vec<Packet>,
 }
 
@@ -63,12 +63,12 @@ impl Scheduled {
         }
     }
 
-    /// What has made way for others and was not asked for yet.
+    /// Returns the displaced packets that have not been collected.
     pub fn pop_displaced(&self) -> &[Packet] {
         &self.displaced
     }
 
-    /// How many packets wait in the queue of a port, if it has one.
+    /// Returns the number of packets in the queue of a port, if it has one.
     #[inline]
     pub fn waiting(&self, port: PortId) -> Option<u32> {
         self.backlog.get(port.index()).copied().filter(|&waiting| waiting != NONE)
@@ -83,14 +83,16 @@ impl Scheduled {
     }
 }
 
-/// Deferred departures: which packet a transmitter takes next is settled when somebody looks at the port.
+/// Deferred departures: which packet a transmitter takes next is settled when somebody looks at the
+/// port.
 ///
 /// Nothing depends on it before: on what waits goes by what was offered until then, and the packet
 /// reaches the far end after the one before it, whose arrival looks at the port.
 impl Fabric {
-    /// Defers departures from now on, where nobody needs to know of them when they are due: no switch looks
-    /// at queues, shares memory, stops links or writes on packets, and no link fails or changes. Queues
-    /// and counters are to be settled before they are looked at ([`Fabric::settle`], [`Fabric::settle_all`]).
+    /// Defers departures from now on, where nobody needs to know of them when they are due: no
+    /// switch looks at queues, shares memory, stops links or writes on packets, and no link fails
+    /// or changes. Queues and counters are to be settled before they are looked at
+    /// ([`Fabric::settle`], [`Fabric::settle_all`]).
     pub(crate) fn defer_departures(&mut self) {
         let told = self.stops.is_some() || self.pools.is_some() || self.stamped;
         let needed = told || self.looked_at || self.next_incident().is_some();
@@ -140,8 +142,9 @@ impl Fabric {
         }
     }
 
-    /// When the transmitter of a port falls idle of which the last packet under way has just arrived, if
-    /// something waits there: [`Fabric::on_transmitter_idle`] is due then. Only where a link has no length.
+    /// Returns when the transmitter of a port, whose last packet under way has just arrived, falls
+    /// idle, if something waits there; [`Fabric::on_transmitter_idle`] is due then. For links
+    /// without propagation delay only.
     #[inline]
     pub(crate) fn falls_idle(&self, port: PortId) -> Option<Time> {
         let waits = self.scheduled.waiting(port).is_some_and(|waiting| waiting > 0);
@@ -149,14 +152,14 @@ impl Fabric {
     }
 }
 
-/// What a transmitter that fell idle has taken.
+/// The packet that a transmitter took as it fell idle.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Dequeued {
     /// The packet.
     pub packet: Packet,
-    /// What became of it.
+    /// The outcome of the packet.
     pub offered: OfferOutcome,
-    /// When the transmitter falls idle again, if more waits.
+    /// The time at which the transmitter falls idle again, if more waits.
     pub idle: Option<Time>,
 }
 
@@ -179,12 +182,14 @@ impl Fabric {
         self.scheduled.waiting(port).is_some()
     }
 
-    /// Whether any port has such a queue: only then does [`Fabric::on_transmitter_idle`] have to be called.
+    /// Whether any port has such a queue: only then does [`Fabric::on_transmitter_idle`] have to be
+    /// called.
     pub fn has_scheduled_queues(&self) -> bool {
         !self.scheduled.is_empty()
     }
 
-    /// Fates of packets without data that had no room, under names; nothing where no queue keeps them apart.
+    /// Fates of packets without data that had no room, under names; nothing where no queue keeps
+    /// them apart.
     pub(crate) fn headers(&self) -> Vec<(&'static str, u64)> {
         let sum = |a: Headers, b: Headers| Headers {
             returned: a.returned + b.returned,
@@ -215,7 +220,8 @@ impl Fabric {
         OfferOutcome::Queued(asks.then(|| self.ports[port.index()].busy_until().max(now)))
     }
 
-    /// Takes one of the packets that a queue has dropped for better ones, or a header that it sends back.
+    /// Takes one of the packets that a queue has dropped for better ones, or a header that it sends
+    /// back.
     #[inline]
     pub fn displaced(&mut self) -> Option<Packet> {
         match self.scheduled.displaced.is_empty() {
@@ -225,7 +231,8 @@ impl Fabric {
         }
     }
 
-    /// The transmitter of a port with a scheduled queue falls idle: the next packet is sent, if one waits.
+    /// The transmitter of a port with a scheduled queue falls idle: the next packet is sent, if one
+    /// waits.
     #[inline]
     pub fn on_transmitter_idle(&mut self, now: Time, port: PortId) -> Option<Dequeued> {
         if !self.try_resume(port) {

@@ -1,4 +1,5 @@
-//! The memory that the ports of a switch share ([`crate::switch`]): whether a packet fits into it, and what of it is taken.
+//! The memory that the ports of a switch share ([`crate::switch`]): whether a packet fits into it,
+//! and what of it is taken.
 
 use tailcut_engine::Time;
 
@@ -7,7 +8,7 @@ use crate::packet::Packet;
 use crate::topology::PortId;
 
 impl Fabric {
-    /// As [`Fabric::put`], if the switch has memory for the packet.
+    /// Puts a packet as [`Fabric::put`] does, if the switch has memory for it.
     #[cold]
     pub(super) fn put_in_memory(
         &mut self,
@@ -26,7 +27,8 @@ impl Fabric {
         offered
     }
 
-    /// Whether the switch of `port` has memory for one more packet there; it needs none while the port is idle.
+    /// Whether the switch of `port` has memory for one more packet there; it needs none while the
+    /// port is idle.
     fn has_memory(&mut self, now: Time, port: PortId, bytes: u16) -> bool {
         let busy = self.ports[port.index()].busy_until() > now;
         let pools = self.pools.as_mut().expect("switches share their buffers");
@@ -43,7 +45,7 @@ impl Fabric {
         }
     }
 
-    /// What waits at `port` has changed under its switch's memory.
+    /// Recounts the switch's memory after the queue of `port` has changed.
     pub(super) fn recount_memory(&mut self, now: Time, port: PortId) {
         if let Some(pools) = &mut self.pools {
             pools.retime(port, &self.ports[port.index()].waiting_begins(now));

@@ -1,6 +1,8 @@
-//! What a balancer writes on packets ([`OverlayHeader`]), while these are on links: it goes with them from switch to switch, and no host sees it.
+//! Headers that a balancer writes on packets ([`OverlayHeader`]) while they are on links: a header
+//! travels with its packet from switch to switch, and no host sees it.
 //!
-//! Packets are as small as a cache line's half, so that stamps lie beside the links, in the same order, and only where the balancer asks for them.
+//! A packet fills half a cache line, so that headers lie beside the links in the same order, and
+//! only where the balancer asks for them.
 
 use std::collections::VecDeque;
 
@@ -11,7 +13,7 @@ use crate::balance::{OverlayHeader, PassContext, Pick};
 use crate::packet::{ConnectionId, Flags, Packet};
 use crate::topology::{PortId, SwitchId};
 
-/// What tells packets apart that wait in one queue: equal ones may change their stamps.
+/// Identifies packets in one queue; equal ones may exchange their headers.
 type Name = (ConnectionId, u32, bool);
 
 /// A header that goes back has the name of its packet.
@@ -23,9 +25,9 @@ fn name(packet: &Packet) -> Name {
 /// The stamps of one link.
 #[derive(Debug, Clone, Default)]
 struct Link {
-    /// Of packets in the port and on the wire, the first to arrive first.
+    /// Headers of packets in the port and on the wire, the first to arrive first.
     under_way: VecDeque<OverlayHeader>,
-    /// Of those that wait in a queue that decides the order at departure.
+    /// Headers of packets in a queue that decides the order at departure.
     waiting: Vec<(Name, OverlayHeader)>,
 }
 
@@ -41,7 +43,8 @@ impl Link {
 #[derive(Debug, Clone, Default)]
 pub(super) struct OverlayHeaders {
     links: Vec<Link>,
-    /// Of packets that a switch has forwarded and that were not offered to a port yet, in that order.
+    /// Headers of packets that a switch has forwarded and that have not been offered to a port, in
+    /// that order.
     forwarded: VecDeque<OverlayHeader>,
 }
 
@@ -80,7 +83,8 @@ impl OverlayHeaders {
     }
 }
 
-// None of these returns anything but by reference: where there are no stamps, what the loop has in registers stays there.
+// None of these returns anything but by reference: where there are no stamps, what the loop has in
+// registers stays there.
 impl Fabric {
     /// A packet was offered to a port.
     #[cold]

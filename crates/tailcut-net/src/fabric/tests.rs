@@ -1,4 +1,5 @@
-//! A fabric at work without a connection: packets go in at hosts and come out at hosts, by a list of what is due.
+//! A fabric at work without a connection: packets go in at hosts and come out at hosts, by a list
+//! of what is due.
 
 use std::collections::BTreeMap;
 
@@ -18,7 +19,7 @@ use crate::topology::Graph;
 use crate::topology::fat_tree::FatTree;
 use crate::topology::star::Star;
 
-/// What became of a packet: by its tag, when.
+/// The outcome of a packet: its tag and the time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Fate {
     At(u32, Time),
@@ -240,7 +241,8 @@ fn early(kind: &str, limit: &str, form: &str) -> QueueSpec {
     serde_json::from_str(&parameters).expect("it is a queue")
 }
 
-/// Offers a switch port `overflows` packets more than fit, lets two leave, and returns what becomes of the next one.
+/// Offers a switch port `overflows` packets more than fit, lets two leave, and returns what becomes
+/// of the next one.
 fn offered_after_overflows(
     queue: &QueueSpec,
     shared_buffer: Limit,
@@ -298,7 +300,8 @@ fn a_scheduled_queue_sends_the_best_first_and_gives_back_the_worst() {
     for (host, priority) in [(0, 900), (1, 500), (2, 100), (3, 700)] {
         driver.send(Time::ZERO, with_priority(host, HostId(host), priority));
     }
-    // The first is on the link when the second comes to wait, and makes way for the third; the fourth is worse.
+    // The first is on the link when the second comes to wait, and makes way for the third; the
+    // fourth is worse.
     let expected = [
         (1, Fate::Dropped),
         (3, Fate::Dropped),
@@ -319,8 +322,9 @@ fn a_paused_host_ends_its_packet_and_goes_on_when_it_is_told_to() {
     for (tag, host) in [(0, 0), (1, 1), (2, 0), (3, 1), (4, 1)] {
         driver.send(Time::ZERO, packet(tag, HostId(host), HostId(4)));
     }
-    // At 11 us the first packet of host 1 has to wait. The frame is back at 12.672 us, 84 bytes and a wire later, while the
-    // second is being sent. At 41 us none waits any more, and the third leaves 1.672 us after.
+    // At 11 us the first packet of host 1 has to wait. The frame is back at 12.672 us, 84 bytes and
+    // a wire later, while the second is being sent. At 41 us none waits any more, and the third
+    // leaves 1.672 us after.
     let times = [22_000, 32_000, 42_000, 52_000, 64_672].map(Time::from_ns);
     let fates: Vec<_> = [0, 1, 2, 3, 4].into_iter().zip(times.map(|at| Fate::At(4, at))).collect();
     assert_eq!(driver.fates(), fates);

@@ -9,15 +9,16 @@ use crate::topology::PortId;
 /// The packet that a host has got last.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Brought {
-    /// When it came, and by which link.
+    /// The arrival time and the link.
     at: Time,
     by: PortId,
-    /// When its arrival was scheduled.
+    /// The time at which its arrival was scheduled.
     scheduled: u64,
 }
 
 impl Fabric {
-    /// When the arrival of a packet by a link was scheduled in ns-3: when its transmission began.
+    /// Returns when ns-3 would have scheduled the arrival of a packet by a link: when its
+    /// transmission began.
     fn scheduled(&self, now: Time, link: PortId, packet: &Packet) -> u64 {
         let port = &self.ports[link.index()];
         let took = port.transmission_time(packet.wire_bytes) + port.propagation().0;
@@ -33,8 +34,8 @@ impl Fabric {
         }
     }
 
-    /// A packet is about to be offered. What its host sends on its own, when a flow starts or a timer expires, was scheduled
-    /// long ago.
+    /// A packet is about to be offered. What its host sends on its own, when a flow starts or a
+    /// timer expires, was scheduled long ago.
     #[cold]
     pub(super) fn note_schedule(
         &mut self,

@@ -1,4 +1,4 @@
-//! What switches know of their ports when they choose one: nothing is kept for it that ports do not keep anyway.
+//! The switches' view of their ports when they choose one; ports keep nothing extra for it.
 
 use tailcut_engine::Time;
 
@@ -9,7 +9,7 @@ use crate::port::Port;
 use crate::queue::PacketScheduler;
 use crate::topology::PortId;
 
-/// What waits at the ports of a fabric, and when each of them was used.
+/// The queues of a fabric's ports, and the time of each port's last use.
 pub(super) struct FabricQueues<'a> {
     ports: &'a [Port],
     scheduled: &'a Scheduled,
@@ -133,7 +133,8 @@ mod tests {
         assert_eq!(seen(&fabric, port).0, us(6));
     }
 
-    /// Every packet takes the port that was used longest ago: among idle ports, the one that has been idle longest.
+    /// Every packet takes the port that was used longest ago: among idle ports, the one that has
+    /// been idle longest.
     struct LongestIdle;
 
     impl Pick for LongestIdle {

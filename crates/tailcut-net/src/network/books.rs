@@ -1,5 +1,5 @@
-//! The books of every port, kept where assertions are on: what was offered to a port has passed it, was dropped, lost or
-//! turned back there, or is still there.
+//! The books of every port, kept where assertions are on: what was offered to a port has passed it,
+//! was dropped, lost or turned back there, or is still there.
 
 use crate::fabric::Fabric;
 use crate::measure::records::RunCounters;
@@ -38,7 +38,8 @@ impl Books {
         }
     }
 
-    /// Holds the books against the fabric at the end of a run, port by port, and against the totals of the run.
+    /// Holds the books against the fabric at the end of a run, port by port, and against the totals
+    /// of the run.
     ///
     /// # Panics
     /// When they do not balance.

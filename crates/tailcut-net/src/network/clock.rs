@@ -1,10 +1,12 @@
-//! What happens when: the agenda of a run, and the numbers that its entities have there.
+//! The event queue of a run, and the numbers of its entities.
 //!
-//! Events of one instant come in the order of these numbers: packets that arrive before what the run does itself, that
-//! before transmitters that fall idle, those before frames of flow control, those before hosts that ask for more, and those before timers of connections.
-//! Either end of a connection has a timer of its own. Timers come by the hosts of these ends, and those of one host in the order
-//! in which it has opened connections as a sender and first waited for something as a receiver: a connection's place in the table
-//! of the run, which may have been another's, decides nothing, and neither does what another host does.
+//! Events of one instant come in the order of these numbers: packets that arrive before what the
+//! run does itself, that before transmitters that fall idle, those before frames of flow control,
+//! those before hosts that ask for more, and those before timers of connections. Either end of a
+//! connection has a timer of its own. Timers come by the hosts of these ends, and those of one host
+//! in the order in which it has opened connections as a sender and first waited for something as a
+//! receiver: a connection's place in the table of the run, which may have been another's, decides
+//! nothing, and neither does what another host does.
 
 use tailcut_engine::event_queue::Typical;
 use tailcut_engine::{EventQueue, Time};
@@ -13,7 +15,7 @@ use crate::packet::ConnectionId;
 use crate::port::SerializationRate;
 use crate::topology::{Graph, HostId, PortId};
 
-/// What is due.
+/// A kind of due event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum EventKind {
     /// The first packet of a link reaches its far end.
@@ -56,11 +58,11 @@ pub(super) struct EventClock {
     frames: u32,
     /// Hosts that ask for more: all or none.
     pulls: u32,
-    /// How many ends of connections each host has given an order.
+    /// The number of connection ends that each host has given an order.
     ends: Vec<u32>,
 }
 
-/// What happens in some networks only.
+/// Events of some networks only.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct OptionalEvents {
     /// Transmitters with scheduled queues fall idle.
@@ -99,7 +101,8 @@ impl EventClock {
         EventClock { now, before: now, agenda, samples: 0, ports, idle, frames, pulls, ends }
     }
 
-    /// Makes room for a connection that a host opens, and orders its sender among the ends of that host.
+    /// Makes room for a connection that a host opens, and orders its sender among the ends of that
+    /// host.
     pub fn admit(&mut self, id: ConnectionId, host: HostId) {
         self.agenda.grow_to(self.entity(EventKind::Receiver(id)) as usize + 1);
         self.order(EventKind::Sender(id), host);
@@ -141,7 +144,7 @@ impl EventClock {
         }
     }
 
-    /// What an entity is.
+    /// Returns the event of an entity.
     #[inline]
     fn due(&self, entity: u32) -> EventKind {
         if entity < self.ports {
@@ -189,8 +192,8 @@ impl EventClock {
         self.schedule(due, at);
     }
 
-    /// Whether a sample that was just taken from the agenda is to be made. Where nothing but samples is expected the run has ended
-    /// with the event before: the time goes back to it.
+    /// Whether a sample that was just taken from the agenda is to be made. Where nothing but
+    /// samples is expected the run has ended with the event before: the time goes back to it.
     pub fn is_sample_due(&mut self) -> bool {
         self.samples -= 1;
         let due = self.agenda.len() > self.samples;
@@ -212,7 +215,8 @@ impl EventClock {
         self.agenda.reschedule(self.entity(due), at);
     }
 
-    /// Expects an event at this time, or no more where there is none, whether or not it was pending.
+    /// Expects an event at this time, or no more where there is none, whether or not it was
+    /// pending.
     pub fn reschedule_or_cancel(&mut self, due: EventKind, at: Option<Time>) {
         match at {
             Some(at) => self.reschedule(due, at),
@@ -231,7 +235,8 @@ impl EventClock {
         self.agenda.cancel(self.entity(due));
     }
 
-    /// The port at whose far end a packet arrives after `ahead` other events, if that is known already.
+    /// The port at whose far end a packet arrives after `ahead` other events, if that is known
+    /// already.
     #[inline]
     pub fn upcoming_arrival(&self, ahead: usize) -> Option<PortId> {
         self.agenda.upcoming(ahead).filter(|&entity| entity < self.ports).map(PortId)

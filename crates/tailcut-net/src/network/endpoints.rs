@@ -1,4 +1,5 @@
-//! Packets at the hosts: what the loop does when one arrives, when a timer fires, and when anything is to be sent.
+//! Packets at the hosts: what the loop does when one arrives, when a timer fires, and when anything
+//! is to be sent.
 
 use tailcut_engine::Time;
 
@@ -75,7 +76,8 @@ impl<O: Observer> Network<'_, O> {
         }
     }
 
-    /// Sends whatever the receiver has to send, and sets its timer. The connection may be over then.
+    /// Sends whatever the receiver has to send, and sets its timer. The connection may be over
+    /// then.
     #[inline]
     pub(super) fn flush_receiver(&mut self, id: ConnectionId) {
         let spreads = self.hosts.receiver_profile(id).is_multipath;
@@ -160,7 +162,7 @@ impl<O: Observer> Network<'_, O> {
         self.hosts.release(id);
     }
 
-    /// What the sender waits for, to whoever wants to know.
+    /// Reports the sender's limit to the observer.
     #[inline(always)]
     pub(super) fn tell_timer(&mut self, id: ConnectionId) {
         self.tally.trace(|observer| {

@@ -1,4 +1,4 @@
-//! What may stand in the way of a run.
+//! Errors that prevent a run.
 
 use crate::fabric::FabricError;
 use crate::measure::series::UnknownPlace;
@@ -24,13 +24,13 @@ pub enum SimError {
         "flow {id} goes from host {src} to host {dst} with {bytes} bytes; hosts are 0..{hosts}, distinct, and bytes at least 1"
     )]
     BadFlow {
-        /// Its identifier.
+        /// The flow's identifier.
         id: u64,
-        /// Its source.
+        /// The source.
         src: HostId,
-        /// Its destination.
+        /// The destination.
         dst: HostId,
-        /// Its size.
+        /// The size in bytes.
         bytes: u64,
         /// Hosts in the graph.
         hosts: u32,

@@ -1,4 +1,5 @@
-//! Flows at their hosts: what the loop does when one starts, and what its replication policy asks for, done.
+//! Flows at their hosts: what the loop does when one starts, and what its replication policy asks
+//! for, done.
 
 use super::Network;
 use super::clock::EventKind;
@@ -96,7 +97,8 @@ impl<O: Observer> Network<'_, O> {
         }
     }
 
-    /// Gives a copy a connection, in the place of its number among its flow's; a later piece comes before an earlier.
+    /// Gives a copy a connection, in the place of its number among its flow's; a later piece comes
+    /// before an earlier.
     fn admit_copy(&mut self, flow: FlowIndex, open: &OpenConnection) {
         let asked = self.flows.flow(flow);
         let profile = self.foresight.profile(asked);
@@ -163,7 +165,8 @@ impl<O: Observer> Network<'_, O> {
         self.signal_flow_end(flow, Signal::Received);
     }
 
-    /// The sender of a connection knows that every byte has arrived, and whether on no other one before.
+    /// The sender of a connection knows that every byte has arrived, and whether on no other one
+    /// before.
     pub(super) fn on_acknowledged(&mut self, id: ConnectionId, first: bool) {
         let &ConnectionInfo { flow, copy, .. } = self.hosts.sender_info(id);
         self.run_policy(flow, PolicyEvent::Acknowledged { copy, first });

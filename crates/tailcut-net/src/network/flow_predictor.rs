@@ -1,4 +1,5 @@
-//! What is known of a flow before its first packet: its transport, how long its path is, and how fast it could be.
+//! Predictions of a flow before its first packet: its transport, the length of its path, and its
+//! best possible rate.
 
 use tailcut_engine::Time;
 
@@ -9,32 +10,34 @@ use crate::packet::{FIRST_SOURCE_PORT, FlowKey, SERVICE_PORT, SOURCE_PORTS};
 use crate::scenario::Scenario;
 use crate::traffic::Flow;
 
-/// The source port of a subflow, which gives it a path of its own; other connections have that of the first.
+/// The source port of a subflow, which gives it a path of its own; other connections have that of
+/// the first.
 pub(super) fn source_port(flow: u64, subflow: u8) -> u16 {
     // Far apart, and never twice for 60 subflows.
     FIRST_SOURCE_PORT + ((flow + u64::from(subflow) * 997) % SOURCE_PORTS) as u16
 }
 
-/// What the packets of a subflow go by, whose connection's first subflow has this key.
+/// Returns the packet key of a subflow; `first` is the key of the flow's first subflow.
 pub fn subflow_key(first: FlowKey, subflow: u8) -> FlowKey {
     let place = u64::from(first.sport() - FIRST_SOURCE_PORT);
     FlowKey::new(first.src(), first.dst(), source_port(place, subflow), first.dport())
 }
 
-/// What the packets of a connection of a flow go by.
+/// Returns the packet key of a connection of a flow.
 pub(super) fn key_of(flow: &Flow, copy: u8, piece: u64) -> FlowKey {
     let port = FIRST_SOURCE_PORT + ((flow.id + piece) % SOURCE_PORTS) as u16;
     FlowKey::new(flow.src, flow.dst, port, SERVICE_PORT + u16::from(copy))
 }
 
-/// What is known of a flow.
+/// The prediction of a flow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct FlowPrediction {
     /// The transport that carries it.
     pub profile: ProfileId,
     /// Links between its hosts.
     pub hops: u8,
-    /// Links between their switches that its first two copies share; none where there is one, or paths are not kept.
+    /// Links between their switches that its first two copies share; none where there is one, or
+    /// paths are not kept.
     pub shared_hops: Option<u8>,
     /// The best possible times until its last byte arrives, and until that is acknowledged.
     pub ideal: (Time, Time),
@@ -48,10 +51,9 @@ pub(super) struct FlowPredictor<'a> {
 }
 
 impl<'a> FlowPredictor<'a> {
-    /// Of the flows of a scenario.
+    /// Creates the predictor of a scenario's flows.
     ///
-    /// # Errors
-    /// When what shall fail is not there.
+    /// # Errors\nWhen a fault names a link or switch that does not exist.
     pub fn new(
         scenario: &'a Scenario,
         profiles: &'a [TransportProfile],
@@ -59,7 +61,7 @@ impl<'a> FlowPredictor<'a> {
         Ok(FlowPredictor { scenario, profiles, alone: IdealTimes::new(scenario)? })
     }
 
-    /// What is known of a flow that starts now.
+    /// Predicts a flow that starts now.
     pub fn predict(&mut self, flow: &Flow, fabric: &Fabric) -> FlowPrediction {
         let Scenario { scheme, graph, .. } = self.scenario;
         let profile = self.profile(flow);

@@ -1,4 +1,5 @@
-//! What each flow would take with the network to itself, by whatever ways its packets may go.
+//! The ideal time of each flow: the network to itself, over the best paths that its packets may
+//! take.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -23,7 +24,7 @@ use crate::traffic::Flow;
 pub(super) struct Carriers {
     /// Their transport.
     pub profile: ProfileId,
-    /// How replication uses it.
+    /// The replication plan of the flow.
     pub carriage: ReplicationPlan,
 }
 
@@ -39,7 +40,8 @@ pub(super) struct IdealTimes {
     lossy: bool,
     /// Queues serve the connections of a flow in turn.
     by_connection: bool,
-    /// All shortest paths between the switches of two hosts, there and back, without the hosts' links.
+    /// All shortest paths between the switches of two hosts, there and back, without the hosts'
+    /// links.
     inner: BTreeMap<(SwitchId, SwitchId), [Vec<LinkStage>; 2]>,
     lone: BTreeMap<(ProfileId, RoundTripPath), IdealFlow>,
 }
@@ -61,7 +63,8 @@ impl IdealTimes {
         let between = graph.links.iter().filter(|link| graph.switch(link.a.min(link.b)).is_some());
         let rates = between.clone().map(|link| link.rate).chain(faster.values().copied());
         let best = rates.max().zip(between.map(|link| link.propagation).min());
-        // Random early drops, and memory that other ports fill, spare a packet that comes a little later.
+        // Random early drops, and memory that other ports fill, spare a packet that comes a little
+        // later.
         let early = scenario.scheme.queue.drops_early();
         let shares = scenario.switch.shared_buffer != Limit::Unlimited;
         Ok(IdealTimes {
@@ -80,8 +83,8 @@ impl IdealTimes {
         })
     }
 
-    /// The ideal completion times of a flow by the routes of the whole network: until its last byte arrives,
-    /// and until that is acknowledged.
+    /// The ideal completion times of a flow by the routes of the whole network: until its last byte
+    /// arrives, and until that is acknowledged.
     pub fn completion(
         &mut self,
         on: PathPredictor<'_>,

@@ -12,7 +12,8 @@ impl<O: Observer> Network<'_, O> {
     /// The first packet of a link has reached its far end.
     #[inline(always)]
     pub(super) fn arrive(&mut self, port: PortId) {
-        // Asked once: with the questions of few fabrics asked one by one, plain TCP takes 2 % more instructions.
+        // Asked once: with the questions of few fabrics asked one by one, plain TCP takes 2 % more
+        // instructions.
         if self.fabric.has_fast_path() {
             self.arrive_in::<true>(port);
         } else {
@@ -25,7 +26,8 @@ impl<O: Observer> Network<'_, O> {
         self.arrive_in::<false>(port);
     }
 
-    /// Takes the packet in a fabric that is plain ([`Fabric::has_fast_path`](crate::fabric::Fabric::has_fast_path)), or not.
+    /// Takes the packet in a fabric that is plain
+    /// ([`Fabric::has_fast_path`](crate::fabric::Fabric::has_fast_path)), or not.
     #[inline(always)]
     fn arrive_in<const PLAIN: bool>(&mut self, port: PortId) {
         if !PLAIN {
@@ -102,7 +104,7 @@ impl<O: Observer> Network<'_, O> {
         }
     }
 
-    /// What has become of a packet that was offered to a link.
+    /// Handles the outcome of a packet offered to a link.
     #[inline(always)]
     fn offered(&mut self, port: PortId, packet: Packet, offered: OfferOutcome) {
         match offered {

@@ -50,8 +50,8 @@ use tally::RunRecorder;
 use tickets::PacketIds;
 pub use wire::full_packet;
 
-/// A run in progress. Each part keeps its own state; what one thing that happens means to several of them is told here,
-/// and in the files of this folder that say so in their first line.
+/// A run in progress. Each part keeps its own state; what one thing that happens means to several
+/// of them is told here, and in the files of this folder that say so in their first line.
 pub struct Network<'a, O: Observer> {
     scenario: &'a Scenario,
     clock: EventClock,
@@ -78,8 +78,8 @@ pub fn simulate(
         .map(|(outcome, _)| outcome)
 }
 
-/// Runs a scenario under the eyes of an observer, and gives it back. Slower than [`simulate_watched`], which compiles the
-/// simulator anew for each type of observer.
+/// Runs a scenario under the eyes of an observer, and gives it back. Slower than
+/// [`simulate_watched`], which compiles the simulator anew for each type of observer.
 ///
 /// # Errors
 /// As [`simulate`].
@@ -103,7 +103,8 @@ fn simulate_erased(
     simulate_watched(scenario, observer, watch).map(|(outcome, _)| outcome)
 }
 
-/// Runs a scenario under the eyes of an observer, shown to somebody on the way as often as they like.
+/// Runs a scenario under the eyes of an observer, shown to somebody on the way as often as they
+/// like.
 ///
 /// # Errors
 /// As [`simulate`].
@@ -134,7 +135,7 @@ fn check_scenario(scenario: &Scenario) -> Result<(), SimError> {
     Ok(())
 }
 
-/// What an observer sees of a packet.
+/// Returns an observer's view of a packet.
 fn view(hosts: &Connections<'_>, flows: &Flows, packet: &Packet) -> PacketView {
     hosts.view(packet, flows.flow(hosts.flow_of(packet)))
 }
@@ -234,10 +235,12 @@ impl<'a, O: Observer> Network<'a, O> {
         Ok(())
     }
 
-    /// Asks for what the next events will touch: a large fabric does not fit into the nearest cache.
+    /// Asks for what the next events will touch: a large fabric does not fit into the nearest
+    /// cache.
     #[inline]
     fn fetch_ahead(&mut self) {
-        // Routes are worth their while only to an observer who touches as much again at every packet.
+        // Routes are worth their while only to an observer who touches as much again at every
+        // packet.
         let (far, near) = if O::TRACES_PACKETS { (6, 4) } else { (4, 2) };
         if let Some(port) = self.clock.upcoming_arrival(far) {
             self.fabric.fetch(port);

@@ -94,8 +94,9 @@ impl<O: Observer> Network<'_, O> {
         }
     }
 
-    /// The sender knows that all data has arrived. The subflow that heard of it closes as TCP does; the others are reset
-    /// by a packet each (MP_FASTCLOSE of RFC 8684), unless nothing is ever sent after the last ACK.
+    /// The sender knows that all data has arrived. The subflow that heard of it closes as TCP does;
+    /// the others are reset by a packet each (MP_FASTCLOSE of RFC 8684), unless nothing is ever
+    /// sent after the last ACK.
     fn close_subflows(&mut self, flow: FlowIndex, id: ConnectionId) {
         let mut at = self.flows.head(flow);
         if self.flows.note_first_acknowledged(flow, self.clock.now()) {

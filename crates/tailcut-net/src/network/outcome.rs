@@ -73,7 +73,8 @@ impl<O: Observer> RunView for Network<'_, O> {
     }
 }
 
-/// What the links of each tier and direction have done, given how long each port was busy in `[0, arrivals)`, and what it did.
+/// Returns the records of the links of each tier and direction, given each port's busy time in `[0,
+/// arrivals)` and its counters.
 pub fn tier_records(
     graph: &Graph,
     arrivals: Time,

@@ -1,4 +1,4 @@
-//! What is known of a run's flows before any packet is sent: for whoever carries them out by other means.
+//! Predictions of a run's flows before any packet is sent, for other backends that carry the flows.
 
 use super::flow_predictor::{FlowPredictor, key_of};
 use super::flows::Flows;
@@ -13,13 +13,14 @@ use crate::topology::PortId;
 /// A flow before it starts.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PredictedFlow {
-    /// Its row of the flow table: its ideal times and its links are known, nothing has happened to it.
+    /// The row of the flow table, with ideal times and links and no outcome.
     pub record: FlowRecord,
-    /// What the packets of its first connection go by, from sender to receiver.
+    /// The packet key of the first connection, from sender to receiver.
     pub key: FlowKey,
-    /// The directed links that they cross, first to last; none where packets of one connection take several paths.
+    /// The directed links that they cross, first to last; none where packets of one connection take
+    /// several paths.
     pub forward: Vec<PortId>,
-    /// Those that its acknowledgements cross.
+    /// The ports that its acknowledgements cross.
     pub backward: Vec<PortId>,
 }
 

@@ -1,4 +1,5 @@
-//! The transports of a run as the machinery sees them: one profile each, to which connections refer by number.
+//! The transports of a run as the machinery sees them: one profile each, to which connections refer
+//! by number.
 
 use std::sync::Arc;
 
@@ -27,26 +28,26 @@ impl ProfileId {
         ProfileId(u8::try_from(place).expect("a mixture has at most 64 parts"))
     }
 
-    /// Its place.
+    /// Returns the index.
     #[inline]
     pub const fn index(self) -> usize {
         self.0 as usize
     }
 }
 
-/// What a connection goes by.
+/// The transport of a connection.
 #[derive(Debug, Clone)]
 pub(super) struct TransportProfile {
     /// Segments, headers and acknowledgements.
     pub tcp: TcpSpec,
-    /// What they weigh.
+    /// The packet sizes.
     pub sizes: WireSizes,
     /// Connections are subflows that share the data of their flow.
     pub is_multipath: bool,
     pub kind: TransportKind,
 }
 
-/// One kind per transport whose ends are its own, besides those whose ends are TCP's.
+/// Declares a kind for each transport with its own ends, beside those with TCP's.
 macro_rules! kinds {
     ($($name:ident($spec:ty),)*) => {
         /// The transport beyond what its packets look like.
@@ -92,8 +93,8 @@ impl TransportProfile {
         matches!(&self.kind, TransportKind::Multipath(spread) if spread.scatters())
     }
 
-    /// What the lone-flow closed form needs to know. Where a window may grow faster than NewReno's in congestion avoidance, it is
-    /// taken to do so by what is acknowledged.
+    /// Returns the transport as the closed form of a lone flow sees it. A window that may grow
+    /// faster than NewReno's in congestion avoidance is taken to grow by what is acknowledged.
     pub fn shape(&self) -> TransportShape {
         let TransportProfile { tcp, sizes, kind, .. } = self;
         let mss = tcp.mss.0;
@@ -123,7 +124,8 @@ impl TransportProfile {
             subflows: None,
         };
         if kind.pulls() {
-            // A copy that is sent in doubt is one more packet to be pulled for: the window bounds nothing.
+            // A copy that is sent in doubt is one more packet to be pulled for: the window bounds
+            // nothing.
             (shape.initial_window, shape.receive_window) = (u64::MAX, u64::MAX);
             shape.first_window = u64::MAX;
         }
@@ -142,7 +144,8 @@ impl TransportProfile {
     }
 }
 
-/// One profile per transport that the scenario names, a mixture's in the order of its parts.
+/// Returns a profile per transport of the scenario; those of a mixture are in the order of its
+/// parts.
 pub(super) fn profiles(scenario: &Scenario) -> Vec<TransportProfile> {
     let one = |transport: &TransportSpec| {
         let kind = TransportKind::of(transport, &scenario.graph);

@@ -1,5 +1,5 @@
-//! What hosts ask for as receivers: one pull after the other, from all their connections in turn, as fast as full packets
-//! come over the host's own link (NDP, section 3.2 of its paper).
+//! Pulls of receiving hosts: one after the other, from all their connections in turn, at the rate
+//! at which full packets cross the host's own link (NDP, section 3.2 of its paper).
 
 use std::collections::VecDeque;
 
@@ -19,7 +19,7 @@ use crate::topology::{Graph, HostId};
 struct Pulling {
     /// The connections that want one, in the order of their turns.
     turns: VecDeque<ConnectionId>,
-    /// How long the link to the host takes for what a pull asks for.
+    /// The transmission time, on the link to the host, of the packet that a pull asks for.
     interval: Time,
     /// No pull leaves before.
     next: Time,
@@ -61,14 +61,15 @@ impl Pulls {
         !self.hosts.is_empty()
     }
 
-    /// A connection joins those that want pulls: when the host is to be asked, unless it is to be already.
+    /// A connection joins those that want pulls: when the host is to be asked, unless it is to be
+    /// already.
     fn join(&mut self, now: Time, host: HostId, id: ConnectionId) -> Option<Time> {
         let Pulling { turns, next, .. } = &mut self.hosts[host.index()];
         turns.push_back(id);
         (turns.len() == 1).then(|| now.max(*next))
     }
 
-    /// Whose turn it is.
+    /// Returns the connection whose turn it is.
     fn turn(&mut self, host: HostId) -> Option<ConnectionId> {
         self.hosts[host.index()].turns.pop_front()
     }
@@ -99,7 +100,8 @@ impl<O: Observer> Network<'_, O> {
         }
     }
 
-    /// A host asks for one more packet: the connection whose turn it is does, and waits for its next turn.
+    /// A host asks for one more packet: the connection whose turn it is does, and waits for its
+    /// next turn.
     pub(super) fn pull(&mut self, host: HostId) {
         let now = self.clock.now();
         while let Some(id) = self.pulls.turn(host) {

@@ -76,7 +76,7 @@ macro_rules! receivers {
                 }
             }
 
-            /// What asks for packets, if its transport does.
+            /// Returns the half that asks for packets, if the transport does.
             #[inline]
             pub fn pulls(&mut self) -> Option<&mut dyn Pull> {
                 match self {
@@ -87,14 +87,14 @@ macro_rules! receivers {
         }
 
         impl Receiver {
-            /// When it wants to be woken, and what for.
+            /// Returns the receiver's deadline and its purpose.
             pub fn timer(&self) -> (Time, Timer) {
                 let timer = if self.in_handshake() { Timer::Syn } else { Timer::DelayedAck };
                 (self.deadline(), timer)
             }
         }
 
-        /// What all have in common.
+        /// The part that all receivers have in common.
         impl Deref for Receiver {
             type Target = tcp::Receiver;
             #[inline]

@@ -61,7 +61,7 @@ macro_rules! senders {
                     $(Sender::$name(sender) => sender.deadline(),)*
                 }
             }
-            /// When it wants to be woken, and what for.
+            /// Returns the sender's deadline and its purpose.
             pub fn timer(&self) -> (Time, Timer) {
                 let timer = match (self.phase(), self) {
                     (ConnectionState::Closed, _) => Timer::Open,
@@ -178,14 +178,14 @@ impl Sender {
         }
     }
 
-    /// What it draws comes from a stream of this seed and entity.
+    /// Seeds the sender's random stream.
     pub fn draw_from(&mut self, seed: u64, entity: u64) {
         if let Sender::Tcp(sender) = self {
             sender.draw_from(seed, entity);
         }
     }
 
-    /// What an observer sees of it.
+    /// Returns an observer's view of the sender.
     pub fn view(&self, profile: &TransportProfile) -> SenderView {
         let tcp = self.tcp().map(|sender| TcpView {
             threshold: sender.ssthresh(),
@@ -195,7 +195,8 @@ impl Sender {
         SenderView { counters: self.counters(), window: self.cwnd(profile), tcp }
     }
 
-    /// What it has stopped for, if it has more to send. Other transports than TCP have windows that are not probed for.
+    /// Returns the sender's limit, if it has more to send. Windows of transports other than TCP are
+    /// not probed.
     #[inline]
     pub fn stop(&self, profile: &TransportProfile) -> SendLimit {
         self.tcp().map_or(SendLimit::CongestionWindow, |sender| sender.send_limit(&profile.tcp))

@@ -1,4 +1,4 @@
-//! When flows start, and when their replication policies want to be asked again.
+//! Starts of flows, and the timers of their replication policies.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -10,11 +10,11 @@ use crate::traffic::closed_loop::ClosedLoop;
 use crate::traffic::demand::{Jobs, Signal};
 use crate::traffic::{Flow, FlowIndex};
 
-/// What is to start, and to be asked.
+/// The flows to start and the policies to ask.
 pub(super) struct FlowStarts<'a> {
     /// All flows of the run: first those that start at times of their own, in that order.
     flows: &'a [Flow],
-    /// How many those are.
+    /// The number of flows that depend on nothing.
     listed: usize,
     /// The next of them.
     next: usize,
@@ -74,14 +74,14 @@ impl<'a> FlowStarts<'a> {
         true
     }
 
-    /// When the next flow starts, as far as that is known.
+    /// Returns the start of the next flow, as far as it is known.
     pub fn next_start(&self) -> Option<Time> {
         let listed = self.flows[..self.listed].get(self.next).map(|flow| flow.start);
         let driven = self.driver.as_ref().and_then(|driver| driver.next());
         listed.into_iter().chain(driven).min()
     }
 
-    /// When something is to be taken from here.
+    /// Returns the time of the next start or policy timer.
     pub fn next(&self) -> Option<Time> {
         let timer = self.timers.peek().map(|Reverse((time, _))| *time);
         self.next_start().into_iter().chain(timer).min()
@@ -100,7 +100,7 @@ impl<'a> FlowStarts<'a> {
         flow.index() < self.listed || self.has_started(flow)
     }
 
-    /// What became of the jobs that have begun.
+    /// Returns the records of the jobs that have begun.
     pub fn jobs(&self) -> Vec<JobRecord> {
         self.driver.as_ref().map_or_else(Vec::new, |driver| driver.records())
     }

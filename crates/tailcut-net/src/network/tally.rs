@@ -1,4 +1,4 @@
-//! What is told of a run: totals, samples, how busy ports were, and an observer who looks on.
+//! Observations of a run: totals, samples, busy times of ports, and an observer.
 
 use tailcut_engine::{Rate, Time};
 
@@ -109,7 +109,8 @@ impl<O: Observer> RunRecorder<O> {
         }
     }
 
-    /// A packet has reached a port; `view` has none unless the queue there decides the order at departure.
+    /// A packet has reached a port; `view` has none unless the queue there decides the order at
+    /// departure.
     #[inline]
     pub fn note_queues(
         &mut self,
@@ -124,7 +125,8 @@ impl<O: Observer> RunRecorder<O> {
         }
     }
 
-    /// A port has accepted a packet; `seen` tells when its last bit leaves, and what the packet looks like.
+    /// A port has accepted a packet; `seen` tells when its last bit leaves, and what the packet
+    /// looks like.
     #[inline]
     pub fn note_accepted(
         &mut self,
@@ -158,7 +160,8 @@ impl<O: Observer> RunRecorder<O> {
         }
     }
 
-    /// A sender has handled an event; `seen` tells of what flow, copy and source port, what it looks like, and who it is if it is TCP's.
+    /// A sender has handled an event; `seen` tells of what flow, copy and source port, what it
+    /// looks like, and who it is if it is TCP's.
     #[inline]
     pub fn note_acted<'s>(
         &mut self,
@@ -191,7 +194,8 @@ impl<O: Observer> RunRecorder<O> {
         self.sampler.interval()
     }
 
-    /// Takes samples: of links, and of the flows that these tell of: identifier, window and acknowledged bytes.
+    /// Takes samples: of links, and of the flows that these tell of: identifier, window and
+    /// acknowledged bytes.
     pub fn sample(
         &mut self,
         now: Time,
@@ -204,7 +208,7 @@ impl<O: Observer> RunRecorder<O> {
         }
     }
 
-    /// When all ports are sampled first, if they are at all.
+    /// Returns the time of the first sample of all ports; `None` without samples.
     pub fn first_instant(&self) -> Option<Time> {
         self.instants.as_ref().map(PortSampler::first)
     }
@@ -214,7 +218,7 @@ impl<O: Observer> RunRecorder<O> {
         self.instants.as_mut().map(|instants| instants.take(now, fabric))
     }
 
-    /// What was sampled of all ports.
+    /// Returns the samples of all ports.
     pub fn take_instants(&mut self) -> Option<PortSamples> {
         self.instants.take().map(PortSampler::into_samples)
     }

@@ -1,4 +1,4 @@
-//! What the loop refuses, and what its order does not depend on.
+//! Refusals of the loop, and what its order does not depend on.
 
 use tailcut_engine::Time;
 
@@ -49,8 +49,8 @@ fn refuses_flows_between_invalid_hosts_or_without_bytes() {
     assert!(refused(|flow| flow.src = flow.dst) && refused(|flow| flow.bytes = 0));
 }
 
-/// Four hosts send a flow to each other one, all at once, over links of which the first is down at first: many timers
-/// expire at one instant.
+/// Four hosts send a flow to each other one, all at once, over links of which the first is down at
+/// first: many timers expire at one instant.
 fn ties() -> Scenario {
     let incident =
         Incident::LinkDown { link: "h0>s0".into(), at: Time::ZERO, until: Some(Time::from_ms(50)) };
@@ -75,7 +75,7 @@ fn ties() -> Scenario {
     }
 }
 
-/// What becomes of the flows of a run whose connections take their places in this order.
+/// Returns the flow records of a run whose connections take their slots in this order.
 fn records(scenario: &Scenario, places: &[usize]) -> (Vec<FlowRecord>, u64) {
     let profiles = profile::profiles(scenario);
     let mut network = Network::new(scenario, &profiles, Unobserved).expect("it is consistent");

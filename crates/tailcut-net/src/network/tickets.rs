@@ -1,7 +1,7 @@
 //! Tickets: what a packet under way is known by to an observer who follows packets.
 //!
-//! It carries its ticket in the place of `seq`, which the fabric does not look at, so that a link's own entries say which packet is
-//! which. Runs that nobody follows have no tickets.
+//! It carries its ticket in the place of `seq`, which the fabric does not look at, so that a link's
+//! own entries say which packet is which. Runs that nobody follows have no tickets.
 
 use crate::measure::Observer;
 use crate::packet::{Packet, PacketId};
@@ -40,7 +40,8 @@ impl PacketIds {
         }
     }
 
-    /// A packet that is under way no more, as its hosts know it, with such an observer or another one.
+    /// A packet that is under way no more, as its hosts know it, with such an observer or another
+    /// one.
     #[inline(always)]
     pub fn redeemed<O: Observer>(&mut self, mut packet: Packet) -> Packet {
         if O::TRACES_PACKETS {

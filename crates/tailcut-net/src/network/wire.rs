@@ -1,4 +1,4 @@
-//! What packets weigh on the wire.
+//! Sizes of packets on the wire.
 
 use crate::host::HostSpec;
 use crate::transport::tcp::{TcpSpec, WireSizes};

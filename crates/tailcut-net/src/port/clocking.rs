@@ -1,4 +1,4 @@
-//! How long bytes take on a link.
+//! Transmission times of bytes on a link.
 
 use tailcut_engine::Rate;
 
@@ -17,7 +17,7 @@ impl SerializationRate {
         let ps_per_byte = if bit_ps % rate.0 == 0 { bit_ps / rate.0 } else { 0 };
         SerializationRate { ps_per_byte, rate }
     }
-    /// How long `bytes` take to transmit.
+    /// Returns the transmission time of `bytes`.
     #[inline]
     pub fn transmission(self, bytes: u16) -> u64 {
         if self.ps_per_byte != 0 {

@@ -1,7 +1,8 @@
-//! What befalls a link: it goes down and comes up, loses packets, or changes its rate and its delay.
+//! Faults of a link: it goes down and comes up, loses packets, or changes its rate and its delay.
 //!
-//! A port has one pending event, the arrival of its first packet. Whoever takes the link down withdraws that event
-//! together with the packets, so that nothing of the time before can reach a link that has come up again.
+//! A port has one pending event, the arrival of its first packet. Taking the link down withdraws
+//! that event together with the packets, so that nothing from before can reach a link that has come
+//! up again.
 
 use tailcut_engine::{RandomStream, Rate, Time};
 
@@ -9,7 +10,7 @@ use super::{Port, SerializationRate};
 use crate::packet::{Flags, Packet};
 use crate::queue::Admit;
 
-/// What faults have made of a link.
+/// The state of a link under faults.
 #[derive(Debug, Clone)]
 pub(super) struct Faults {
     down: bool,
@@ -61,8 +62,9 @@ impl Port {
         self.cold.faults.as_mut().expect("the port expects faults")
     }
 
-    /// The link goes down: whatever is queued, in service or on the wire is lost, and returned; what is offered
-    /// from now on is lost too. A packet that arrives at this very instant has been taken before.
+    /// The link goes down: whatever is queued, in service or on the wire is lost, and returned;
+    /// what is offered from now on is lost too. A packet that arrives at this very instant has been
+    /// taken before.
     ///
     /// # Panics
     /// Unless the port expects faults.
@@ -110,7 +112,8 @@ impl Port {
         self.update_fast_path_limit();
     }
 
-    /// A packet is lost beside the port: it has arrived corrupted, or waited in a queue before the port.
+    /// A packet is lost beside the port: it has arrived corrupted, or waited in a queue before the
+    /// port.
     ///
     /// # Panics
     /// Unless the port expects faults.
@@ -120,9 +123,9 @@ impl Port {
 
     /// Changes the rate and the propagation delay, and says when the first packet arrives now.
     ///
-    /// The packet in service keeps the share of its bits that has left; the rest leaves at the new rate, and
-    /// what waits follows. What is on the wire arrives at its departure plus the new delay, or at once where
-    /// that has passed: a wire keeps its packets in order.
+    /// The packet in service keeps the share of its bits that has left; the rest leaves at the new
+    /// rate, and what waits follows. What is on the wire arrives at its departure plus the new
+    /// delay, or at once where that has passed: a wire keeps its packets in order.
     ///
     /// # Panics
     /// Unless the port expects faults.
@@ -152,14 +155,14 @@ impl Port {
     }
 }
 
-/// When what a link has accepted leaves once its rate has changed: told of one packet after the other, in their order, from the one in
-/// service, for a transmitter never idles while packets wait.
+/// Departures of accepted packets after a change of rate. Call once per packet in order, from the
+/// one in service: a transmitter never idles while packets wait.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Retiming {
     now: Time,
     old: SerializationRate,
     new: SerializationRate,
-    /// When the packet before has left.
+    /// The departure of the packet before.
     free: Option<Time>,
 }
 
@@ -174,7 +177,8 @@ impl Retiming {
         }
     }
 
-    /// A packet that was to depart later than now: when it begins, unless it has begun, and departs.
+    /// A packet that was to depart later than now: when it begins, unless it has begun, and
+    /// departs.
     pub fn next(&mut self, departs: Time, bytes: u16) -> (Option<Time>, Time) {
         let begins = self.free;
         let departs = match begins {
@@ -185,8 +189,8 @@ impl Retiming {
         (begins, departs)
     }
 
-    /// How long the bits in service that have not left, which took `left` at the old rate, take at the new one, to the nearest
-    /// picosecond.
+    /// Returns how long the rest of the packet in service, which took `left` at the old rate, takes
+    /// at the new one, to the nearest picosecond.
     fn rest(&self, left: u64, bytes: u16) -> u64 {
         let whole = self.new.transmission(bytes);
         // None has left: rounded twice it could be faster than alone on the link.

@@ -1,4 +1,5 @@
-//! Arrivals at a full queue at the very instant at which a transmission ends ([`Ties`](crate::queue::Ties)).
+//! Arrivals at a full queue at the very instant at which a transmission ends
+//! ([`Ties`](crate::queue::Ties)).
 
 use tailcut_engine::Time;
 
@@ -13,15 +14,16 @@ impl Port {
         self
     }
 
-    /// The event that brings the next packet was scheduled at `at`; matters where ns-3's order is imitated.
+    /// The event that brings the next packet was scheduled at `at`; matters where ns-3's order is
+    /// imitated.
     pub(crate) fn note_schedule(&mut self, at: u64) {
         if let Order::Scheduled(arrival) = &mut self.cold.order {
             *arrival = at;
         }
     }
 
-    /// Whether a packet for which there is room finds none after all: it would be full but for a packet that begins to be
-    /// transmitted at this very instant, and the arrival goes first.
+    /// Whether a packet for which there is room finds none after all: it would be full but for a
+    /// packet that begins to be transmitted at this very instant, and the arrival goes first.
     #[inline]
     pub(super) fn finds_full_first(&mut self, now: u64, waiting: u32, bytes: u16) -> bool {
         match self.cold.limit {
@@ -48,7 +50,8 @@ impl Port {
                 return false;
             }
         }
-        // The packet has waited only if another transmission ends now; on a wire without delay that packet has arrived.
+        // The packet has waited only if another transmission ends now; on a wire without delay that
+        // packet has arrived.
         let began = match begun.checked_sub(2).map(|at| *self.entry(at)) {
             Some(before) if before.arrival == now + self.propagation => {
                 now - self.transmission(before.packet.wire_bytes).min(now)
@@ -90,7 +93,8 @@ mod tests {
         Port::new(Rate(1_000_000_000), Time(WIRE), limit).in_order(order)
     }
 
-    /// One segment is sent from 1 ms on and another waits; a packet of this size arrives as the first transmission ends.
+    /// Returns the outcome of a packet of this size that arrives as the first transmission ends,
+    /// while one segment is sent from 1 ms on and another waits.
     fn meets_the_end(order: Order, wire_bytes: u16) -> PortOutcome {
         let (mut port, from) = (port(Limit::AtMost(Amount::Packets(1)), order), 1_000_000 * NS);
         port.offer(Time(from), packet(DATA));
@@ -138,7 +142,8 @@ mod tests {
         assert_eq!((departure, arrival), (PortOutcome::Behind, PortOutcome::Dropped));
     }
 
-    /// The first of three packets of one instant finds the port idle and begins at once: no transmission ends then.
+    /// The first of three packets of one instant finds the port idle and begins at once: no
+    /// transmission ends then.
     #[test]
     fn a_packet_that_finds_the_port_idle_has_not_waited() {
         let mut port = port(Limit::AtMost(Amount::Packets(1)), Order::Arrival);
@@ -149,7 +154,8 @@ mod tests {
         );
     }
 
-    /// A picosecond before the end of the transmission the queue is full whatever the order, and after it there is room.
+    /// A picosecond before the end of the transmission the queue is full whatever the order, and
+    /// after it there is room.
     #[test]
     fn other_instants_have_no_order() {
         for order in [Order::Departure, Order::Arrival] {

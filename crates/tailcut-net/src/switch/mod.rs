@@ -1,6 +1,6 @@
-//! Switches: the memory that their ports share ([`pools`]), and what they tell the far ends of links that bring too much
-//! ([`flow_control`]). A new kind of flow control is one file here, one field of [`SwitchSpec`], and its place in
-//! [`SwitchSpec::flow_control`].
+//! Switches: the memory that their ports share ([`pools`]), and what they tell the far ends of
+//! links that bring too much ([`flow_control`]). A new kind of flow control is one file here, one
+//! field of [`SwitchSpec`], and its place in [`SwitchSpec::flow_control`].
 
 pub mod flow_control;
 pub mod pfc;
@@ -20,10 +20,11 @@ use crate::component::SpecError;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct SwitchSpec {
-    /// What may wait at all ports of a switch together, in bytes ("4MB" in RepNet's testbed); "unlimited" when each
-    /// port has a buffer of its own.
+    /// Memory that all ports of a switch share, in bytes ("4MB" in RepNet's testbed); "unlimited"
+    /// gives each port a buffer of its own.
     pub shared_buffer: Limit,
-    /// How much of what is free one port may take: its dynamic threshold is `alpha` times the free part.
+    /// Share of the free memory that one port may take: its dynamic threshold is `alpha` times the
+    /// free part.
     pub alpha: f64,
     /// Priority flow control: links are paused instead of packets dropped; none unless written.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -73,13 +74,13 @@ impl SwitchSpec {
         Ok(())
     }
 
-    /// What stops links instead of having packets dropped, if anything does.
+    /// Returns the flow control that pauses links instead of dropping packets, if any.
     pub fn flow_control(&self) -> Option<Arc<dyn FlowControl>> {
         self.pfc.clone().map(|pfc| Arc::new(pfc) as Arc<dyn FlowControl>)
     }
 
-    /// Bytes that can wait at one port while no other takes any, the last packet of `packet` bytes among them: with
-    /// w bytes waiting before it, w + packet <= alpha (size - w).
+    /// Bytes that can wait at one port while no other takes any, the last packet of `packet` bytes
+    /// among them: with w bytes waiting before it, w + packet <= alpha (size - w).
     pub(crate) fn most_of_one_port(&self, packet: u64) -> u64 {
         let Limit::AtMost(Amount::Bytes(size)) = self.shared_buffer else { return u64::MAX };
         let before = (self.alpha * size as f64 - packet as f64) / (1.0 + self.alpha);

@@ -1,5 +1,6 @@
-//! Priority flow control (IEEE 802.1Qbb) with one priority: above `xoff` a switch sends a pause frame back along the link, at `xon`
-//! or below another one that ends the pause. Pauses last until they are ended: in reality frames repeat them.
+//! Priority flow control (IEEE 802.1Qbb) with one priority: above `xoff` a switch sends a pause
+//! frame back along the link, at `xon` or below another one that ends the pause. Pauses last until
+//! they are ended: in reality frames repeat them.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -12,10 +13,11 @@ use crate::component::SpecError;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Pfc {
-    /// A link is paused when more than this came by it and waits. What still comes then has to find room beside it: three
-    /// packets and what both ways of the wire hold, 5.3 KB at 1 Gbps and 2 us.
+    /// A link is paused when more than this came by it and waits. What still comes then has to find
+    /// room beside it: three packets and what both ways of the wire hold, 5.3 KB at 1 Gbps and 2
+    /// us.
     pub xoff: Bytes,
-    /// It goes on when no more than this is left.
+    /// Bytes at or below which the link resumes.
     pub xon: Bytes,
 }
 

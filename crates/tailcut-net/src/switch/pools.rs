@@ -1,8 +1,9 @@
 //! A buffer that all ports of a switch share, with dynamic thresholds (Choudhury and Hahne, 1998).
 //!
-//! A packet may wait at a port if the port's queue stays within `alpha` times what is free of the whole buffer. One
-//! overloaded port so gets alpha/(1 + alpha) of it, n of them alpha/(1 + n alpha) each, and the rest stays free for
-//! whoever comes next. Packets in transmission take no space, as in the limits of ports, which hold beside it.
+//! A packet may wait at a port if the port's queue stays within `alpha` times what is free of the
+//! whole buffer. One overloaded port so gets alpha/(1 + alpha) of it, n of them alpha/(1 + n alpha)
+//! each, and the rest stays free for whoever comes next. Packets in transmission take no space, as
+//! in the limits of ports, which hold beside it.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -14,7 +15,7 @@ use crate::topology::{Graph, PortId, SwitchId};
 #[derive(Debug, Clone, Default)]
 struct Pool {
     used: u64,
-    /// When packets that wait begin to be transmitted: time, port, bytes.
+    /// The begins of the transmissions of waiting packets: time, port, bytes.
     leaving: BinaryHeap<Reverse<(u64, PortId, u16)>>,
 }
 
@@ -48,8 +49,8 @@ impl SharedBuffers {
         })
     }
 
-    /// Whether there is room for a packet that has to wait at `port`. Where only what begins to be transmitted at this very
-    /// instant makes room, `arrival_goes_first` decides.
+    /// Whether there is room for a packet that has to wait at `port`. Where only what begins to be
+    /// transmitted at this very instant makes room, `arrival_goes_first` decides.
     pub fn admits(
         &mut self,
         now: u64,
@@ -74,7 +75,8 @@ impl SharedBuffers {
         !refused
     }
 
-    /// Releases the memory of what begins to be transmitted at the times that `begun` names, and tells of each packet.
+    /// Releases the memory of what begins to be transmitted at the times that `begun` names, and
+    /// tells of each packet.
     #[inline]
     fn release(
         &mut self,
@@ -107,7 +109,8 @@ impl SharedBuffers {
         self.waiting[port.index()] += u64::from(bytes);
     }
 
-    /// What waits at `port` begins to be transmitted at other times, or is gone.
+    /// Replaces the transmission times of the packets that wait at `port`, or removes those that
+    /// are gone.
     pub fn retime(&mut self, port: PortId, waiting: &[(u64, u16)]) {
         let Some(switch) = self.switch[port.index()] else { return };
         let pool = &mut self.pools[switch.index()];

@@ -1,7 +1,8 @@
-//! The connections of one flow: a chain at each of its hosts, from end to end, which goes by nothing that lies at the other host.
+//! The connections of one flow: a chain at each of its hosts, from end to end, which goes by
+//! nothing that lies at the other host.
 //!
-//! A run on one core fills both when it opens a connection. Where the ends of a flow lie apart, its receiver's chain is of the connections that
-//! it has heard of.
+//! A run on one core fills both when it opens a connection. Where the ends of a flow lie apart, its
+//! receiver's chain is of the connections that it has heard of.
 
 use super::Connections;
 use crate::measure::ConnectionEnd;
@@ -36,7 +37,8 @@ impl Connections<'_> {
         at
     }
 
-    /// Puts a connection in the chains before those of its copy and later ones; their heads from now on.
+    /// Puts a connection in the chains before those of its copy and later ones; their heads from
+    /// now on.
     pub fn insert(&mut self, chains: Chains, id: ConnectionId) -> Chains {
         Chains {
             sending: Some(self.insert_at(ConnectionEnd::Sender, chains.sending, id)),

@@ -1,7 +1,9 @@
-//! The connections of all hosts: their places in the table of the run, the two ends of each, and what of them is under way.
+//! The connections of all hosts: their places in the table of the run, the two ends of each, and
+//! what of them is under way.
 //!
-//! A connection's two ends are two structs, and what happens at a host touches those that are there; each has a timer of its
-//! own. A run on one core keeps one thing of both once: how many of the connection's packets are in the network.
+//! A connection's two ends are two structs, and what happens at a host touches those that are
+//! there; each has a timer of its own. A run on one core keeps one thing of both once: how many of
+//! the connection's packets are in the network.
 
 mod chains;
 mod opening;
@@ -21,18 +23,18 @@ use crate::traffic::{Flow, FlowIndex};
 use crate::transport::tcp::Close;
 use crate::transport::{ConnectionState, DataAck, Mapping, Segment, Transmit};
 
-/// What an end knows of its connection from the start.
+/// A connection as its end knows it from the start.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct ConnectionInfo {
-    /// What the packets that it sends go by.
+    /// The key of the packets that the end sends.
     pub key: FlowKey,
-    /// Whose bytes the connection carries.
+    /// The flow whose bytes the connection carries.
     pub flow: FlowIndex,
     /// The first byte of the flow that it carries.
     pub from: u64,
-    /// Its number among those of its flow.
+    /// The connection's number within its flow.
     pub copy: u8,
-    /// Its transport.
+    /// The transport profile.
     pub profile: ProfileId,
 }
 
@@ -41,7 +43,7 @@ struct SendingEnd {
     known: ConnectionInfo,
     /// The next connection of the same flow at this host.
     sibling: Option<ConnectionId>,
-    /// When the agenda will wake it: no later than it wants to be woken.
+    /// The time at which the event queue will wake the end, no later than its deadline.
     timer: Time,
     sender: Sender,
 }
@@ -51,17 +53,18 @@ struct ReceiverEnd {
     known: ConnectionInfo,
     /// The next connection of the same flow at this host.
     sibling: Option<ConnectionId>,
-    /// When the agenda will wake it: no later than it wants to be woken.
+    /// The time at which the event queue will wake the end, no later than its deadline.
     timer: Time,
     /// Whether the end has a place in the order of its host's ends.
     is_ordered: bool,
     receiver: Receiver,
 }
 
-/// What a run on one core keeps of a connection once.
+/// The part of a connection that a run on one core keeps once.
 struct Shared {
     live: bool,
-    /// Its packets that are queued or on a wire, and its ends that are at work.
+    /// The number of its packets that are queued or on a wire, and of its ends that are being
+    /// processed.
     holds: u32,
 }
 
@@ -72,19 +75,19 @@ struct Connection {
     sending: SendingEnd,
 }
 
-/// What the ends of its connection see of a packet.
+/// Returns the view of a packet for the ends of its connection.
 #[inline]
 fn as_segment(packet: &Packet) -> Segment {
     let &Packet { seq, options, wire_bytes, flags, .. } = packet;
     Segment { seq, options, wire_bytes, flags }
 }
 
-/// What a receiver has made of a packet.
+/// The outcome of a packet at a receiver.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct ReceiveOutcome {
-    /// It carried data for an application that is still there.
+    /// Whether it carried data for an application that is still there.
     pub data: bool,
-    /// It completed what the connection carries.
+    /// Whether it completed the connection's data.
     pub completed: bool,
 }
 
@@ -96,7 +99,7 @@ pub(super) struct Connections<'a> {
     /// Places of retired connections, to be used again.
     vacant: Vec<ConnectionId>,
     live: usize,
-    /// What few packets carry.
+    /// The options that few packets carry.
     options: OptionStore,
 }
 
@@ -111,7 +114,8 @@ impl<'a> Connections<'a> {
         }
     }
 
-    // --- who is there -----------------------------------------------------------------------------------------------
+    // --- who is there
+    // -----------------------------------------------------------------------------------------------
 
     /// Gives a connection a place, preferably a used one.
     pub fn admit(&mut self, opening: NewConnection) -> ConnectionId {
@@ -158,26 +162,26 @@ impl<'a> Connections<'a> {
             .map(|(place, _)| ConnectionId::at(place))
     }
 
-    /// Whose a packet with this key is, if its connection is still there.
+    /// Returns the flow of a packet with this key, if its connection still exists.
     pub fn owner(&self, id: ConnectionId, key: FlowKey) -> Option<FlowIndex> {
         let ours =
             [self.sender_info(id), self.receiver_info(id)].into_iter().find(|end| end.key == key);
         ours.filter(|_| self.connections[id.index()].shared.live).map(|end| end.flow)
     }
 
-    /// What its sending end knows of a connection.
+    /// Returns a connection as its sending end knows it.
     #[inline]
     pub fn sender_info(&self, id: ConnectionId) -> &ConnectionInfo {
         &self.connections[id.index()].sending.known
     }
 
-    /// What its receiving end knows.
+    /// Returns a connection as its receiving end knows it.
     #[inline]
     pub fn receiver_info(&self, id: ConnectionId) -> &ConnectionInfo {
         &self.connections[id.index()].receiving.known
     }
 
-    /// Whose bytes a packet is about, as the end that sends it knows.
+    /// Returns the flow of a packet in the network, as recorded at the end that sent the packet.
     #[inline]
     pub fn flow_of(&self, packet: &Packet) -> FlowIndex {
         match packet.flags.has(Flags::TO_SENDER) {
@@ -186,7 +190,7 @@ impl<'a> Connections<'a> {
         }
     }
 
-    /// What a connection goes by, as its sending end knows.
+    /// Returns the transport profile recorded at the connection's sending end.
     #[inline]
     pub fn sender_profile(&self, id: ConnectionId) -> &'a TransportProfile {
         self.transport(self.sender_info(id).profile)
@@ -251,9 +255,11 @@ impl<'a> Connections<'a> {
         self.sender_info(id).from + here
     }
 
-    // --- subflows ---------------------------------------------------------------------------------------------------
+    // --- subflows
+    // ---------------------------------------------------------------------------------------------------
 
-    /// Before an acknowledgement: `growth` is how much the coupling lets a subflow's window grow by it, asked for where that matters.
+    /// Before an acknowledgement: `growth` is how much the coupling lets a subflow's window grow by
+    /// it, asked for where that matters.
     #[inline]
     pub fn couple(&mut self, id: ConnectionId, growth: impl FnOnce() -> Option<f64>) {
         let Sender::Tcp(sender) = self.sender_mut(id) else { return };
@@ -265,8 +271,9 @@ impl<'a> Connections<'a> {
         }
     }
 
-    /// The sender knows that all data of the flow has arrived: the subflow that has `heard` of it closes as TCP does, if it has nothing
-    /// under way, and so does any where nothing is ever sent after the last ACK; others are reset.
+    /// The sender knows that all data of the flow has arrived: the subflow that has `heard` of it
+    /// closes as TCP does, if it has nothing under way, and so does any where nothing is ever sent
+    /// after the last ACK; others are reset.
     pub fn close_subflow(&mut self, id: ConnectionId, heard: bool) {
         let silent = self.sender_profile(id).tcp.close == Close::None;
         if let Sender::Tcp(sender) = self.sender_mut(id) {
@@ -279,10 +286,12 @@ impl<'a> Connections<'a> {
         }
     }
 
-    // --- packets ----------------------------------------------------------------------------------------------------
+    // --- packets
+    // ----------------------------------------------------------------------------------------------------
 
-    /// A packet of the connection is in the network, or one of its ends is at work: it is not over before that is so no more. A
-    /// packet may be dropped at its own host's interface, while its end goes on.
+    /// A packet of the connection is in the network, or one of its ends is at work: it is not over
+    /// before that is so no more. A packet may be dropped at its own host's interface, while its
+    /// end goes on.
     #[inline]
     pub fn retain(&mut self, id: ConnectionId) {
         self.connections[id.index()].shared.holds += 1;
@@ -300,7 +309,7 @@ impl<'a> Connections<'a> {
         self.options.release(packet.options);
     }
 
-    /// What few packets carry.
+    /// Returns the options that few packets carry.
     #[inline]
     pub fn options(&self) -> &OptionStore {
         &self.options
@@ -326,7 +335,7 @@ impl<'a> Connections<'a> {
         ReceiveOutcome { data, completed }
     }
 
-    /// What a connection's sender has to send, if anything.
+    /// Returns the next segment of a connection's sender; `None` if it has nothing to send.
     #[inline]
     pub fn poll_sender(&mut self, id: ConnectionId, now: Time) -> Option<Transmit> {
         let SendingEnd { known, sender, .. } = &mut self.connections[id.index()].sending;
@@ -366,10 +375,12 @@ impl<'a> Connections<'a> {
         receiver.poll_transmit(profile, now, data, &mut self.options)
     }
 
-    // --- timers -----------------------------------------------------------------------------------------------------
+    // --- timers
+    // -----------------------------------------------------------------------------------------------------
 
-    /// Returns the deadline of a connection's sender, where that is to be woken earlier than it will be: it is from now on. A
-    /// deadline that moves later costs nothing: the timer finds out when it fires.
+    /// Returns the deadline of a connection's sender, where that is to be woken earlier than it
+    /// will be: it is from now on. A deadline that moves later costs nothing: the timer finds out
+    /// when it fires.
     #[inline]
     pub fn wake_for_sender(&mut self, id: ConnectionId) -> Option<Time> {
         let SendingEnd { timer, sender, .. } = &mut self.connections[id.index()].sending;
@@ -383,12 +394,14 @@ impl<'a> Connections<'a> {
         earlier(timer, receiver.deadline())
     }
 
-    /// Returns true once: where a connection's receiver has no place yet in the order of its host's ends.
+    /// Returns true once: where a connection's receiver has no place yet in the order of its host's
+    /// ends.
     pub fn joins_order(&mut self, id: ConnectionId) -> bool {
         !std::mem::replace(&mut self.connections[id.index()].receiving.is_ordered, true)
     }
 
-    /// The timer of a connection's receiver fires. Returns true where the receiver was waiting for it.
+    /// The timer of a connection's receiver fires. Returns true where the receiver was waiting for
+    /// it.
     pub fn fire_receiver_timer(&mut self, id: ConnectionId, now: Time) -> bool {
         let profile = self.receiver_profile(id);
         let ReceiverEnd { timer, receiver, .. } = &mut self.connections[id.index()].receiving;
@@ -400,7 +413,8 @@ impl<'a> Connections<'a> {
         due
     }
 
-    /// The timer of a connection's sender fires. Returns true where that repeats data that are not acknowledged.
+    /// The timer of a connection's sender fires. Returns true where that repeats data that are not
+    /// acknowledged.
     pub fn fire_sender_timer(&mut self, id: ConnectionId, now: Time) -> bool {
         let profile = self.sender_profile(id);
         let SendingEnd { timer, sender, .. } = &mut self.connections[id.index()].sending;

@@ -14,15 +14,15 @@ use crate::transport::tcp::{self, Congestion, Coupled};
 
 /// A connection that is to be.
 pub(in crate::network) struct NewConnection {
-    /// What its packets go by, from sender to receiver.
+    /// The key of its packets from sender to receiver.
     pub key: FlowKey,
-    /// Whose bytes it carries.
+    /// The flow whose bytes it carries.
     pub flow: FlowIndex,
-    /// Its number among those of its flow.
+    /// The connection's number within its flow.
     pub copy: u8,
     /// The first byte of the flow that it carries.
     pub from: u64,
-    /// Its transport.
+    /// The transport profile.
     pub profile: ProfileId,
     pub sender: Sender,
     /// The application at its receiver has gone.
@@ -33,16 +33,17 @@ pub(in crate::network) struct NewConnection {
 #[derive(Debug, Clone, Copy)]
 pub(in crate::network) struct FlowContext<'a> {
     pub flow: &'a Flow,
-    /// Its number in the run.
+    /// The flow's index in the run.
     pub index: FlowIndex,
     /// Number of its transport.
     pub profile: ProfileId,
-    /// That transport.
+    /// The transport profile.
     pub transport: &'a TransportProfile,
 }
 
 impl NewConnection {
-    /// A copy or a piece that replication asks for, over so many links. What its sender draws depends on nothing but seed, flow and number.
+    /// A copy or a piece that replication asks for, over so many links. What its sender draws
+    /// depends on nothing but seed, flow and number.
     pub fn copy(
         carried: FlowContext<'_>,
         open: &OpenConnection,

@@ -9,7 +9,7 @@ use crate::transport::ConnectionState;
 use crate::transport::tcp::{Close, Recovery};
 
 impl Connections<'_> {
-    /// What an observer sees of a packet of a flow.
+    /// Returns an observer's view of a packet of a flow.
     pub fn view(&self, packet: &Packet, flow: &Flow) -> PacketView {
         let id = packet.connection;
         let TransportProfile { tcp, sizes, is_multipath: spreads, .. } = self.sender_profile(id);

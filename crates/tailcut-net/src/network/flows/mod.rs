@@ -1,4 +1,4 @@
-//! What is known of the flows of a run, and what becomes of it.
+//! The flows of a run: their state, and their outcomes.
 
 #[cfg(test)]
 mod tests;
@@ -20,17 +20,17 @@ use crate::transport::spread::{self as subflow, SubflowManager};
 use crate::transport::subflows::DataReassembly;
 use crate::transport::{ConnectionState, DataAck, Mapping};
 
-/// What is known of a flow so far.
+/// The state of a flow.
 struct FlowState {
     flow: Flow,
-    /// Its live connections at either host.
+    /// The flow's live connections at either host.
     chains: Chains,
     /// Manages its subflows, while there are any.
     manager: Option<Box<dyn SubflowManager>>,
-    /// What they have brought, the same.
+    /// The data-level reassembly of the subflows.
     collected: Option<Box<DataReassembly>>,
     copies: u8,
-    /// What replication remembers of it at either end.
+    /// The replication state at either end.
     sent: Sent,
     arrived: Arrived,
     connect: Option<Time>,
@@ -103,17 +103,17 @@ impl FlowState {
 pub(super) struct Flows {
     states: Vec<FlowState>,
     finished: u64,
-    /// Which connections carry a flow.
+    /// The replication policy.
     policy: Box<dyn Replicate>,
-    /// What it asked for, room that is used again.
+    /// The policy's actions; the buffer is reused.
     actions: Vec<PolicyAction>,
     answers: Vec<ReceiverAction>,
-    /// What the managers of subflows asked for, the same.
+    /// The actions of the subflow managers; the buffer is reused.
     subflow_actions: Vec<subflow::SubflowAction>,
 }
 
 impl Flows {
-    /// Those of a scenario, of which nothing has happened.
+    /// Creates the flows of a scenario; none has started.
     pub fn new(scenario: &Scenario) -> Flows {
         Flows {
             states: scenario.flows.iter().map(FlowState::new).collect(),
@@ -135,9 +135,10 @@ impl Flows {
         &mut self.states[flow.index()]
     }
 
-    // --- what is known ----------------------------------------------------------------------------------------------
+    // --- what is known
+    // ----------------------------------------------------------------------------------------------
 
-    /// How many there are.
+    /// Returns the number of flows.
     pub fn count(&self) -> usize {
         self.states.len()
     }
@@ -147,7 +148,7 @@ impl Flows {
         (0..self.states.len()).map(FlowIndex::at)
     }
 
-    /// How many have finished.
+    /// Returns the number of finished flows.
     pub fn finished(&self) -> u64 {
         self.finished
     }
@@ -185,14 +186,15 @@ impl Flows {
         self.state(flow).fct.is_some()
     }
 
-    /// What is known of a flow, as a row of the flow table.
+    /// Returns the record of a flow, a row of the flow table.
     pub fn record(&self, flow: FlowIndex) -> FlowRecord {
         self.state(flow).record()
     }
 
-    // --- what happens -----------------------------------------------------------------------------------------------
+    // --- what happens
+    // -----------------------------------------------------------------------------------------------
 
-    /// What a flow is told before its first packet.
+    /// Records the prediction of a flow.
     pub fn foresee(&mut self, flow: FlowIndex, foreseen: &FlowPrediction) {
         let state = self.state_mut(flow);
         (state.hops, state.shared_hops) = (foreseen.hops, foreseen.shared_hops);
@@ -216,26 +218,29 @@ impl Flows {
         state.connect.get_or_insert(now - state.flow.start);
     }
 
-    /// Its last byte has arrived.
+    /// Records that the last byte has arrived.
     pub fn note_received(&mut self, flow: FlowIndex, now: Time) {
         let state = self.state_mut(flow);
         state.fct = Some(now - state.flow.start);
         self.finished += 1;
     }
 
-    /// Its sender knows of that. True when it did not before.
+    /// Records that the sender has been acknowledged the last byte. Returns false if that was
+    /// known.
     pub fn note_acknowledged(&mut self, flow: FlowIndex, now: Time) -> bool {
         let state = self.state_mut(flow);
         let took = now - state.flow.start;
         state.fct_ack.replace(took).is_none()
     }
 
-    /// Its sender knows, if it did not before. True when it did not.
+    /// Records that the sender has been acknowledged the last byte. Returns true if it was not
+    /// known before.
     pub fn note_first_acknowledged(&mut self, flow: FlowIndex, now: Time) -> bool {
         self.state(flow).fct_ack.is_none() && self.note_acknowledged(flow, now)
     }
 
-    /// The arrivals have ended: notes what each flow has delivered, in order, on the connection that has got furthest.
+    /// The arrivals have ended: notes what each flow has delivered, in order, on the connection
+    /// that has got furthest.
     pub fn note_deliveries(&mut self, hosts: &Connections<'_>) {
         for flow in self.all() {
             self.state_mut(flow).delivered_in_arrivals = self.delivered(flow, hosts);
@@ -269,7 +274,8 @@ impl Flows {
         state.needless_retransmissions += receiver.duplicates();
     }
 
-    // --- what is told of them ---------------------------------------------------------------------------------------
+    // --- what is told of them
+    // ---------------------------------------------------------------------------------------
 
     /// The state of every connection that is under way, where a copy has several of the latest.
     pub fn samples<'s>(
@@ -295,12 +301,13 @@ impl Flows {
         })
     }
 
-    /// Looks up whose packets the guesses of switches were about, while their connections are still there.
+    /// Looks up whose packets the guesses of switches were about, while their connections are still
+    /// there.
     pub fn settle(&self, audit: &mut dyn Audit, hosts: &Connections<'_>) {
         audit.settle(&|id, key| hosts.owner(id, key).map(|flow| self.known(flow)));
     }
 
-    /// What the guesses of the whole run were worth, for the flows that have started.
+    /// Returns the audit of the balancer's elephant detection over all flows that have started.
     pub fn audit(
         &self,
         audit: &mut dyn Audit,
@@ -319,7 +326,8 @@ impl Flows {
         counters.recoveries_undone = sum(|state| u64::from(state.recoveries_undone));
     }
 
-    // --- its connections --------------------------------------------------------------------------------------------
+    // --- its connections
+    // --------------------------------------------------------------------------------------------
 
     /// The first of its connections at the host that sends it.
     #[inline]
@@ -327,12 +335,13 @@ impl Flows {
         self.state(flow).chains.sending
     }
 
-    /// Its connections at both hosts.
+    /// Returns the flow's connections at both hosts.
     pub fn chains(&self, flow: FlowIndex) -> Chains {
         self.state(flow).chains
     }
 
-    /// Has other first connections. Without any at its sender nobody manages them, and without any at its receiver nothing is collected.
+    /// Has other first connections. Without any at its sender nobody manages them, and without any
+    /// at its receiver nothing is collected.
     pub fn set_chains(&mut self, flow: FlowIndex, chains: Chains) {
         let state = self.state_mut(flow);
         state.chains = chains;
@@ -344,7 +353,8 @@ impl Flows {
         }
     }
 
-    /// Sending end: lets the replication policy answer an event of a flow. What it asks for is to be given back.
+    /// Sending end: lets the replication policy answer an event of a flow. What it asks for is to
+    /// be given back.
     pub fn react(&mut self, flow: FlowIndex, event: PolicyEvent, now: Time) -> Vec<PolicyAction> {
         let mut actions = std::mem::take(&mut self.actions);
         let FlowState { flow, sent, .. } = &mut self.states[flow.index()];
@@ -352,13 +362,14 @@ impl Flows {
         actions
     }
 
-    /// What [`Flows::react`] gave, done.
+    /// Returns the buffer of [`Flows::react`] for reuse.
     pub fn give_back(&mut self, mut actions: Vec<PolicyAction>) {
         actions.clear();
         self.actions = actions;
     }
 
-    /// Receiving end: what follows when all that a copy carries has arrived. To be given back as well.
+    /// Receiving end: what follows when all that a copy carries has arrived. To be given back as
+    /// well.
     pub fn receive(&mut self, flow: FlowIndex, copy: u8) -> Vec<ReceiverAction> {
         let mut answers = std::mem::take(&mut self.answers);
         let FlowState { flow, arrived, .. } = &mut self.states[flow.index()];
@@ -366,7 +377,7 @@ impl Flows {
         answers
     }
 
-    /// What [`Flows::receive`] gave, done.
+    /// Returns the buffer of [`Flows::receive`] for reuse.
     pub fn give_back_answers(&mut self, mut answers: Vec<ReceiverAction>) {
         answers.clear();
         self.answers = answers;
@@ -384,7 +395,7 @@ impl Flows {
         state.collected = Some(Box::new(collected));
     }
 
-    /// Who manages its subflows, if it has any.
+    /// Returns the manager of the flow's subflows, if it has any.
     #[inline]
     pub fn manager(&self, flow: FlowIndex) -> Option<&dyn SubflowManager> {
         self.state(flow).manager.as_deref()
@@ -395,20 +406,23 @@ impl Flows {
         self.state_mut(flow).manager.as_mut()
     }
 
-    /// Receiving end: a data segment has arrived on one of its subflows, with a number if it has one. True when it was the last missing.
+    /// Receiving end: a data segment has arrived on one of its subflows, with a number if it has
+    /// one. True when it was the last missing.
     pub fn note_data(&mut self, flow: FlowIndex, number: Option<u32>) -> bool {
         let collected = self.state_mut(flow).collected.as_mut();
         collected.zip(number).is_some_and(|(collected, number)| collected.on_segment(number))
     }
 
-    /// Receiving end: what an acknowledgement of a subflow says of the data, and whether it ends the connection.
+    /// Receiving end: what an acknowledgement of a subflow says of the data, and whether it ends
+    /// the connection.
     pub fn data_ack(&self, flow: FlowIndex, copy: u8) -> Option<DataAck> {
         let collected = self.state(flow).collected.as_ref()?;
         let complete = collected.complete() && self.may_win(flow, copy);
         Some(DataAck { number: collected.next(), complete })
     }
 
-    /// What a segment of a subflow carries of the data, and what its packet goes by; `known` is what its sending end knows.
+    /// Returns the data that a segment of a subflow carries, and the key of its packet; `known` is
+    /// the connection as its sending end knows it.
     pub fn subflow_segment(
         &mut self,
         known: &ConnectionInfo,
@@ -436,7 +450,7 @@ impl Flows {
         actions
     }
 
-    /// What [`Flows::manage`] gave, done.
+    /// Returns the buffer of [`Flows::manage`] for reuse.
     pub fn give_back_subflow(&mut self, mut actions: Vec<subflow::SubflowAction>) {
         actions.clear();
         self.subflow_actions = actions;

@@ -1,4 +1,4 @@
-//! What becomes of flows, and who is asked about them: without a network.
+//! Outcomes of flows, and the calls of policies and managers, without a network.
 
 use super::*;
 use crate::network::connections::NewConnection;
