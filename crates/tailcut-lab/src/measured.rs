@@ -41,14 +41,14 @@ pub struct FlowStart {
 
 /// Returns all measurements, and the lateness of each flow's start ordered by flow id.
 pub fn measure(
-    foretold: &[PredictedFlow],
+    predicted: &[PredictedFlow],
     by_repnet: bool,
     times: RunTimes,
     end_ns: u64,
     reports: &[HostReport],
     fabric: &FabricReport,
 ) -> (MeasuredRun, Vec<FlowStart>) {
-    let mut got = vec![None; foretold.len()];
+    let mut got = vec![None; predicted.len()];
     for one in reports.iter().flat_map(|report| &report.got) {
         got[one.index as usize] = Some(*one);
     }
@@ -68,7 +68,7 @@ pub fn measure(
     };
     measured.unknown.extend(unknown_columns(by_repnet, counts_timeouts));
     for sent in reports.iter().flat_map(|report| &report.sent) {
-        let planned = &foretold[sent.index as usize].record.flow;
+        let planned = &predicted[sent.index as usize].record.flow;
         let due_ns = sent.due_ns.unwrap_or(times.begin_ns + planned.start.as_ns());
         starts.push(FlowStart { id: planned.id, late_ns: sent.opened_ns.saturating_sub(due_ns) });
         let got = got[sent.index as usize];

@@ -65,7 +65,7 @@ pub fn prepare(asked: &str) -> Result<(&'static dyn FabricKind, Prepared), Strin
         hosts.congestion = name;
         kept
     });
-    let foretold = predict_flows(&scenario).map_err(|error| error.to_string())?;
+    let predicted = predict_flows(&scenario).map_err(|error| error.to_string())?;
     let alone =
         IdlePlan::new(&scenario, hosts.mtu - MAX_HEADERS).map_err(|error| error.to_string())?;
     if let Some(guest) = guests.iter().find(|guest| guest.host >= scenario.graph.hosts) {
@@ -75,7 +75,7 @@ pub fn prepare(asked: &str) -> Result<(&'static dyn FabricKind, Prepared), Strin
     let taken_down = fabric.ports_taken_down(&scenario).map_err(|error| error.to_string())?;
     let prepared = Prepared {
         scenario,
-        flows: foretold,
+        flows: predicted,
         idle: alone,
         hosts,
         program,

@@ -218,12 +218,12 @@ impl<'a> Lab<'a> {
         let flows = host_flows(&prepared.flows);
         let count = prepared.scenario.graph.hosts;
         let waits = !prepared.scenario.jobs.is_empty();
-        let turns = waits.then(|| ReleasePipes::new(count)).transpose()?;
-        let turns = turns.as_ref();
+        let pipes = waits.then(|| ReleasePipes::new(count)).transpose()?;
+        let pipes = pipes.as_ref();
         let hosts: Vec<Worker> = (0..count)
             .map(|host| {
                 let name = format!("host {host}");
-                start(name, |channel| run_host(host, prepared, &flows, turns, &channel))
+                start(name, |channel| run_host(host, prepared, &flows, pipes, &channel))
             })
             .collect::<io::Result<_>>()?;
         for host in &hosts {
@@ -277,9 +277,9 @@ impl<'a> Lab<'a> {
 
     /// Whether packets of the run may still cross the fabric.
     fn may_still_send(&self, reports: &[HostReport]) -> bool {
-        let Prepared { flows: foretold, guests, .. } = self.prepared;
+        let Prepared { flows: predicted, guests, .. } = self.prepared;
         self.fabric.forwards_after_run()
-            && (!guests.is_empty() || !all_finished(foretold.len(), reports))
+            && (!guests.is_empty() || !all_finished(predicted.len(), reports))
     }
 
     fn carry_out(

@@ -22,8 +22,8 @@ pub fn run_fabric(
     interfaces: Vec<u32>,
     channel: &UnixStream,
 ) -> io::Result<()> {
-    let keys = |foretold: &'_ [PredictedFlow]| -> Vec<(FlowKey, u64)> {
-        foretold.iter().map(|one| (one.key, one.record.flow.bytes)).collect()
+    let keys = |predicted: &'_ [PredictedFlow]| -> Vec<(FlowKey, u64)> {
+        predicted.iter().map(|one| (one.key, one.record.flow.bytes)).collect()
     };
     let races = prepared.hosts.repnet.as_ref().is_some_and(|how| how.kernel_chooses_ports);
     let racing = races.then_some(prepared.scenario.graph.hosts);
@@ -33,8 +33,8 @@ pub fn run_fabric(
         let crossing = receive_command(channel)?;
         let (scenario, flows) = match crossing {
             FabricCommand::IdleFlows => {
-                let IdlePlan { scenario, flows: foretold } = &prepared.idle;
-                (scenario, FlowTable::alone(keys(foretold).into_iter()))
+                let IdlePlan { scenario, flows: predicted } = &prepared.idle;
+                (scenario, FlowTable::alone(keys(predicted).into_iter()))
             }
             FabricCommand::Run => {
                 let flows = FlowTable::new(keys(&prepared.flows).into_iter(), racing);

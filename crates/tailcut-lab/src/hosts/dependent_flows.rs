@@ -29,13 +29,13 @@ impl<'a> DependentFlows<'a> {
         host: u32,
         flows: &[HostFlow],
         scenario: &Scenario,
-        turns: Option<&'a ReleasePipes>,
+        pipes: Option<&'a ReleasePipes>,
     ) -> DependentFlows<'a> {
         let waits = Dependencies::new(HostId(host), &scenario.flows, &scenario.jobs);
         DependentFlows {
             host,
             dependencies: waits,
-            pipes: turns,
+            pipes: pipes,
             flows: flows[scheduled_flows(scenario)..].to_vec(),
         }
     }
@@ -49,7 +49,7 @@ impl<'a> DependentFlows<'a> {
 
     /// Returns the descriptor that is readable when other hosts have released flows, if any can.
     pub fn releases(&self) -> Option<&'a impl AsRawFd> {
-        self.pipes.map(|turns| turns.read_end(self.host))
+        self.pipes.map(|pipes| pipes.read_end(self.host))
     }
 
     /// Returns when the next flow is due (monotonic), as far as this host knows.
@@ -77,7 +77,7 @@ impl<'a> DependentFlows<'a> {
     /// # Errors
     /// The kernel's error.
     pub fn release(&self, flow: HostFlow, due_ns: u64) -> io::Result<()> {
-        self.pipes.map_or(Ok(()), |turns| turns.send(flow.src, flow.index, due_ns))
+        self.pipes.map_or(Ok(()), |pipes| pipes.send(flow.src, flow.index, due_ns))
     }
 
     /// Returns the flows of this host that others have released, and when each was due.
@@ -85,8 +85,8 @@ impl<'a> DependentFlows<'a> {
     /// # Errors
     /// The kernel's error.
     pub fn released(&self) -> io::Result<Vec<(HostFlow, u64)>> {
-        let Some(turns) = self.pipes else { return Ok(vec![]) };
-        let heard = turns.receive(self.host)?.into_iter();
+        let Some(pipes) = self.pipes else { return Ok(vec![]) };
+        let heard = pipes.receive(self.host)?.into_iter();
         Ok(heard.filter_map(|(index, due_ns)| Some((self.at(index)?, due_ns))).collect())
     }
 
@@ -108,7 +108,7 @@ mod tests {
 
     /// Returns the flows of a host in a run in which host 1 fetches from host 2 once it has
     /// received everything from host 0.
-    fn at<'a>(host: u32, turns: &'a ReleasePipes) -> DependentFlows<'a> {
+    fn at<'a>(host: u32, pipes: &'a ReleasePipes) -> DependentFlows<'a> {
         let flow =
             |src| Flow { src: HostId(src), dst: HostId(1), bytes: 10, start: Time::ZERO, id: 0 };
         let rule = StartRule { job: NONE, pool: NONE, delay: Time::from_us(3) };
@@ -120,13 +120,13 @@ mod tests {
         let jobs =
             Jobs { rules: vec![rule; 2], edges: vec![edge], independent: 1, ..Jobs::default() };
         let waits = Dependencies::new(HostId(host), &[flow(0), flow(2)], &jobs);
-        DependentFlows { host, dependencies: waits, pipes: Some(turns), flows: vec![FETCH] }
+        DependentFlows { host, dependencies: waits, pipes: Some(pipes), flows: vec![FETCH] }
     }
 
     #[test]
     fn the_deciding_host_releases_a_flow_at_its_sender() {
-        let turns = ReleasePipes::new(3).expect("there are pipes");
-        let (mut sees, sends) = (at(1, &turns), at(2, &turns));
+        let pipes = ReleasePipes::new(3).expect("there are pipes");
+        let (mut sees, sends) = (at(1, &pipes), at(2, &pipes));
         sees.start(1_000);
         assert_eq!((sees.next_ns(), sees.due(1_000_000_000)), (None, None));
         assert!(sees.on_finished(0, Signal::Received, 5_000), "others may wait");

@@ -20,16 +20,16 @@ pub struct HostFlow {
 }
 
 /// Converts the predicted flows of a run.
-pub fn host_flows(foretold: &[PredictedFlow]) -> Vec<HostFlow> {
-    let flows = foretold.iter().enumerate().map(|(index, foretold)| {
-        let flow = &foretold.record.flow;
+pub fn host_flows(predicted: &[PredictedFlow]) -> Vec<HostFlow> {
+    let flows = predicted.iter().enumerate().map(|(index, predicted)| {
+        let flow = &predicted.record.flow;
         HostFlow {
             index: index as u64,
             src: flow.src.0,
             dst: flow.dst.0,
             bytes: flow.bytes,
             start_ns: flow.start.as_ns(),
-            source_port: foretold.key.sport(),
+            source_port: predicted.key.sport(),
         }
     });
     flows.collect()

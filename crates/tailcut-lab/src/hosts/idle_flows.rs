@@ -67,8 +67,8 @@ impl IdlePlan {
         let each = predict_flows(&alone)?[0].record.ideal_fct;
         let apart = |id| Time(id * (2 * each.0 + GAP.0));
         alone.flows = (0..FLOWS).map(|id| flow(id, apart(id))).collect();
-        let foretold = predict_flows(&alone)?;
-        Ok(IdlePlan { scenario: alone, flows: foretold })
+        let predicted = predict_flows(&alone)?;
+        Ok(IdlePlan { scenario: alone, flows: predicted })
     }
 
     /// Returns the tasks of the two hosts, the sender first, for a start at `begin_ns` (monotonic).

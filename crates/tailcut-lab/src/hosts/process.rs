@@ -30,18 +30,18 @@ impl<'a> HostDriver<'a> {
         host: u32,
         prepared: &'a Prepared,
         flows: &[HostFlow],
-        turns: Option<&'a ReleasePipes>,
+        pipes: Option<&'a ReleasePipes>,
         channel: UnixStream,
     ) -> io::Result<(HostDriver<'a>, Option<NodeReady>)> {
         let Prepared { hosts, program, scenario, .. } = prepared;
         match (program, &hosts.repnet) {
             (Some(program), Some(how)) => {
                 let (driver, ready) =
-                    RepnetDriver::new(host, program, how, flows, scenario, turns, channel)?;
+                    RepnetDriver::new(host, program, how, flows, scenario, pipes, channel)?;
                 Ok((HostDriver::Repnet(Box::new(driver)), Some(ready)))
             }
             _ => {
-                let driver = SocketDriver::new(host, hosts, flows, scenario, turns, channel)?;
+                let driver = SocketDriver::new(host, hosts, flows, scenario, pipes, channel)?;
                 Ok((HostDriver::Sockets(Box::new(driver)), None))
             }
         }
@@ -56,14 +56,14 @@ pub fn run_host(
     host: u32,
     prepared: &Prepared,
     flows: &[HostFlow],
-    turns: Option<&ReleasePipes>,
+    pipes: Option<&ReleasePipes>,
     channel: &UnixStream,
 ) -> io::Result<()> {
     send_result(channel, process::unshare_network())?;
     receive_command::<()>(channel)?;
     let ready = setup::set_up(host, &prepared.hosts).and_then(|found| {
         let (carrying, ready) =
-            HostDriver::new(host, prepared, flows, turns, channel.try_clone()?)?;
+            HostDriver::new(host, prepared, flows, pipes, channel.try_clone()?)?;
         let down = taken_down(host, prepared);
         latency::raise_priority(process::id(), Rank::Host)?;
         Ok(((found, ready), (carrying, down)))

@@ -65,14 +65,14 @@ impl<'a> SocketDriver<'a> {
         settings: &'a HostSettings,
         flows: &[HostFlow],
         scenario: &Scenario,
-        turns: Option<&'a ReleasePipes>,
+        pipes: Option<&'a ReleasePipes>,
         supervisor: UnixStream,
     ) -> io::Result<SocketDriver<'a>> {
         let transport = transports::by_name(settings.transport);
         let listener = socket::listen((address(host), LISTEN_PORT), transport.protocol())?;
         let epoll = Epoll::new()?;
         epoll.add(&listener, READABLE, LISTENER)?;
-        let waiting = DependentFlows::new(host, flows, scenario, turns);
+        let waiting = DependentFlows::new(host, flows, scenario, pipes);
         if let Some(told) = waiting.releases() {
             epoll.add(told, READABLE, TURNS)?;
         }

@@ -127,14 +127,14 @@ impl<'a> RepnetDriver<'a> {
         replication: &Replication,
         flows: &[HostFlow],
         scenario: &Scenario,
-        turns: Option<&'a ReleasePipes>,
+        pipes: Option<&'a ReleasePipes>,
         supervisor: UnixStream,
     ) -> io::Result<(RepnetDriver<'a>, NodeReady)> {
         let sends = |flow: &&HostFlow| flow.src == host;
         let own: Vec<HostFlow> = flows.iter().filter(sends).copied().collect();
         let at_their_times =
             flows[..scheduled_flows(scenario)].iter().filter(sends).copied().collect();
-        let waiting = DependentFlows::new(host, flows, scenario, turns);
+        let waiting = DependentFlows::new(host, flows, scenario, pipes);
         let task = task(host, replication, flows, &Payload::default());
         let (channel, theirs) = UnixStream::pair()?;
         let node = start(program, theirs)?;
