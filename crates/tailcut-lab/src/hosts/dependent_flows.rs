@@ -35,7 +35,7 @@ impl<'a> DependentFlows<'a> {
         DependentFlows {
             host,
             dependencies: waits,
-            pipes: pipes,
+            pipes,
             flows: flows[scheduled_flows(scenario)..].to_vec(),
         }
     }

@@ -242,7 +242,7 @@ fn a_trace_needs_each_column_once_and_with_its_unit() {
         "flows.csv: no column is called bytes (found: id, src, dst, start_ns)"
     );
     let misspelt = text("id,src,dst,byte,start_ns\n0,1,2,3,0\n").unwrap_err();
-    assert_eq!(misspelt.hint.as_deref(), Some("did you mean bytes by byte?"));
+    assert_eq!(misspelt.hint.as_deref(), Some("did you mean bytes instead of byte?"));
     let twice = text("src,dst,bytes,start_ns,start_us\n1,2,3,0,0\n").unwrap_err();
     assert!(twice.to_string().contains("more than one column"), "{twice}");
     let unitless = text("src,dst,bytes,start\n1,2,3,500\n").unwrap_err();
