@@ -32,13 +32,13 @@
 //! ```
 //! use std::collections::BTreeMap;
 //! use tailcut_engine::Time;
-//! use tailcut_net::fabric::{Fabric, Offered, Parts, Place};
+//! use tailcut_net::fabric::{Fabric, FabricSpec, ForwardOutcome, OfferOutcome};
 //! use tailcut_net::packet::{ConnectionId, Flags, FlowKey, Packet, NO_OPTIONS};
 //! use tailcut_net::topology::star::Star;
 //! use tailcut_net::topology::{HostId, PortId};
 //!
 //! let graph = Star { hosts: 3, ..Star::default() }.build()?;
-//! let mut fabric = Fabric::new(&Parts::of(&graph))?;
+//! let mut fabric = Fabric::new(&FabricSpec::with_defaults(&graph))?;
 //! // What is due, in order: time and port. Queues are drop-tail here, so that no transmitter has to be asked.
 //! let mut due: BTreeMap<(Time, PortId), ()> = BTreeMap::new();
 //! let mut arrived = vec![];
@@ -49,20 +49,20 @@
 //! loop {
 //!     for (now, port, ingress, packet) in todo.drain(..) {
 //!         match fabric.offer(now, port, ingress, packet) {
-//!             Offered::First(at) => drop(due.insert((at, port), ())),
-//!             Offered::Behind => {}
+//!             OfferOutcome::AcceptedFirst(at) => drop(due.insert((at, port), ())),
+//!             OfferOutcome::AcceptedBehind => {}
 //!             other => panic!("nothing is in its way: {other:?}"),
 //!         }
 //!     }
 //!     let Some(((now, port), ())) = due.pop_first() else { break };
-//!     let (mut packet, next) = fabric.take(port);
+//!     let (mut packet, next) = fabric.take_arrived(port);
 //!     if let Some(at) = next {
 //!         due.insert((at, port), ());
 //!     }
 //!     match fabric.forward(now, port, &mut packet) {
-//!         Place::Switch { egress, .. } => todo.push((now, egress, Some(port), packet)),
-//!         Place::Host(host) => arrived.push((now, host, packet.connection)),
-//!         Place::Lost => {}
+//!         ForwardOutcome::Switch { egress, .. } => todo.push((now, egress, Some(port), packet)),
+//!         ForwardOutcome::Host(host) => arrived.push((now, host, packet.connection)),
+//!         ForwardOutcome::Lost => {}
 //!     }
 //! }
 //! assert_eq!(arrived.len(), 1);
