@@ -69,7 +69,7 @@ impl Cells {
         self.len() == 0
     }
 
-    /// A cell as a whole number from 0 on, if it is one.
+    /// Returns a cell as a non-negative integer, if it is one.
     pub fn whole(&self, row: usize) -> Option<u64> {
         match self {
             Cells::Unsigned(cells) => cells[row],

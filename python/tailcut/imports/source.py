@@ -37,7 +37,7 @@ class Word:
         raise ImportRefusedError(code, f"{self.file}:{self.line}:{self.column}: {what}", hint)
 
     def whole(self, what: str, most: int = 2**63 - 1) -> int:
-        """A whole number from 0 on; ``what`` is what it counts."""
+        """A non-negative integer; ``what`` is what it counts."""
         try:
             number = cells.whole(self.text)
         except ValueError:

@@ -66,7 +66,7 @@ def decimal(text: str) -> Decimal:
 
 
 def whole(text: str) -> int:
-    """A whole number from 0 on; ``1500.0`` is one.
+    """A non-negative integer; ``1500.0`` is one.
 
     Raises:
         ValueError: it is none.

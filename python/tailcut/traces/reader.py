@@ -160,7 +160,7 @@ class _Table:
         return found
 
     def _whole(self, column: int) -> list[int]:
-        return self._each(column, cells.whole, "a whole number from 0 on")
+        return self._each(column, cells.whole, "a non-negative integer")
 
     def _hosts(self, column: int, hosts: Hosts) -> list[int]:
         found = []
