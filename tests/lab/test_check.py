@@ -41,7 +41,7 @@ REFUSED = [
 
 
 PROGRAM = repnet.program
-APART = {"title", "question", "seeds", "schemes", "sweep", "report", "model"}
+APART = {"title", "question", "seeds", "schemes", "sweep", "report", "model", "small"}
 """Sections that name what is compared, or that other backends and the report read."""
 
 

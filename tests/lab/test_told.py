@@ -42,7 +42,7 @@ def test_where_no_run_is_faithful_the_page_has_the_verdicts(experiment: Path, tm
     page = result.report()[0].read_text().replace("\N{NO-BREAK SPACE}", " ")
     assert "No number is shown: 1 of 1 runs over real kernels is not faithful" in page
     assert page.count("<strong>not faithful</strong>") == 1
-    assert "something waited" in page
+    assert "processes waited" in page
 
 
 def test_kernels_are_held_against_the_simulator_over_the_seeds_that_both_have(
