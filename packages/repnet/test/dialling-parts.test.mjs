@@ -138,7 +138,7 @@ test('the time to the first bytes counts for the delay of later flows to the sam
   for (let n = 0; n < 30; n++) {
     const hedge = new Hedge(adaptive());
     hedge.begin(() => {});
-    hedge.firstBytes();
+    hedge.answered();
     hedge.stop();
   }
   const after = adaptive();

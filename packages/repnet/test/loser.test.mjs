@@ -4,7 +4,7 @@ import { once } from 'node:events';
 import net from 'node:net';
 import { test } from 'node:test';
 import { AddressAttempt } from '../dist/client/attempt-address.js';
-import { Loser } from '../dist/client/loser.js';
+import { dropLoser } from '../dist/client/loser.js';
 import { REPLICA } from '../dist/flow/machine.js';
 import repnet from '../dist/index.js';
 import { echo, settle, until } from './lib/support.mjs';
@@ -24,7 +24,7 @@ function lose(port) {
   const attempt = new AddressAttempt(REPLICA, sink, { host: HOST, port });
   attempt.begin();
   assert.equal(attempt.isEstablished, true);
-  attempt.passTo(new Loser(attempt));
+  dropLoser(attempt, 'fin');
 }
 
 const SERVERS = {
