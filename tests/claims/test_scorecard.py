@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tailcut import ClaimsError, _core, claims
-from tailcut.claims import Row, Scorecard, Verdict, make, verdict
+from tailcut.claims import Row, Scorecard, Verdict, make, verdict, words
 from tailcut.claims.scorecard import Point
 from tailcut.claims.verdict import Number
 
@@ -79,6 +79,11 @@ def test_every_row_is_of_a_claim_that_there_is() -> None:
         and row.backend in CLAIMS[row.claim].backends
     ]  # fmt: skip
     assert SHIPPED.rows == known
+
+
+def test_the_readme_says_how_many_claims_have_which_verdict() -> None:
+    said = " ".join((ROOT / "README.md").read_text("utf-8").split())
+    assert words.totals(SHIPPED.totals([*claims.load().values()])) in said
 
 
 def test_verdicts_follow_from_the_numbers_and_the_rule() -> None:

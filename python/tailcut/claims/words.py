@@ -4,13 +4,28 @@ from collections.abc import Mapping
 
 from tailcut.claims.document import Claim
 from tailcut.claims.scorecard import Point, Row
-from tailcut.claims.verdict import Number, Target
+from tailcut.claims.verdict import Number, Target, Verdict
 from tailcut.plan import short_keys, written
 
 STALE = "of an older version"
 MINUS = "−"
 UNITS: Mapping[str, str] = {"fct": " ms", "job_time": " ms", "throughput": " Mbps"}
 IN_PERCENT = ("change", "contrast", "excess")
+
+
+def totals(of: Mapping[Verdict, int]) -> str:
+    """How many claims have which verdict, in a sentence: ``Of 106 claims, 40 are reproduced, …``."""
+    words = {
+        Verdict.REPRODUCED: "are reproduced",
+        Verdict.DIRECTION: "have the direction",
+        Verdict.NOT: "are not",
+        Verdict.UNDECIDED: "are undecided",
+        Verdict.CANNOT: "cannot be shown",
+        Verdict.CONTRADICTION: "are contradicted by their own paper",
+        Verdict.ABSENT: "have not been run",
+    }
+    known = ", ".join(f"{of[verdict]} {said}" for verdict, said in words.items() if of.get(verdict))
+    return f"Of {sum(of.values())} claims, {known}."
 
 
 def percent(claim: Claim) -> bool:
