@@ -61,6 +61,13 @@ def test_the_authors_own_numbers_judge_no_claim() -> None:
     assert card.verdict(claim) is Verdict.ABSENT
 
 
+def test_a_number_of_zeros_is_read_back() -> None:
+    nothing = Number(0.0, 0.0, 0.0, beyond=0)
+    row = replace(SHIPPED.rows[0], points=(replace(SHIPPED.rows[0].points[0], number=nothing),))
+    (found,) = Scorecard.parse(Scorecard([row]).text()).rows
+    assert found.points[0].number == nothing
+
+
 @pytest.mark.parametrize("text", ["", "[]", '{"format": 0, "rows": []}', '{"format": 1, "rows": [{"claim": "x"}]}'])
 def test_what_is_no_scorecard_is_refused(text: str) -> None:
     with pytest.raises(ClaimsError, match="no scorecard of this version") as refused:

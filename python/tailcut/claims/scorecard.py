@@ -169,7 +169,7 @@ def _plain(row: Row) -> dict[str, Any]:
 
 
 def _number(number: Number) -> dict[str, Any]:
-    shown = {name: value for name, value in asdict(number).items() if value not in (None, False)}
+    shown = {name: value for name, value in asdict(number).items() if value is not None and value is not False}
     return {name: float(f"{value:.6g}") if isinstance(value, float) else value for name, value in shown.items()}
 
 
@@ -177,7 +177,7 @@ def _row(found: Mapping[str, Any]) -> Row:
     points = tuple(
         Point(
             one["at"],
-            None if one["number"] is None else Number(**{"value": 0.0, **one["number"]}),
+            None if one["number"] is None else Number(**one["number"]),
             Verdict(one["verdict"]),
         )
         for one in found["points"]
