@@ -47,7 +47,7 @@ class Experiment:
 
     @property
     def directory(self) -> Path:
-        """Where its results go unless another place is named: ``results/`` and the file's path or the name."""
+        """The default directory of its results: ``results/`` and the file's path or the name."""
         if self.path is None:
             return Path("results", self.name)
         home = default_directory(self.path)

@@ -125,7 +125,7 @@ class DaskFarm:
 
     @property
     def dashboard(self) -> str | None:
-        """Where Dask shows what its workers do, if it does."""
+        """The address of Dask's page of its workers, if there is one."""
         link: str | None = self._client.dashboard_link
         return link
 
@@ -167,7 +167,7 @@ class DaskFarm:
         return errors
 
     def _declared(self, address: str) -> float:
-        """How many bytes a worker says that its runs may take: no job that needs some comes to one that is mute.
+        """Returns the bytes that a worker declares for its runs; a job that needs some goes to no other worker.
 
         Raises:
             ClusterError: it does not say so.
@@ -319,7 +319,7 @@ class DaskFarm:
         return content
 
     def forget(self, attempt: Attempt) -> None:
-        """They have been taken."""
+        """Forgets results that have been taken."""
         with contextlib.suppress(Exception):  # a worker that is gone keeps nothing
             self._on(attempt, remote.forget, _kept(attempt))
 

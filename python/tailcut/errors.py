@@ -91,7 +91,7 @@ class BackendError(TailcutError):
 
 
 class ClusterError(TailcutError):
-    """Those who should make runs cannot be reached, or cannot make them."""
+    """Workers cannot be reached, or cannot make the runs."""
 
 
 class ReportError(TailcutError):

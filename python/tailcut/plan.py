@@ -16,14 +16,14 @@ Config: TypeAlias = dict[str, Any]
 
 
 class Axis(TypedDict):
-    """One axis of the sweep."""
+    """An axis of the sweep."""
 
     key: str
     values: list[Value]
 
 
 class Facts(TypedDict):
-    """What is known of a run before it runs."""
+    """Estimates and facts of a run, known before it runs."""
 
     hosts: int
     switches: int
@@ -52,7 +52,7 @@ class FileUse(TypedDict):
 
 
 class PlannedRun(TypedDict):
-    """One run: a scheme at a point of the sweep with a seed.
+    """A run: a scheme at a point of the sweep with a seed.
 
     ``id`` is a SHA-256 over what decides the result (configuration, seed, results version), so that runs of two schemes
     with the same configuration share it.

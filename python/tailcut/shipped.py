@@ -1,4 +1,4 @@
-"""What comes with Tailcut to start from: experiments and workloads, wherever it is installed."""
+"""Experiments and workloads that come with Tailcut, wherever it is installed."""
 
 import difflib
 import tomllib
@@ -25,7 +25,7 @@ def texts() -> Mapping[str, str]:
 
 
 def unknown(name: str, known: Iterable[str]) -> str:
-    """That there is none of that name, and which is meant; or that it needs a file beside it."""
+    """Returns the error for an unknown name: a similar name, or the need of a file beside it."""
     if name in dict(_core.shipped()[0]):
         return f"{name!r} needs a file beside it: take experiments/{name}.toml of a checkout, where that is"
     close = difflib.get_close_matches(name, known, 1)
@@ -34,13 +34,13 @@ def unknown(name: str, known: Iterable[str]) -> str:
 
 
 def file_name(name: str) -> str:
-    """What a copy is called: ``papers/repflow/fig8`` is ``fig8.toml``."""
+    """Returns the name of a copy: ``papers/repflow/fig8`` is ``fig8.toml``."""
     last = PurePosixPath(name).name
     return last if last.endswith(WORKLOAD) else f"{last}.toml"
 
 
 def summary(name: str, text: str) -> str:
-    """What a file is about, in a line."""
+    """Returns a file's subject in a line."""
     if name.endswith(WORKLOAD):
         return text.splitlines()[0].lstrip("# ").rstrip(",")
     return str(tomllib.loads(text)["title"])

@@ -22,7 +22,7 @@ _CLOSING = ("]", "}", '"""', "'''")
 
 @dataclass(slots=True)
 class Statement:
-    """One ``key = value`` of a text.
+    """A ``key = value`` of a text.
 
     Attributes:
         first: index of its first line.

@@ -67,7 +67,7 @@ class Capture:
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """How to run, as against what: nothing here changes a result.
+    """Ways to make runs; none changes a result.
 
     Attributes:
         jobs: runs at a time; none for one per available core.
@@ -101,7 +101,7 @@ class Maker(Protocol):
 
 
 def maker(store: "Store", progress: "Progress", options: Options) -> Maker:
-    """Who makes runs under these options."""
+    """Returns the maker of runs under these options."""
     if options.farm is None:
         from tailcut.backends.pool import Pool
 
@@ -112,7 +112,7 @@ def maker(store: "Store", progress: "Progress", options: Options) -> Maker:
 
 
 class Progress(Protocol):
-    """What a backend tells while it works. All calls come from one thread."""
+    """Reports of a backend at work. All calls come from one thread."""
 
     def begin(self, runs: int, done: int, expected_packet_hops: int) -> None:
         """Work on ``runs`` runs starts, of which ``done`` are in the store; the others have the hops ahead of them."""
@@ -145,14 +145,14 @@ def tell_started(progress: Progress, run: PlannedRun, where: str | None = None) 
 
 
 class Backend(Protocol):
-    """One way to realise a plan."""
+    """A way to realise a plan."""
 
     @property
     def name(self) -> str:
-        """As in ``--on NAME`` and in the summary's ``backend`` column."""
+        """The name in ``--on NAME`` and in the summary's ``backend`` column."""
 
     def check(self, plan: Plan, options: Options) -> list[Gap]:
-        """What of ``plan`` this backend cannot realise."""
+        """Returns the parts of ``plan`` that this backend cannot realise."""
 
     def run(self, plan: Plan, store: "Store", progress: Progress, options: Options) -> None:
         """Realise ``plan`` and put what comes of it into ``store``.
@@ -191,7 +191,7 @@ KINDS: Mapping[str, Kind] = MappingProxyType(
 )
 """Every backend by name, as in ``--on NAME``; the first is the default."""
 FATAL_HINT = "change what is named, or choose another backend with --on"
-"""What to do where a backend cannot realise an experiment."""
+"""The remedy where a backend cannot realise an experiment."""
 NAMES = tuple(KINDS)
 
 

@@ -26,11 +26,11 @@ KILLED = 9
 ONE_THREAD = {"POLARS_MAX_THREADS": "1", "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
 
 Said: TypeAlias = "queue.SimpleQueue[tuple[Child, dict[str, Any] | None]]"
-"""Who said what, in its order; none once a child has closed its output."""
+"""Messages of children in order of arrival; None for the end of a child's output."""
 
 
 class Child:
-    """One worker process (`tailcut.backends.worker`) that puts runs into one store.
+    """A worker process (`tailcut.backends.worker`) that puts runs into one store.
 
     The process ends with this object at the latest, so that a thread that ends without a word leaves none behind.
     """

@@ -1,4 +1,4 @@
-"""What went wrong in a sweep, until the others are done."""
+"""Failures in a sweep, kept until the other runs are done."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field

@@ -44,11 +44,11 @@ class Attempt:
 
 
 class Farm(Protocol):
-    """Who carries out jobs."""
+    """A set of workers that carry out jobs."""
 
     @property
     def dashboard(self) -> str | None:
-        """Where a person can see what the workers do."""
+        """The address of a page that shows the workers, if there is one."""
 
     def check(self, runs: Sequence[PlannedRun]) -> None:
         """See that the workers can make these runs.
@@ -93,7 +93,7 @@ class Farm(Protocol):
         """Some bytes of one of them."""
 
     def forget(self, attempt: Attempt) -> None:
-        """They have been taken."""
+        """Forgets results that have been taken."""
 
     def supply(self, attempt: Attempt, digest: str, token: str, offset: int, content: bytes) -> None:
         """Put some bytes of a file where the worker needs it (see `tailcut.backends.remote.supply`)."""
@@ -147,7 +147,7 @@ class ExecutorFarm:
         return False
 
     def refused(self) -> list[str]:
-        """One worker has said its version, and the others are its like."""
+        """Returns no refusal once one worker has reported its version: the others are like it."""
         return []
 
     def shun(self, attempt: Attempt) -> bool:
@@ -159,7 +159,7 @@ class ExecutorFarm:
         """An executor has no way to tell anything."""
 
     def kept(self, attempt: Attempt) -> dict[str, int]:
-        """What is kept can be fetched only where a worker can be named."""
+        """Raises ClusterError: kept files can be fetched only where a worker can be named."""
         raise _too_large(attempt)
 
     def piece(self, attempt: Attempt, name: str, offset: int, size: int) -> bytes:
@@ -168,7 +168,7 @@ class ExecutorFarm:
         raise _too_large(attempt)
 
     def forget(self, attempt: Attempt) -> None:
-        """What is kept goes with the worker's scratch directory."""
+        """Does nothing: kept files go with the worker's scratch directory."""
 
     def supply(self, attempt: Attempt, digest: str, token: str, offset: int, content: bytes) -> None:
         """Every file comes with its job."""

@@ -44,7 +44,7 @@ ABOUT = (
     "queues",
     "versions",
 )
-"""What of the outcome goes into run.json."""
+"""Parts of the outcome that go into run.json."""
 NO_PARQUET = "the lab does not read flows from Parquet files: write the trace as CSV"
 
 
@@ -54,7 +54,7 @@ class LabBackend:
     name: ClassVar[str] = "lab"
 
     def check(self, plan: Plan, options: Options) -> list[Gap]:
-        """What of the plan hosts with a real kernel do otherwise, or not at all."""
+        """Returns the fields of the plan that hosts with a real kernel realise otherwise, or not at all."""
         gaps = [
             Gap(one["field"], one["text"], one["answer"] == "fatal")
             for one in answers(plan, options.lab_fabric)
@@ -126,7 +126,7 @@ def fields(plan: Plan, fabric: str = ENGINE) -> list[dict[str, str]]:
 
 
 def load(plan: Plan, fabric: str) -> calibration.Load:
-    """What the plan asks of this machine, which carries a short run of the lab for it, and what that gives.
+    """Returns the load that the plan puts on this machine, and the calibration by a short run of the lab.
 
     Raises:
         LabError: that run failed; says why.
@@ -150,7 +150,7 @@ def _told(runs: Iterable[Mapping[str, Any]]) -> list[dict[str, str]]:
 
 
 def checked(plan: Plan, fabric: str) -> list[dict[str, Any]]:
-    """Of each different configuration what `tailcut._core.lab_check` says.
+    """Returns `tailcut._core.lab_check`'s answer for each different configuration.
 
     That is what is ``told`` of its fields, what each ``needs`` (``offer``, ``field``), and ``busiest``: frames a
     second, at the most, that its hosts send in the busiest 50 ms.
@@ -178,7 +178,7 @@ class Wanted:
 
 @dataclass(frozen=True, slots=True)
 class Into:
-    """Where a run goes, who is told of it, and how it is to be made."""
+    """The store of a run, its observer, and the way to make it."""
 
     store: Store
     progress: Progress

@@ -75,7 +75,7 @@ Place = tuple[str, str, str]
 
 
 def _answers(run: PlannedRun, plan: Plan) -> dict[Place, dict[str, Any]]:
-    """What the analysis says of each class and statistic of a run: numbers, or a reason."""
+    """Returns the analysis' answer for each class and statistic of a run: numbers, or a reason."""
     found = _classes(run, plan)
     return {place: found.get(place) or {"reason": _reason(place)} for place in _places(run["config"])}
 
@@ -117,7 +117,7 @@ def _fitted(config: str, files: str, short_byte_share: float | str) -> ModelInpu
 
 
 def _packet_us(run: PlannedRun) -> float | None:
-    """How long a full packet takes at a host's link, in microseconds; none if hosts' links differ."""
+    """Returns the transmission time of a full packet at a host's link, in us; None if hosts' links differ."""
     rate = host_rate(run["config"])
     return None if rate is None else packet_bytes(run["config"]) * 8e6 / rate
 

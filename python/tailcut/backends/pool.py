@@ -103,7 +103,7 @@ class Pool:
         worker.child.send(run, self.options.capture, wait=wait)
 
     def _deadline(self) -> float:
-        """When a run that begins now has taken too long."""
+        """Returns the deadline of a run that begins now."""
         limit = self.options.limit_seconds
         return float("inf") if limit is None else time.monotonic() + limit
 

@@ -1,4 +1,4 @@
-"""What happens where a run is made for somebody else: another process, or another machine.
+"""Runs made for another process or another machine.
 
 A job names everything that the run needs. The run is made by a child process, which dies alone if the run kills it, and
 goes straight into the store where this machine sees the store's directory. Otherwise it is kept in a scratch directory
@@ -59,7 +59,7 @@ class Job:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What became of a job.
+    """The outcome of a job.
 
     Attributes:
         outcome: one of `Outcome`; none if the run failed.

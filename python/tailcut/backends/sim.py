@@ -20,7 +20,7 @@ from tailcut.traces import read_table
 from tailcut.units import size
 
 CAPTURE_FILE = "capture.pcapng"
-"""Where a run's captured packets are, beside its tables."""
+"""The file of a run's captured packets, beside its tables."""
 
 
 class SimBackend:

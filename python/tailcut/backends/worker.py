@@ -29,7 +29,7 @@ from tailcut.results.store import State, Store
 
 
 class Outcome:
-    """What became of a job."""
+    """The outcome of a job."""
 
     MADE = "made"
     FOUND = "found"

@@ -71,7 +71,7 @@ class Explained:
 
 
 def explain(result: "Result", place: Place, flows: Sequence[int]) -> list[Explained]:
-    """What happened to these flows, under every scheme: their runs are made again, as far as those flows go.
+    """Returns the stories of these flows under every scheme; their runs are made again as far as those flows go.
 
     Raises:
         ExplainError: TC-X003: the scheme that is asked about has no such flow; TC-X004: a run cannot be made again, or
@@ -109,7 +109,7 @@ def explain(result: "Result", place: Place, flows: Sequence[int]) -> list[Explai
 
 
 def _from_capture(result: "Result", run: LabRun, rows: Mapping[int, Mapping[str, Any]]) -> dict[int, Told]:
-    """What the capture of a run of the lab tells of these flows."""
+    """Returns these flows' stories from the capture of a run of the lab."""
     file = result.capture_of(run)
     if file is None or not rows:
         return {}

@@ -39,7 +39,7 @@ def hosts_seen(run: PlannedRun, about: Mapping[str, Any]) -> set[int]:
 
 
 def command(plan: Plan, directory: Path, there: Sequence[LabRun], flow: Mapping[str, Any] | None) -> str:
-    """What makes further runs of the lab with both ends of a flow captured, given those of a fabric that are there."""
+    """Returns the command that makes further runs of the lab with both ends of a flow captured."""
     hosts = ("N",) if flow is None else (flow["src"], flow["dst"])
     words = ["tailcut", "run", plan["source_file"], "--on", "lab", "--repeat", max(one.repeat for one in there) + 1]
     words += [word for host in hosts for word in ("--capture", f"host:{host}")]
@@ -50,7 +50,7 @@ def command(plan: Plan, directory: Path, there: Sequence[LabRun], flow: Mapping[
 
 
 def stories(lab: LabRun, file: Path, rows: Mapping[int, Mapping[str, Any]], most: int) -> dict[int, dict[str, Any]]:
-    """What the frames of a run tell of these flows, as `tailcut._core.explain` would tell it.
+    """Returns the stories of these flows from the frames of a run, in the form of `tailcut._core.explain`.
 
     Args:
         lab: the run.
@@ -82,7 +82,7 @@ def stories(lab: LabRun, file: Path, rows: Mapping[int, Mapping[str, Any]], most
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """What a capture has.
+    """The contents of a capture.
 
     Attributes:
         names: of all hosts.
@@ -261,7 +261,7 @@ def _silence(
 
 
 def _instant(packet: Mapping[str, Any], *, sender: bool) -> int | None:
-    """When one end of a connection, which is captured, sent or had a packet; none if it did not arrive."""
+    """Returns when one captured end of a connection sent or received a packet; None if it did not arrive."""
     if not (sender and packet["back"]) or packet["arrives"]:
         return int(packet["sent_ps"])
     end = packet["end"]

@@ -14,7 +14,7 @@ SEQUENCES = 1 << 32
 
 @dataclass(frozen=True, slots=True)
 class Ends:
-    """Which ends of a flow are captured: its sender, its receiver."""
+    """The captured ends of a flow: its sender, its receiver."""
 
     sender: bool
     receiver: bool
@@ -109,7 +109,7 @@ def _direction(frames: Sequence[Frame], near: bool, far: bool) -> list[tuple[Fra
 
 
 def _arrivals(sent: Sequence[Frame], arrived: Sequence[Frame]) -> list[Frame | None]:
-    """Of each frame that was sent, the one that arrived.
+    """Returns, for each frame that was sent, the one that arrived.
 
     Some look the same, as a SYN-ACK that is repeated: if fewer arrive than were sent, it is the latest that could.
     """
@@ -135,7 +135,7 @@ def _arrivals(sent: Sequence[Frame], arrived: Sequence[Frame]) -> list[Frame | N
 
 
 def _as_sent(frames: Sequence[Frame], acks: Sequence[Frame], first: int) -> Iterator[tuple[bool, str]]:
-    """Of each frame that the flow's sender sent, whether it did so before, and what it had to go by."""
+    """Yields, for each frame of the flow's sender, whether it was sent before, and the ACKs known at that time."""
     highest = 0
     begun: dict[tuple[str, int], int] = {}
     for frame in frames:
@@ -159,7 +159,7 @@ def _as_sent(frames: Sequence[Frame], acks: Sequence[Frame], first: int) -> Iter
 
 
 def _as_received(frames: Sequence[Frame], first: int) -> Iterator[tuple[bool, str]]:
-    """Of each frame that reached the flow's receiver, whether its bytes were there, and which are missing before it."""
+    """Yields, for each frame at the flow's receiver, whether its bytes were there, and which are missing before it."""
     there: list[tuple[int, int]] = [(0, 1)]
     opened: set[str] = set()
     for frame in frames:

@@ -39,14 +39,14 @@ SEVERAL = frozenset({"data", "ack", "pull"})
 SHORT = 60
 """Lines of a story that has room for all of them; in longer ones, what happens again and again is told once."""
 FIRST = 3
-"""Of what happens again and again, so many times are told."""
+"""Number of repeated events that are shown."""
 FEW = 24
 """Stretches without incident that are all told; of more, neighbours are one line."""
 
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One thing that happened.
+    """An event of a story.
 
     Attributes:
         at_ps: picoseconds from the start of the flow.
@@ -245,7 +245,7 @@ def _of_stretch(story: Mapping[str, Any], stretch: Sequence[Packet], full: Held 
 
 
 def _of_senders(story: Mapping[str, Any]) -> Iterator[Line]:
-    """What senders did besides sending: timers and recoveries."""
+    """Yields the events of senders besides sending: timers and recoveries."""
     told: dict[str, Callable[[Mapping[str, Any]], str]] = {
         "timed-out": lambda act: (
             f"the timer{_of(act['timer_ps'])} expires: nothing has come back; window {size(act['window'])}"
@@ -273,7 +273,7 @@ def _of(picoseconds: int | None) -> str:
 
 
 def _of_flow(story: Mapping[str, Any]) -> Iterator[Line]:
-    """What happened to the flow as a whole."""
+    """Yields the events of the flow as a whole."""
     if story["connect_ps"] is not None:
         yield Line(story["connect_ps"], None, "connected", "step")
     if story["fct_ps"] is None:

@@ -1,4 +1,4 @@
-"""Where flows are looked for: the runs of all schemes at one point with one seed, simulated or of the kernel lab."""
+"""Search places of flows: the runs of all schemes at one point with one seed, simulated or of the kernel lab."""
 
 import shlex
 from collections.abc import Mapping, Sequence
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where flows are looked for: the runs of all schemes at one point of the sweep with one seed.
+    """A search place of flows: the runs of all schemes at one point of the sweep with one seed.
 
     Attributes:
         seed: of the runs.
@@ -41,7 +41,7 @@ class Place:
 
     @property
     def label(self) -> str:
-        """It as a person refers to it: ``load 0.8, seed 1``."""
+        """The place in words: ``load 0.8, seed 1``."""
         parts = [f"{name} {written(self.point[key])}" for key, name in short_keys(self.point).items()]
         parts.append(f"seed {self.seed}")
         if self.lab:

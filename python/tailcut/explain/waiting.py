@@ -67,7 +67,7 @@ def held(story: Mapping[str, Any], pause: int) -> dict[int, Held]:
 
 
 class _Sender:
-    """What a sender knew when."""
+    """A sender's knowledge over time."""
 
     def __init__(
         self, acts: Sequence[Mapping[str, Any]], acked: Sequence[tuple[int, int]], receive_window: int | None

@@ -1,4 +1,4 @@
-"""What this machine carries, by a short run of the lab that goes as fast as it can, against what a plan asks of it."""
+"""Calibration: the rate that this machine carries in a short run of the lab, against the demand of a plan."""
 
 import json
 from collections.abc import Sequence
@@ -23,7 +23,7 @@ BY_REPNET = "repnet-bench"
 
 @dataclass(frozen=True, slots=True)
 class Calibration:
-    """What the machine carried.
+    """The rates that the machine carried.
 
     Attributes:
         carrier: what carried the flows, `BY_SOCKETS` or `BY_REPNET`.
@@ -79,7 +79,7 @@ def _run(*, replicates: bool) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """What a plan asks of a machine, against what this one carries.
+    """The demand of a plan, against the rates that this machine carries.
 
     Attributes:
         busiest: frames a second that hosts send in the busiest 50 ms, at the most.
@@ -93,7 +93,7 @@ class Load:
 
     @property
     def times(self) -> float:
-        """By what the plan's rates could be multiplied before they are too much for this machine."""
+        """The factor by which the plan's rates could grow before they are too much for this machine."""
         most = min(self.carried.frames, self.carried.fabric_frames or self.carried.frames)
         return IN_TIME * most / max(self.busiest, 1.0)
 
@@ -103,7 +103,7 @@ class Load:
         return None if self.rate_bps is None else f"{float(f'{self.rate_bps * self.times / 1e6:.2g}'):g}Mbps"
 
     def answer(self) -> dict[str, str]:
-        """As a row beside those of the plan's fields."""
+        """Returns a row to show beside those of the plan's fields."""
         carried = self.carried
         alone = "" if carried.fabric_frames is None else f" (the fabric alone {count(carried.fabric_frames)})"
         up_to = f"{self.times:.2g} times the plan's rates"
@@ -117,7 +117,7 @@ class Load:
         return {"field": MACHINE, "answer": "done" if self.times >= 1 else "near", "text": text}
 
     def told(self) -> dict[str, Any]:
-        """As JSON."""
+        """Returns the calibration as JSON."""
         return {
             "busiest_frames_per_second": self.busiest,
             "carrier": self.carried.carrier,

@@ -1,4 +1,4 @@
-"""What this machine offers the lab, what each thing is needed for, and how to get it."""
+"""Capabilities of this machine that the lab needs: their use, and how to obtain them."""
 
 import json
 import sys
@@ -11,7 +11,7 @@ from tailcut.lab import process, repnet
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing that the lab needs.
+    """A capability that the lab needs.
 
     Attributes:
         name: what it is.
@@ -31,12 +31,12 @@ class Finding:
 
     @property
     def lack(self) -> str:
-        """What it is, why it cannot be had, and how to get it."""
+        """Returns the name, the reason why it is missing, and the remedy."""
         return f"{self.name}: {self.found} ({self.remedy})"
 
 
 _OF_SCHEMES = {one["name"]: (one["needed_for"], one["remedy"], one["fatal"]) for one in json.loads(_core.lab_rows())}
-"""What the engine says of its congestion controls and transports."""
+"""The engine's facts about its congestion controls and transports."""
 
 NEEDS: dict[str, tuple[str, str, bool]] = {
     **_OF_SCHEMES,
@@ -118,7 +118,7 @@ NEEDS: dict[str, tuple[str, str, bool]] = {
         False,
     ),
 }
-"""What the lab needs: what for, how to get it, and whether nothing goes without."""
+"""Capabilities that the lab needs: use, remedy, and whether every run needs them."""
 
 
 def findings(*, timers: bool = False) -> list[Finding]:

@@ -1,4 +1,4 @@
-"""What lies between the hosts of the lab: the kinds of fabric that the extension has."""
+"""Kinds of fabric between the lab's hosts."""
 
 import json
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ TOO_FAST = (
     "too fast by a packet's transmission at each idle port, which kernels' switches do not delay: not to be compared"
     " with other backends"
 )
-"""What the summary says of times with a fabric that does not delay packets at idle ports."""
+"""The summary's note on times with a fabric that does not delay packets at idle ports."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +35,7 @@ FABRICS = {one["name"]: Fabric(**one) for one in json.loads(_core.lab_fabrics())
 
 
 def of(plan: Plan, asked: str | None, on: str) -> str:
-    """Which fabric a backend is to have: what is asked for, or else what the experiment says.
+    """Returns the fabric of a backend: the one asked for, else the experiment's.
 
     Raises:
         BackendError: the lab has none of that name, or one is asked for of another backend.

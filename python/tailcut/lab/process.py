@@ -110,7 +110,7 @@ def run(
 
 
 def probe(*, timers: bool) -> list[dict[str, Any]]:
-    """What this kernel offers: ``name``, ``offered``, and what was ``found``.
+    """Returns the capabilities of this kernel: ``name``, ``offered``, and what was ``found``.
 
     Args:
         timers: also how late the machine's own timers are, which takes most of a second.

@@ -1,4 +1,4 @@
-"""Where the lab's BPF programs are, which `make lab-bpf` compiles in this repository."""
+"""Location of the lab's BPF programs, which `make lab-bpf` compiles in this repository."""
 
 from pathlib import Path
 
@@ -6,5 +6,5 @@ BUILT = Path(__file__).parents[3] / "target" / "bpf"
 
 
 def directory() -> str | None:
-    """Where they are, if they were compiled."""
+    """Returns their directory; None if they have not been compiled."""
     return str(BUILT) if any(BUILT.glob("*.o")) else None

@@ -1,11 +1,11 @@
-"""Where `repnet-bench` is, which carries the flows of plans that replicate them: in this repository, or installed."""
+"""Location of `repnet-bench`, which carries the flows of plans with replication: in this repository, or installed."""
 
 import shutil
 from pathlib import Path
 
 BUILT = Path(__file__).parents[3] / "packages" / "repnet-bench" / "dist" / "main.js"
 INSTALL = "run `make setup-lab` in the repository, or npm install --global repnet-bench; it takes Node 20 or later"
-"""How to get it."""
+"""How to obtain it."""
 NO_NODE = "there is no program `node`"
 NO_BENCH = "there is no program `repnet-bench`"
 
@@ -15,7 +15,7 @@ class MissingError(Exception):
 
 
 def program() -> list[str]:
-    """How `repnet-bench` is started.
+    """Returns the command that starts `repnet-bench`.
 
     Raises:
         MissingError: it is not there.

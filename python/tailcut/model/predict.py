@@ -22,7 +22,7 @@ StatisticName = Literal["mean", "p99"]
 
 @dataclass(frozen=True)
 class ModelInput:
-    """What the analysis knows of an experiment.
+    """The analysis' input from an experiment.
 
     Attributes:
         load: rho, the load of a path without replication, in [0, 1).
@@ -45,7 +45,7 @@ class ModelInput:
 
 @dataclass(frozen=True)
 class Statistic:
-    """One answer, or why there is none.
+    """An answer, or the reason why there is none.
 
     Attributes:
         size_class: short or long flows.

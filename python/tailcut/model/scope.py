@@ -1,4 +1,4 @@
-"""What of an experiment RepFlow's analysis can answer, and what it takes from it."""
+"""Parts of an experiment that RepFlow's analysis can answer, and its input from them."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def _replication_out_of_scope(config: Config) -> list[Gap]:
 
 
 def simplifications(config: Config) -> list[Gap]:
-    """What of a run the analysis leaves out although it answers: its numbers are of the simpler network."""
+    """Returns the simplifications under which the analysis answers a run."""
     gaps = [
         Gap("topology.propagation", "the analysis has no propagation, handshake or round trips"),
         Gap("transport", "the analysis knows of TCP its initial window, segment size and largest window"),
@@ -172,7 +172,7 @@ def _is_zero(quantity: str) -> bool:
 
 
 def _table_source(sizes: object) -> str | None:
-    """Where a table of sizes comes from: its kind, or none if the analysis has no table for it."""
+    """Returns the source of a table of sizes: its kind; None if the analysis has no table for it."""
     if isinstance(sizes, str):
         if sizes == "endless":
             return None

@@ -1,4 +1,4 @@
-"""What completion times are made of: the parts of ``measure.attribution``, of the mean flow and of the slowest."""
+"""Parts of completion times (``measure.attribution``), of the mean flow and of the slowest."""
 
 import math
 from collections.abc import Iterable
@@ -31,9 +31,9 @@ PARTS: dict[str, tuple[str, tuple[str, ...]]] = {
     "timers": ("waiting for timers", ("timeout", "syn_timeout")),
     "the copy": ("waiting for the copy to be opened", ("copy_delay",)),
 }  # fmt: skip
-"""What a figure calls a group of parts, how a sentence does, and the columns ``part_<name>_ns`` that it adds up."""
+"""A group of parts in figures and in sentences, and the columns ``part_<name>_ns`` that it adds up."""
 SLICES = {"mean flow": 1.0, "slowest 1 %": 0.01, "slowest 0.1 %": 0.001}
-"""Which share of the flows is looked at."""
+"""The share of the flows in each slice."""
 FEWEST = 10
 """A share of fewer flows than this says little and is left out."""
 
@@ -89,7 +89,7 @@ def _slice(name: str, flows: pl.DataFrame) -> list[dict[str, Any]]:
 
 
 def sentence(study: Study, parts: pl.DataFrame) -> str:
-    """What the baseline's slowest 1 % spend most of their time with, and how much of theirs the others do."""
+    """Returns the sentence on the largest part of the baseline's slowest 1 %, and that part of the others."""
     if parts.height == 0 or study.baseline is None:
         return ""
     point = study.points[len(study.points) // 2]

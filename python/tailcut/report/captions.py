@@ -1,4 +1,4 @@
-"""What a figure's caption must say: which clock, which normalisation, which load, which interval."""
+"""Captions of figures: the clock, the normalisation, the load and the interval."""
 
 import polars as pl
 
@@ -12,14 +12,14 @@ LOADS = {
 
 
 def clock(study: Study) -> str:
-    """When a flow's clock starts and stops."""
+    """Returns when a flow's clock starts and stops."""
     if study.by_model_alone:
         return "Flow completion times (FCT) are the queueing model's, which knows no handshake."
     return f"Flow completion time (FCT) runs {CLOCKS[study.clock][1]} ({study.clock}'s clock)."
 
 
 def normalisation() -> str:
-    """What a slowdown is relative to."""
+    """Returns the reference of a slowdown."""
     return (
         "Slowdown is FCT divided by the best possible FCT of that flow: the closed form for the same size, transport"
         " and paths in an otherwise empty network. It is never below 1; statistics are taken over the flows' ratios."
@@ -27,7 +27,7 @@ def normalisation() -> str:
 
 
 def load(study: Study) -> str:
-    """What the load is a fraction of, if the figure's horizontal axis or a fixed setting is a load."""
+    """Returns the reference of the load, if the horizontal axis or a fixed setting is a load."""
     if study.x is not None and LOAD_KEY.match(study.x.key):
         return LOADS[study.load_of]
     fixed = study.loaded.get("load")
@@ -35,7 +35,7 @@ def load(study: Study) -> str:
 
 
 def unfinished(study: Study) -> str:
-    """How flows that never finished enter the statistics."""
+    """Returns how flows that never finished enter the statistics."""
     if study.summary["n_unfinished"].sum() == 0:
         return "Every flow finished before its run ended." if study.measured else ""
     if study.unfinished == "censored":
@@ -49,7 +49,7 @@ def unfinished(study: Study) -> str:
 
 
 def changes_of_bounds(table: pl.DataFrame) -> str:
-    """What a change is where flows have not finished (``results.bounds``); empty where every change is known.
+    """Explains changes where flows have not finished (``results.bounds``); empty where every change is known.
 
     Args:
         table: ``tables.curves``.
@@ -63,7 +63,7 @@ def changes_of_bounds(table: pl.DataFrame) -> str:
 
 
 def intervals(study: Study, *, changes: bool = False, model: bool = True) -> str:
-    """What lines and bands are.
+    """Explains lines and bands.
 
     Args:
         study: the experiment.
@@ -94,7 +94,7 @@ def join(*sentences: str) -> str:
 
 
 def thinning() -> str:
-    """That a curve is drawn through some of its flows (see ``tables.kept_ranks``)."""
+    """Says that a curve is drawn through some of its flows (see ``tables.kept_ranks``)."""
     return (
         "Curves of many flows are drawn through some of the observed values, closer together towards the slowest; the"
         f" {EXACT_POINTS} slowest flows of each curve are all drawn."

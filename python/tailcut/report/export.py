@@ -53,7 +53,7 @@ def specification(chart: Chart, pool: Pool) -> dict[str, Any]:
 
 
 def points_shown(points: Sequence[str]) -> list[str]:
-    """Which points of a sweep a file shows: all while they are few, else the first, the middle and the last."""
+    """Returns the points of a sweep that a file shows: all if they are few, else first, middle and last."""
     if len(points) <= SHOWN_POINTS:
         return list(points)
     return [points[0], points[len(points) // 2], points[-1]]

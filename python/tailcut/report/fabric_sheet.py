@@ -12,7 +12,7 @@ SHARES = (0.0, 0.1, 0.25, 0.5, 0.8)
 """Shares of the longest queue beyond which a link has the next colour, as on the page."""
 WIDTHS = (0.8, 1.4, 2.0, 2.8, 3.8, 5.0)
 MOST_HOSTS = 128
-"""Of more, hosts and their links are left out."""
+"""Number of hosts from which hosts and their links are left out."""
 WIDE, HIGH, HEAD, FOOT, ABREAST = 460, 230, 30, 44, 2
 
 
@@ -38,7 +38,7 @@ def levels(watched: Watched, scheme: str, instant: int) -> list[int]:
 
 
 def caption(watched: Watched) -> str:
-    """What is drawn."""
+    """Returns the caption."""
     instant = busiest(watched)
     at = f"{(instant + 1) * watched.interval_ns / 1e6:.4g} ms"
     hidden = f" Hosts are left out: there are {watched.hosts:,}." if watched.hosts > MOST_HOSTS else ""
@@ -85,7 +85,7 @@ def svg(watched: Watched, theme: Theme) -> str:
 
 
 def _spots(stand: Places) -> list[tuple[float, float]]:
-    """Where nodes are drawn: pod beside pod, as wide as their widest level."""
+    """Returns the positions of nodes: pod beside pod, as wide as their widest level."""
     top = max(stand.level)
     level_of_pod: dict[tuple[int, int], int] = {}
     for level, pod in zip(stand.level, stand.pod, strict=True):

@@ -11,7 +11,7 @@ from tailcut.results import spread as spreads
 
 
 def on_page(study: Study) -> dict[str, Any]:
-    """What the template asks for: ``judged``, the verdicts' rows, and ``spread``, a table, empty without repeats."""
+    """Returns the template's input: ``judged``, the verdicts' rows, and ``spread``, a table, empty without repeats."""
     return {"judged": verdicts(study), "spread": spread(study)}
 
 

@@ -1,4 +1,4 @@
-"""How a result shows itself in a notebook."""
+"""Results in notebooks."""
 
 import io
 from html import escape
@@ -18,7 +18,7 @@ PRE = '<pre style="line-height: 1.25; white-space: pre; overflow-x: auto">{code}
 
 
 def html(result: Result) -> str:
-    """What was found in sentences, the summary as the terminal prints it, and one figure.
+    """Returns the findings in sentences, the summary as the terminal prints it, and one figure.
 
     It is the page's first figure that is drawn from the summary alone: the runs' tables are not read.
     """

@@ -278,7 +278,7 @@ def _marked(row: dict[str, Any]) -> str:
 
 
 def totals(study: Study) -> pl.DataFrame:
-    """What each scheme carried and lost at each point, with readable headings."""
+    """Returns each scheme's carried and lost traffic at each point, with readable headings."""
     table = study.totals
     if table.height == 0:
         return table

@@ -1,4 +1,4 @@
-"""What a store holds, as the report sees it: the plan, its axes, and the runs that are there."""
+"""A store as the report sees it: the plan, its axes, and the runs that are there."""
 
 import json
 import re
@@ -35,7 +35,7 @@ CLOCKS = {
 
 @dataclass(frozen=True)
 class Axis:
-    """One axis of the sweep.
+    """An axis of the sweep.
 
     Attributes:
         key: its key in the plan.
@@ -58,12 +58,12 @@ class Axis:
         return labels
 
     def label(self, value: Value) -> str:
-        """What a value is called: each by another name, since tables are joined by it."""
+        """Returns the label of a value; labels differ, since tables are joined by them."""
         return self._labels[canonical(value)]
 
     @property
     def labels(self) -> tuple[str, ...]:
-        """What the values are called."""
+        """The labels of the values."""
         return tuple(map(self.label, self.values))
 
     @property
@@ -74,7 +74,7 @@ class Axis:
 
 @dataclass(frozen=True)
 class Run:
-    """One planned run that a backend has made, and that is in the store."""
+    """A planned run that a backend has made and that is in the store."""
 
     planned: PlannedRun
     directory: Path
@@ -86,7 +86,7 @@ class Run:
         return cast("dict[str, Any]", json.loads((self.directory / "run.json").read_text("utf-8")))
 
     def table(self, name: str) -> pl.LazyFrame | None:
-        """One of the run's tables, or none where the backend writes no such table."""
+        """Returns one of the run's tables; None where the backend writes no such table."""
         path = self.directory / f"{name}.parquet"
         return scan_parquet(path) if path.is_file() else None
 
@@ -125,7 +125,7 @@ class Study:
 
     @classmethod
     def of(cls, result: "Result") -> "Study":
-        """What a result holds.
+        """Returns the study of a result.
 
         Raises:
             ReportError: no run has finished, and no backend has filled the summary.
@@ -167,7 +167,7 @@ class Study:
         return baseline if baseline in self.schemes else None
 
     def asks(self, scheme: str) -> str:
-        """What a scheme changes that the baseline does not have: ``hosts``, ``switches``, ``both`` or ``–``."""
+        """Returns which devices a scheme changes against the baseline: ``hosts``, ``switches``, ``both`` or ``–``."""
         configured: dict[str, dict[str, Any]] = {}
         for run in self.plan["runs"]:
             configured.setdefault(run["scheme"], run["config"].get("scheme", {}))
@@ -178,7 +178,7 @@ class Study:
 
     @property
     def missing(self) -> int:
-        """How many planned runs are not in the store; none where all numbers are other backends'."""
+        """Number of planned runs that are not in the store; 0 where all numbers are other backends'."""
         return len(self.plan["runs"]) - len(self.runs) if self.runs else 0
 
     @property
@@ -193,7 +193,7 @@ class Study:
 
     @cached_property
     def axes(self) -> tuple[Axis, ...]:
-        """What is swept, the axis that figures draw from left to right first: the load, else the first of numbers."""
+        """The swept axes; figures draw the first from left to right: the load, else the first of numbers."""
         swept = [axis for axis in self.plan["sweep"] if len(axis["values"]) > 1]
         names = short_keys(axis["key"] for axis in swept)
         axes = [
@@ -209,7 +209,7 @@ class Study:
 
     @property
     def load_of(self) -> str:
-        """What the load is a fraction of: ``host-links`` or ``bisection``."""
+        """The reference of the load: ``host-links`` or ``bisection``."""
         named = self.loaded.get("load_of", "host-links")
         return named if named in LOAD_TITLES else "host-links"
 
@@ -231,13 +231,13 @@ class Study:
 
     @property
     def clock(self) -> str:
-        """Which clock times a flow: ``receiver`` or ``sender``."""
+        """The clock of completion times: ``receiver`` or ``sender``."""
         named = self.plan["measure"].get("clock", "receiver")
         return named if named in CLOCKS else "receiver"
 
     @property
     def unfinished(self) -> str:
-        """How unfinished flows enter means and percentiles: ``exclude`` or ``censored``."""
+        """The treatment of unfinished flows in means and percentiles: ``exclude`` or ``censored``."""
         return str(self.plan["measure"].get("unfinished", "censored"))
 
     @property

@@ -26,7 +26,7 @@ UNFINISHED = CLASS - 1
 READ = {f"p{q}".replace(".", "_"): Fraction(q) / 100 for q in ("10", "25", "50", "75", "90", "95", "99", "99.9")}
 """The percentiles that are told of a distribution; exact, because 0.999 in binary is a little more than 999/1000."""
 PLACE = ["backend", "cell", "point", "grouping", "class", "statistic"]
-"""What tells the rows of a scheme apart."""
+"""The columns that identify the rows of a scheme."""
 STATISTICS = {"mean": "mean", "p50": "median", "p99": "99th percentile", "p99_9": "99.9th percentile"}
 
 
@@ -66,7 +66,7 @@ def _without_mere_bounds(table: pl.DataFrame) -> pl.DataFrame:
 
 
 def changes(study: Study, table: pl.DataFrame) -> pl.DataFrame:
-    """What every scheme changes against the baseline, by point: completion times, packets sent, and where to change it.
+    """Returns the changes against the baseline by scheme and point: completion times, packets, devices.
 
     Args:
         study: the experiment.
@@ -106,7 +106,7 @@ def changes(study: Study, table: pl.DataFrame) -> pl.DataFrame:
 
 
 def against(study: Study) -> pl.DataFrame:
-    """How real kernels differ from the simulator, by scheme, point, class and statistic (``results.against``).
+    """Returns the difference of kernels from the simulator by scheme, point, class and statistic.
 
     Columns: scheme, backend, cell, point, class, statistic, simulated_us, real_us, n_seeds, change (percent, above zero
     where kernels took longer), said.
@@ -173,7 +173,7 @@ def distributions(study: Study) -> pl.DataFrame:
 
 
 def round_trips(study: Study) -> pl.DataFrame:
-    """How long the connections of pings took to open, as ``distributions``; no row where no pair of hosts pings."""
+    """Returns the times to open the connections of pings, as ``distributions``; no row where no pair of hosts pings."""
     pairs = {pair for run in study.plan["runs"] for pair in _pinging(run["config"]["traffic"])}
     between = [(pl.col("src") == source) & (pl.col("dst") == target) for source, target in sorted(pairs)]
     return _distributions(study, "connect_ns", pl.any_horizontal(between)) if between else pl.DataFrame()
@@ -221,7 +221,7 @@ def _read(times: np.ndarray[tuple[int], np.dtype[np.int64]], flows: int) -> dict
 def _pooled(
     runs: Sequence[Run], time: str, which: pl.Expr
 ) -> Iterator[tuple[str, np.ndarray[tuple[int], np.dtype[np.int64]], int]]:
-    """Of each class of flows in these runs: its name, its sorted times in ns, and how many flows it has in all.
+    """Yields, for each class of flows in these runs, its name, its sorted times in ns, and its number of flows.
 
     Eight bytes a flow, for there may be many millions: one number has the class above the time, and all are sorted in
     place.
@@ -248,7 +248,7 @@ def _pooled(
 
 
 def kept_ranks(count: int) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
-    """Which of ``count`` sorted values a curve is drawn through, as ranks from 1.
+    """Returns the ranks, from 1, of the ``count`` sorted values that a curve is drawn through.
 
     All of them while they are few. Otherwise evenly spaced ones for the bulk, geometrically spaced ones counted from
     the slowest for the tail, and each of the ``EXACT_POINTS`` slowest: every point drawn is an observed value.
@@ -351,7 +351,7 @@ def series(study: Study, limit: int = 2000) -> pl.DataFrame:
 
 
 def _samples(run: Run) -> pl.LazyFrame | None:
-    """What a run has sampled, or none where it has sampled nothing."""
+    """Returns the samples of a run; None where it has none."""
     table = run.table("series")
     return table if table is not None and table.select(pl.len()).collect().item() else None
 
@@ -374,7 +374,7 @@ def thinned(samples: pl.DataFrame, limit: int) -> pl.DataFrame:
 
 
 def segments(study: Study) -> pl.DataFrame:
-    """What happened to segments per scheme and point, all seeds pooled.
+    """Returns the fates of segments per scheme and point, all seeds pooled.
 
     Columns: scheme, cell, point, x, quantity, value, count, percent (of the quantity's counts), at_least (percent of
     that value or more).
@@ -401,7 +401,7 @@ def segments(study: Study) -> pl.DataFrame:
 
 
 def throughput(study: Study) -> pl.DataFrame:
-    """How the throughput of long flows is distributed per scheme and point, all seeds pooled.
+    """Returns the distribution of the throughput of long flows per scheme and point, all seeds pooled.
 
     Columns: scheme, cell, point, x, mbps (in ascending order), at_most (share of flows at most this fast), flows, drawn
     (rows kept, see ``kept_ranks``); then of all flows mean, p25, p50, p75 and deviation (Mbps), and ideal_mean,

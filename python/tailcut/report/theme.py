@@ -1,4 +1,4 @@
-"""How every figure looks: one colour and one mark shape per scheme, everywhere.
+"""The look of every figure: one colour and one mark shape per scheme, everywhere.
 
 Colours start from Okabe and Ito's palette, which stays apart under the common colour-vision deficiencies, each in a
 light and a dark form with a contrast of at least 3:1 against its background. A scheme also has its own mark shape, so
@@ -45,7 +45,7 @@ BACKENDS: Mapping[str, tuple[str, tuple[int, int]]] = {
     "lab": ("real kernels", (2, 3)),
     "lab-kernel": ("real kernels, switches too", (8, 2)),
 }
-"""What a backend is called in a legend, and the dash of its lines."""
+"""The name of a backend in a legend, and the dash of its lines."""
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,7 @@ class Theme:
         return self.hue(_style(self.slot(scheme))[0])
 
     def hue(self, number: int) -> str:
-        """One of the colours of ``PAIRS``: a CSS variable on the page, else a hexadecimal value."""
+        """Returns one of the colours of ``PAIRS``: a CSS variable on the page, else a hexadecimal value."""
         return f"var(--scheme-{number})" if self.interactive else PAIRS[number][0]
 
     def shape(self, scheme: str) -> str:
@@ -83,7 +83,7 @@ class Theme:
         return SHAPES[_style(self.slot(scheme))[1]]
 
     def dash(self, scheme: str) -> list[int]:
-        """How curves without marks are dashed, so that two schemes of one colour stay apart."""
+        """Returns the dash of curves without marks, so that two schemes of one colour stay apart."""
         return [[1, 0], [6, 3], [2, 2]][_style(self.slot(scheme))[2] % 3]
 
     def ink(self, name: str) -> str:

@@ -18,11 +18,11 @@ MOST_DRAWN = 300
 """Packets of one flow in a diagram; those that were lost or sent again are drawn beyond."""
 MOST_QUEUES = 6
 MOST_BYTES = 3_000_000
-"""Of all diagrams and stories of a page; beyond, points are left out."""
+"""Size limit of all diagrams and stories of a page; points beyond it are left out."""
 LINE_BYTES = 70
-"""What a line takes besides its words."""
+"""Bytes of a line besides its words."""
 LEFT, WIDTH, TOP, WAY, ROW = 96, 560, 26, 110, 15
-"""Where times begin and end, the line of the sender, how far below it the receiver's is, how high a queue's."""
+"""Left and right end of times, the sender's line, the distance to the receiver's, and the height of a queue's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,7 +195,7 @@ def _shown(packets: Sequence[Mapping[str, Any]], until: int) -> list[Mapping[str
 
 
 def _queues(packets: Sequence[Mapping[str, Any]]) -> dict[str, list[tuple[int, int]]]:
-    """When packets waited, at the links where they waited longest in all."""
+    """Returns the waits of packets, at the links where they waited longest in all."""
     met: dict[str, list[tuple[int, int]]] = {}
     for packet in packets:
         for hop in packet["hops"]:

@@ -31,6 +31,6 @@ def script() -> str:
 
 
 def kept_at() -> Path:
-    """Where it is kept: a file for each version of what makes it."""
+    """Returns the cached file, one for each version of its parts."""
     bundler = metadata.version("vl-convert-python")
     return platformdirs.user_cache_path("tailcut", appauthor=False) / f"vega-lite-{VEGA_LITE}-vl-convert-{bundler}.js"

@@ -1,4 +1,4 @@
-"""What the page's fabric shows: one seed at one point, every scheme that was sampled there, on one grid of instants."""
+"""The page's fabric: one seed at one point, every scheme that was sampled there, on one grid of instants."""
 
 import base64
 import json
@@ -18,9 +18,9 @@ from tailcut.report.theme import Theme
 from tailcut.results.tables import read_parquet, scan_parquet
 
 MOST_BYTES = 2_400_000
-"""Of the samples of all schemes, compressed: instants are dropped beyond. In letters they take a third more."""
+"""Size limit of the compressed samples of all schemes; instants beyond it are dropped. Base 64 adds a third."""
 SLOWEST = 15
-"""How many of the slowest flows of each scheme are listed."""
+"""Number of slowest flows listed for each scheme."""
 MOST_QUEUE = 255
 
 Planes = tuple[np.ndarray, np.ndarray, np.ndarray]
@@ -71,7 +71,7 @@ class Sampled:
 
 @dataclass(frozen=True)
 class Watched:
-    """What there is to show.
+    """The contents of the fabric view.
 
     Attributes:
         study: the experiment.
@@ -87,7 +87,7 @@ class Watched:
 
     @classmethod
     def of(cls, study: Study) -> "Watched | None":
-        """As ``whole``, with so many instants as the page has room for."""
+        """Returns ``whole`` with as many instants as the page has room for."""
         found = cls.whole(study)
         return None if found is None else found.bounded()
 
@@ -123,7 +123,7 @@ class Watched:
 
     @property
     def instants(self) -> int:
-        """How many there are, of the run that took longest."""
+        """The number of instants, in the run that took longest."""
         return max(len(sampled.queue) for sampled in self.runs.values())
 
     @property
@@ -139,7 +139,7 @@ class Watched:
 
     @cached_property
     def unit(self) -> int:
-        """How many packets one step of a packed queue stands for."""
+        """The number of packets that one step of a packed queue stands for."""
         most = max(int(sampled.queue.max(initial=0)) for sampled in self.runs.values())
         return max(1, -(-most // MOST_QUEUE))
 
@@ -200,7 +200,7 @@ def _slowest(flows: pl.DataFrame) -> list[int]:
 
 
 def _fared(run: Run, flows: pl.DataFrame, wanted: Sequence[int]) -> dict[int, dict[str, Any]]:
-    """How each of these flows fared in a run; ``ways`` are pairs of connection and port, where they were recorded."""
+    """Returns how each of these flows fared in a run; ``ways`` are pairs of connection and port, where recorded."""
     ways: dict[int, list[tuple[int, int]]] = {}
     paths = scan_parquet(run.directory / "paths.parquet").filter(pl.col("id").is_in(list(wanted))).collect()
     for flow, copy, port in paths.select("id", "copy", "port").iter_rows():
@@ -217,7 +217,7 @@ def _fared(run: Run, flows: pl.DataFrame, wanted: Sequence[int]) -> dict[int, di
 
 @dataclass(frozen=True)
 class Places:
-    """Where nodes stand.
+    """The positions of nodes.
 
     Attributes:
         level: how far each node is from the nearest host.
@@ -231,7 +231,7 @@ class Places:
 
 
 def places(hosts: int, links: Iterable[tuple[int, int]]) -> Places:
-    """Where the nodes of a network stand: hosts at the bottom, each switch as far above as it is from them.
+    """Returns the positions of a network's nodes: hosts at the bottom, each switch by its distance from them.
 
     Args:
         hosts: how many nodes are hosts; they come first.
@@ -282,7 +282,7 @@ def _orders(level: list[int], pod: list[int], neighbours: list[list[int]]) -> li
 
 
 def on_page(study: Study, theme: Theme) -> dict[str, Any]:
-    """What the page's template is told of the fabric: ``watched`` is none where no port was sampled."""
+    """Returns the template's input for the fabric; ``watched`` is None where no port was sampled."""
     watched = Watched.of(study)
     if watched is None:
         return {"watched": None}

@@ -1,4 +1,4 @@
-"""What the page says first: sentences made from the numbers, with intervals, also when there is nothing to boast of."""
+"""First sentences of the page: findings with intervals, also where there is nothing to boast of."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -20,7 +20,7 @@ NEGLIGIBLE = 2.0
 
 @dataclass(frozen=True)
 class Verdict:
-    """What the summary says of one scheme against the baseline.
+    """The summary's finding on one scheme against the baseline.
 
     Attributes:
         scheme: the scheme.
@@ -41,7 +41,7 @@ class Verdict:
 
 @dataclass(frozen=True)
 class Subject:
-    """What the page's first sentences are about.
+    """The subject of the page's first sentences.
 
     Attributes:
         grouping: of the summary.
@@ -87,7 +87,7 @@ def _about(table: pl.DataFrame, about: Subject) -> pl.DataFrame:
 
 
 def verdicts(study: Study, table: pl.DataFrame) -> list[Verdict]:
-    """One verdict per scheme other than the baseline, on the 99th percentile of short flows (see ``subject``).
+    """Returns a verdict per scheme other than the baseline, on the 99th percentile of short flows (see ``subject``).
 
     Args:
         study: the experiment.
@@ -174,12 +174,12 @@ def _tail(study: Study, scheme: str, rows: list[dict[str, Any]], what: str) -> t
 
 
 def _source(backend: str) -> str:
-    """Whose numbers a sentence is about; empty for the simulator's."""
+    """Returns whose numbers a sentence is about; empty for the simulator's."""
     return {"sim": "", "model": " according to the model"}.get(backend, " over real kernels")
 
 
 def _mean(study: Study, rows: list[dict[str, Any]]) -> str:
-    """What to add on the mean of short flows when the tail tells nothing; empty if the mean does not either."""
+    """Returns the addition on the mean of short flows where the tail is undecided; empty if the mean is, too."""
     clear = [row for row in rows if _sign(row)]
     if not clear:
         return ""
@@ -205,7 +205,7 @@ def _range(rows: pl.DataFrame, name: str, statistic: str) -> str:
 
 
 def _alone(study: Study, table: pl.DataFrame, throughput: pl.DataFrame | None) -> str:
-    """What to say with nothing to compare."""
+    """Returns the sentences where there is nothing to compare."""
     about = subject(table)
     told = _about(table, about).filter(pl.col("value_us").is_not_null())
     backend = next((name for name in study.backends if name in told["backend"]), "")
@@ -229,7 +229,7 @@ def _alone(study: Study, table: pl.DataFrame, throughput: pl.DataFrame | None) -
 
 
 def _speed(study: Study, throughput: pl.DataFrame) -> str:
-    """How much of the ideal throughput long flows have on average, at the point that the page shows first."""
+    """Returns the mean share of the ideal throughput of long flows, at the point that the page shows first."""
     points = throughput["point"].unique(maintain_order=True).to_list()
     point = study.points[len(study.points) // 2]
     at = throughput.filter(
@@ -244,7 +244,7 @@ def _speed(study: Study, throughput: pl.DataFrame) -> str:
 
 
 def _sign(row: dict[str, Any]) -> int:
-    """As ``_seen``; 0 also for what may be otherwise once all flows finish."""
+    """Returns the sign as ``_seen`` does; 0 also where it may change once all flows finish."""
     return _seen(row) if stands(row["change"], row["change_bound"]) else 0
 
 
@@ -264,7 +264,7 @@ def _seen(row: dict[str, Any]) -> int:
 
 
 def _lacking(rows: list[dict[str, Any]]) -> list[str]:
-    """What rows lack for a star that otherwise look like an effect; empty if none does."""
+    """Returns what rows that look like an effect lack for a star; empty if none does."""
     found: dict[str, None] = {}
     for row in rows:
         low, high = row["change_ci_low"], row["change_ci_high"]
@@ -321,7 +321,7 @@ def _where(study: Study, row: dict[str, Any]) -> str:
 
 
 def agreement(table: pl.DataFrame) -> str:
-    """How far real kernels and the simulator agree; empty where there are not both.
+    """Returns how far real kernels and the simulator agree; empty where there are not both.
 
     Args:
         table: ``tables.against`` of a study.
@@ -345,14 +345,14 @@ def agreement(table: pl.DataFrame) -> str:
 
 
 def unfaithful(study: Study) -> str:
-    """How many runs over kernels the machine could not carry, as a clause."""
+    """Returns the number of runs over kernels that the machine could not carry, as a clause."""
     which = f"{study.unfaithful} of {study.over_kernels} runs over real kernels"
     verb = "is" if study.unfaithful == 1 else "are"
     return f"{which} {verb} not faithful, since the machine could not carry them in time"
 
 
 def cautions(study: Study, table: pl.DataFrame) -> list[str]:
-    """What a reader must know before believing a figure: missing runs, unfinished flows, a single seed."""
+    """Returns the cautions about figures: missing runs, unfinished flows, a single seed."""
     said = list(study.same)
     if not study.runs:
         whose = ["real kernels'"] if study.counted else []

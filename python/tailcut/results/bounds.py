@@ -1,4 +1,4 @@
-"""What is known of a change where flows have not finished: that of a lower bound is a bound itself, or not even that.
+"""Changes where flows have not finished: the change of a lower bound is a bound itself, or not even that.
 
 The column ``change_bound`` of a summary says that the change is ``at least`` what is told where the scheme's own time
 may be longer, ``at most`` that where the baseline's may be, and ``roughly`` that where both may be; it is null where
@@ -7,11 +7,11 @@ both are known.
 
 AT_MOST, AT_LEAST, ROUGHLY = "at most", "at least", "roughly"
 MARKS = {AT_MOST: "≤ ", AT_LEAST: "≥ ", ROUGHLY: "~ "}
-"""What stands before a change that is a bound; below zero is faster."""
+"""The mark before a change that is a bound; below zero is faster."""
 
 
 def of_change(own: bool, of_baseline: bool) -> str | None:
-    """What a change is, given whether the scheme's time and the baseline's are lower bounds."""
+    """Returns the kind of bound of a change, given whether either time is a lower bound."""
     if own and of_baseline:
         return ROUGHLY
     return AT_LEAST if own else AT_MOST if of_baseline else None

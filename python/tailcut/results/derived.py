@@ -1,4 +1,4 @@
-"""What is computed from the tables of each run, computed once: a summary of thousands of runs reads one file.
+"""Statistics derived from the tables of each run, computed once: a summary of thousands of runs reads one file.
 
 ``derived/<…>.parquet`` of a directory of results has the rows of all runs, and ``derived/times-<…>.parquet`` the sorted
 times of one. They are named by everything but the runs that decides them, and each row says which tables it is of, so
@@ -32,7 +32,7 @@ TOTALS: dict[str, pl.DataType] = {
 """Of each run: sums over its flows; the mean throughput of its long flows and the mean of its shares of the ideal; what
 identifies the completion times of all of its flows, empty where there are none."""
 TIMES = "times-"
-"""How the files of sorted times begin; what they are computed by and the run follow, with a hyphen between."""
+"""The prefix of files of sorted times; a hash of the code and the run follow, with a hyphen between."""
 IDENTIFYING = ("id", "fct_ns", "fct_ack_ns")
 OF = "of"  # which tables a row was computed from
 READ = ("flows.parquet", "jobs.parquet", "throughput.parquet")

@@ -1,4 +1,4 @@
-"""What is under way in a store: hidden directories that say whose they are, so that they go when their maker has gone.
+"""Drafts of a store: hidden directories with the name of their maker, which go when it has gone.
 
 A draft becomes a run by a rename, and it is removed by a rename to a name that nobody publishes. Whichever rename comes
 first decides, so that no run has half of its files: neither where locks do not hold, nor when a process is killed.
@@ -15,7 +15,7 @@ from functools import cache
 from pathlib import Path
 
 FORGOTTEN_SECONDS = 86_400.0
-"""How long after its last change a draft of another machine counts as left behind; nothing tells whether it is."""
+"""Age after its last change at which a draft of another machine counts as left behind."""
 
 
 def new(runs: Path, of: str) -> Path:
@@ -63,7 +63,7 @@ def _here() -> str:
 
 
 def _started(process: int) -> str:
-    """When a process was started, so that no later one is taken for it.
+    """Returns when a process was started, so that no later one is taken for it.
 
     "0" if there is none, or no telling; "hidden" if it is another user's that `/proc` does not show (``hidepid``).
     """

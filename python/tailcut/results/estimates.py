@@ -78,7 +78,7 @@ class Pool:
 
     @property
     def different(self) -> int:
-        """How many different flows the values are of: repeats of a seed meet no path that it has not drawn."""
+        """The number of different flows; repeats of a seed draw no new paths."""
         return sum(self._different[seed] for seed in self.seeds)
 
     @cached_property
@@ -238,7 +238,7 @@ def errors(left: Values, moves: Values | None) -> tuple[float, float]:
 
 
 def _lacking(base: Pool, ours: Pool, name: str) -> list[str]:
-    """What a change lacks for a star, whatever its interval says."""
+    """Returns what a change lacks for a star, whatever its interval is."""
     found = []
     if len(base.seeds) < SURE_SEEDS:
         found.append(FEW_SEEDS)

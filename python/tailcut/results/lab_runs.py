@@ -49,7 +49,7 @@ NOT_FAITHFUL = "runs that are counted in are not faithful: the machine could not
 
 
 def unfaithful(bad: int, of_all: int) -> str:
-    """What the summary says of numbers with unfaithful runs in them."""
+    """Returns the summary's note on numbers with unfaithful runs in them."""
     return f"{bad} of {of_all} {NOT_FAITHFUL}"
 
 

@@ -1,4 +1,4 @@
-"""What a run was made on, and what it needed. Goes into ``run.json``, never into a table."""
+"""The machine of a run, and the run's needs. Goes into ``run.json``, never into a table."""
 
 import contextlib
 import math
@@ -41,7 +41,7 @@ def cores(root: Path = Path("/")) -> int:
 
 
 def _quotas(root: Path) -> Iterator[float]:
-    """How many processors' time each limited control group above this process may use (versions 1 and 2)."""
+    """Yields the processor quota of each control group above this process that limits it (versions 1 and 2)."""
     with contextlib.suppress(OSError):
         for line in (root / "proc/self/cgroup").read_text(encoding="utf-8").splitlines():
             _, controllers, path = line.split(":", 2)

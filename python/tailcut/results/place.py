@@ -1,4 +1,4 @@
-"""Where an experiment's results go, and whose results a directory holds."""
+"""Directories of results, and the experiment that each belongs to."""
 
 import os
 from collections.abc import Mapping
@@ -26,7 +26,7 @@ def default_directory(file: Path) -> Path:
 
 
 def origin(file: Path | None, directory: Path) -> str | None:
-    """What ``plan.json`` says of the experiment's file; it holds when file and results are moved together."""
+    """Returns the path of the experiment's file for ``plan.json``; it holds when file and results move together."""
     if file is None:
         return None
     real = file.resolve()

@@ -1,4 +1,4 @@
-"""What is in a directory of results, as Polars frames."""
+"""The contents of a directory of results, as Polars frames."""
 
 from collections.abc import Mapping, Sequence
 from functools import cached_property
@@ -65,9 +65,9 @@ LAB_ABOUT: dict[str, pl.DataType] = {
     "dropped": pl.Int64(),
     "lost_on_links": pl.Int64(),
 }
-"""What of run.json goes into Result.lab_runs."""
+"""Fields of run.json that go into Result.lab_runs."""
 LAB_HEAD: dict[str, pl.DataType] = {"repeat": pl.UInt32(), "fabric": pl.String()}
-"""What tells runs of the lab apart that are of one planned run."""
+"""Columns that identify the runs of the lab of one planned run."""
 NO_FAITHFUL_RUN = "no faithful run of this cell is there"
 
 
@@ -103,7 +103,7 @@ class Result:
         return f"<Result {str(self.directory)!r}: {there} of {self.plan['title']!r}>"
 
     def _repr_html_(self) -> str:
-        """What a notebook shows: what was found in sentences, the summary and one figure."""
+        """Returns a notebook's view: the findings in sentences, the summary and one figure."""
         from tailcut.report import notebook
 
         return notebook.html(self)
@@ -121,12 +121,12 @@ class Result:
 
     @property
     def damaged_runs(self) -> list[PlannedRun]:
-        """Those of the missing runs whose files are there and not as they were written."""
+        """The missing runs whose files are there and damaged."""
         return [run for run in self.plan["runs"] if self._states[run["id"]] is State.DAMAGED]
 
     @cached_property
     def flows(self) -> pl.DataFrame:
-        """One row per flow of every finished run: scheme, the sweep's axes, seed, then the columns of flows.parquet.
+        """A row per flow of every finished run: scheme, the sweep's axes, seed, then the columns of flows.parquet.
 
         Raises:
             StoreError: TC-S013: they do not fit into memory; `scan_flows` reads what is needed of them.
@@ -173,7 +173,7 @@ class Result:
 
     @cached_property
     def jobs(self) -> pl.DataFrame:
-        """One row per job that has begun, of every finished run; empty where traffic makes up no jobs."""
+        """A row per job that has begun, of every finished run; empty where traffic makes up no jobs."""
         return self._table("jobs")
 
     @cached_property
@@ -193,17 +193,17 @@ class Result:
 
     @cached_property
     def ports(self) -> pl.DataFrame:
-        """What ports there are; empty unless ``measure.fabric``."""
+        """The ports; empty unless ``measure.fabric``."""
         return self._table("ports")
 
     @cached_property
     def paths(self) -> pl.DataFrame:
-        """Which ports sent packets of which flow, the slowest flows first kept; empty unless ``measure.fabric``."""
+        """The ports that sent packets of each flow, the slowest flows first kept; empty unless ``measure.fabric``."""
         return self._table("paths")
 
     @cached_property
     def tiers(self) -> pl.DataFrame:
-        """One row per tier and direction of every finished run: utilisation and drops."""
+        """A row per tier and direction of every finished run: utilisation and drops."""
         return self._table("tiers")
 
     @cached_property
@@ -213,7 +213,7 @@ class Result:
 
     @cached_property
     def runs(self) -> pl.DataFrame:
-        """One row per finished run: its totals, wall time, speed and memory.
+        """A row per finished run: its totals, wall time, speed and memory.
 
         A run that several schemes or points share, as their configuration is the same, is one row, under the first.
         """
@@ -221,13 +221,13 @@ class Result:
 
     @cached_property
     def _runs_of_cells(self) -> pl.DataFrame:
-        """One row per scheme, point and seed that has a finished run."""
+        """A row per scheme, point and seed that has a finished run."""
         rows = [{"id": run["id"], **self._labels(run), **self._records[run["id"]]} for run in self._there]
         return pl.DataFrame(rows, schema={"id": pl.String(), **self._label_schema, **ABOUT})
 
     @cached_property
     def same(self) -> list[str]:
-        """Which schemes carried every flow in the same nanosecond as another one did, in sentences; and why."""
+        """Sentences on schemes that carried every flow in the same nanosecond as another one did, and why."""
         times = self._derived.totals(self._tables).filter(pl.col("times") != "").select("id", "times")
         return same.observed(self.plan, dict(times.iter_rows()))
 
@@ -250,11 +250,11 @@ class Result:
 
     @property
     def counted_lab_runs(self) -> list[lab_runs.LabRun]:
-        """Those of the lab's runs that statistics are of: the faithful ones, or all if that is asked for."""
+        """The runs of the lab that statistics are of: the faithful ones, or all if that is asked for."""
         return [one for one in self._of_lab if one.faithful or self.with_unfaithful]
 
     def end_ns(self, run: PlannedRun | lab_runs.LabRun) -> int:
-        """When one finished run, of the simulator or the lab, ended."""
+        """Returns the end of a finished run, of the simulator or the lab."""
         return int(run.about["end_ns"] if isinstance(run, lab_runs.LabRun) else self._tables[run["id"]][1])
 
     def path(self, run_id: str) -> Path:
@@ -268,7 +268,7 @@ class Result:
 
     @cached_property
     def lab_runs(self) -> pl.DataFrame:
-        """One row per finished run of the lab: its verdict, with the reasons if it is not faithful, and its totals."""
+        """A row per finished run of the lab: its verdict, with the reasons if it is not faithful, and its totals."""
         rows = [
             {
                 "id": one.id,
@@ -286,7 +286,7 @@ class Result:
 
     @cached_property
     def lab_flows(self) -> pl.DataFrame:
-        """One row per flow of every finished run of the lab: as ``flows``, with the repeat and the run's verdict.
+        """A row per flow of every finished run of the lab: as ``flows``, with the repeat and the run's verdict.
 
         Its last column, ``start_late_ns``, says how late the flow started; runs of older versions did not record it.
         """
@@ -294,7 +294,7 @@ class Result:
 
     @cached_property
     def lab_jobs(self) -> pl.DataFrame:
-        """One row per job that has begun, of every finished run of the lab: as ``jobs``, and as ``lab_flows``."""
+        """A row per job that has begun, of every finished run of the lab: as ``jobs``, and as ``lab_flows``."""
         return self._lab_table("jobs")
 
     @cached_property
@@ -304,7 +304,7 @@ class Result:
 
     @cached_property
     def lab_tiers(self) -> pl.DataFrame:
-        """One row per tier and direction of every finished run of the lab: as ``tiers``, and as ``lab_flows``."""
+        """A row per tier and direction of every finished run of the lab: as ``tiers``, and as ``lab_flows``."""
         return self._lab_table("tiers")
 
     def _lab_table(self, name: str, beside: str | None = None) -> pl.DataFrame:
@@ -350,7 +350,7 @@ class Result:
 
     @property
     def lab_spread(self) -> pl.DataFrame:
-        """How far repeats of one seed are apart, and how far seeds are: one row per cell, class and statistic.
+        """The spread over repeats of one seed, and over seeds: a row per cell, class and statistic.
 
         Columns: ``fabric``, scheme, the sweep's axes, and those of `tailcut.results.spread.of`.
         """
@@ -358,7 +358,7 @@ class Result:
 
     @property
     def lab_against(self) -> pl.DataFrame:
-        """How real kernels, joined by the simulator's fabric, differ from the simulator (`tailcut.results.against.of`).
+        """The difference of real kernels from the simulator (`tailcut.results.against.of`).
 
         A column ``backend`` comes first.
         """
@@ -423,7 +423,7 @@ class Result:
         return pl.concat(parts)
 
     def totals(self) -> pl.DataFrame:
-        """What each scheme carried and lost at each point: loads are means over seeds, counts are sums."""
+        """Each scheme's carried and lost traffic at each point: loads are means over seeds, counts are sums."""
         axes = list(summaries.axes_schema(self.plan))
         counts = derived.SUMS
         per_run = self._derived.totals(self._tables)
@@ -459,7 +459,7 @@ class Result:
         return path
 
     def changed_ns(self) -> int:
-        """When a run, a plan or a backend's summary was last put into the directory, in ns since 1970."""
+        """The time of the last change of a run, a plan or a backend's summary in the directory, in ns since 1970."""
         places = (self.directory / name for name in ("plan.json", "runs", "summaries"))
         return max(place.stat().st_mtime_ns for place in places if place.exists())
 

@@ -63,7 +63,7 @@ def _captured(run: PlannedRun, capture: Mapping[str, Any]) -> int:
 
 
 def free_bytes(directory: Path) -> int | None:
-    """What can be written to the file system of a directory that is there; None where the system does not say."""
+    """Returns the bytes that can be written to a directory's file system; None where the system does not say."""
     try:
         return shutil.disk_usage(directory).free
     except OSError:

@@ -13,11 +13,11 @@ ONE_PATH = "there is one path"
 AMOUNT = re.compile(r"([0-9]+)(packets|B|KB|MB|GB|KiB|MiB|GiB)")
 
 _At = Mapping[str, Mapping[int, PlannedRun]]
-"""Of one point, the runs by scheme and seed."""
+"""The runs of a point by scheme and seed."""
 
 
 def observed(plan: Plan, times: Mapping[str, str]) -> list[str]:
-    """Which schemes carried every flow as another one did, in sentences.
+    """Returns sentences on schemes that carried every flow as another one did.
 
     Args:
         plan: what was asked.
@@ -28,7 +28,7 @@ def observed(plan: Plan, times: Mapping[str, str]) -> list[str]:
 
 
 def foreseen(plan: Plan) -> list[str]:
-    """What of a plan can make no difference, as far as that is known before it runs, in sentences."""
+    """Returns sentences on parts of a plan that can make no difference, as far as known before it runs."""
     alike = _sentences(plan, plan["runs"], _Foreseen())
     return [*alike, *_idle_seeds(plan), *_unreached_axes(plan), *_unreached_thresholds(plan)]
 

@@ -57,7 +57,7 @@ class Sample:
 
     @property
     def different(self) -> int:
-        """How many different flows the times are of."""
+        """The number of different flows that the times are of."""
         return -(-len(self.times) // self.runs)
 
 
@@ -78,7 +78,7 @@ def together(parts: Sequence[Sample]) -> Sample:
 
 
 def of_flows(flows: pl.DataFrame, measure: Mapping[str, Any], end_ns: int) -> pl.DataFrame:
-    """What is kept of a run's flow table: rows of ``KEPT`` without ``of``.
+    """Returns the kept part of a run's flow table: rows of ``KEPT`` without ``of``.
 
     Args:
         flows: the flow table.
@@ -98,7 +98,7 @@ def of_flows(flows: pl.DataFrame, measure: Mapping[str, Any], end_ns: int) -> pl
 
 
 def of_jobs(jobs: pl.DataFrame, measure: Mapping[str, Any], end_ns: int) -> pl.DataFrame:
-    """What is kept of a run's job table, as ``of_flows``; jobs end when their last byte is received."""
+    """Returns the kept part of a run's job table, as ``of_flows``; jobs end when their last byte is received."""
     timed = jobs.select(
         pl.col("kind").cast(pl.String).alias("class"),
         size_group=pl.lit(None, pl.String),

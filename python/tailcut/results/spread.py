@@ -1,4 +1,4 @@
-"""How far repeats of one seed are apart over real kernels, and how far seeds are: kernels are not deterministic."""
+"""Spread over repeats of one seed with real kernels, and over seeds: kernels are not deterministic."""
 
 from collections.abc import Sequence
 

@@ -35,7 +35,7 @@ def nearest_rank(ascending: Values, fraction: Fraction) -> float:
 
 
 def fewest(percentile: str) -> int:
-    """Of how many values a percentile is not merely the largest."""
+    """Returns the number of values from which a percentile is not merely the largest."""
     return math.ceil(1 / (1 - PERCENTILES[percentile]))
 
 

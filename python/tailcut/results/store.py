@@ -51,7 +51,7 @@ NOT_WRITTEN = "nothing of it was written; look at the worker that sent it"
 
 
 class State(Enum):
-    """What the store knows of a run."""
+    """The store's state of a run."""
 
     ABSENT = "absent"
     DAMAGED = "damaged"

@@ -21,7 +21,7 @@ PARTS_OF = {f"part of {name}": name for _, name in ALWAYS}
 OF_PARTS = ("mean", "slowest")
 """The statistics of a part: the mean over all flows, and over the slowest 1 %."""
 SLOWEST, FEWEST = 100, 10
-"""One flow of so many is among the slowest, and so many of them say something."""
+"""The inverse share of the slowest flows, and the least number of them for a statistic."""
 SEPARATOR = "; "
 """Between the sentences of ``change_note``."""
 TOO_FEW = f"there are not {FEWEST} flows among the slowest 1 %"
@@ -124,7 +124,7 @@ def of_samples(of_groups: Mapping[Group, Sample]) -> pl.DataFrame:
 
 
 def of_parts(flows: pl.DataFrame) -> pl.DataFrame:
-    """What the completion times of one run are made of, by class and part: rows of ``PER_RUN``."""
+    """Returns the parts of one run's completion times, by class and part: rows of ``PER_RUN``."""
     rows = [
         {"grouping": grouping, "class": part, "statistic": statistic, "lower_bound": False,
          "normalised_lower_bound": False, "value_us": cell.get("value_us"), "n_flows": cell["n_flows"],
@@ -161,7 +161,7 @@ def may_grow(name: str, value: float, least_open: float) -> bool:
 
 
 def _parts(of_seeds: Mapping[int, pl.DataFrame]) -> dict[tuple[str, str, str], dict[str, Any]]:
-    """What the completion times of one cell are made of, over all flows of all seeds; nothing without attribution.
+    """Returns the parts of one cell's completion times, over all flows of all seeds; nothing without attribution.
 
     Parts are those of ``fct_ns``, whatever the plan's clock; flows that have not finished have none.
 
@@ -227,7 +227,7 @@ class Runs(Protocol):
 
 
 class Cell:
-    """One group of flows of one scheme at one point, over its seeds.
+    """A group of flows of one scheme at one point, over its seeds.
 
     Args:
         of_seeds: by seed, its sample.
@@ -322,7 +322,7 @@ def cells(runs: Iterable[PlannedRun]) -> list[tuple[str, dict[str, Value]]]:
 
 
 def _over_seeds(here: Cell, base: Cell | None, name: str, no_run: str) -> dict[str, Any]:
-    """One statistic of one cell, and its change against the baseline's."""
+    """Returns a statistic of one cell, and its change against the baseline's."""
     row: dict[str, Any] = {
         "lower_bound": here.is_bound(name),
         "normalised_lower_bound": here.slowdown_is_bound(name),
@@ -370,6 +370,6 @@ def _columns(value: str, interval: str, of: float, known: Interval, scale: float
 
 
 def notes(table: pl.DataFrame) -> list[str]:
-    """What the rows of a summary say of their changes, each sentence once; how many seeds a change is over is apart."""
+    """Returns the notes of a summary's rows, each sentence once; the number of seeds of a change is apart."""
     said = table["change_note"].drop_nulls().unique(maintain_order=True).to_list()
     return [*dict.fromkeys(sentence for text in said for sentence in text.split(SEPARATOR))]

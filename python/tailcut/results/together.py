@@ -110,7 +110,7 @@ def _compare(one: Store, other: Store, run_id: str) -> None:
 
 
 def together(plans: Mapping[str, Plan]) -> tuple[Plan, list[dict[str, dict[str, Value]]]]:
-    """One plan with the runs of several, by the name of each.
+    """Returns one plan with the runs of several, by the name of each.
 
     What is swept in any of them is swept in it. Where their configurations differ in one more key, that is an axis,
     too; where they differ in several, or nobody knows in what, the name is (``DIRECTORY``).

@@ -15,7 +15,7 @@ from tailcut.results.store import State, Store, write_atomically
 
 @dataclass(frozen=True, slots=True)
 class Merged:
-    """What `merge` did, run by run.
+    """The work of `merge`, run by run.
 
     Attributes:
         taken: runs that are now in the first store as well, as they are called there.
@@ -48,7 +48,7 @@ def unasked(store: Store, *, by_last: bool = False) -> list[str]:
 
 
 def bytes_of(store: Store, runs: Sequence[str]) -> int:
-    """How many bytes the directories of runs take."""
+    """Returns the bytes of the directories of runs."""
     return sum(file.lstat().st_size for run_id in runs for file in store.path(run_id).iterdir())
 
 
@@ -108,7 +108,7 @@ def merge(into: Store, other: Store) -> Merged:
 
 
 def _name(into: Store, other: Store, run_id: str) -> str:
-    """What a run of the other store is called in this one.
+    """Returns the name of the other store's run in this one.
 
     That is another name for a run of the lab whose number another measurement has here: the one by which the same
     measurement is here already, or that of the next repeat.

@@ -1,1 +1,1 @@
-"""What a person sees in the terminal: progress, tables, plans, errors."""
+"""Terminal output: progress, tables, plans, errors."""

@@ -1,4 +1,4 @@
-"""What an experiment can name, and the backends, as `tailcut list` shows them."""
+"""Components that an experiment can name, and the backends, as `tailcut list` shows them."""
 
 import json
 from difflib import get_close_matches
@@ -16,7 +16,7 @@ Component = dict[str, Any]
 
 
 def known() -> list[Component]:
-    """What an experiment can name, and what can realise it."""
+    """Returns the components that an experiment can name, and the backends."""
     return [*schema.described(), *backends.described()]
 
 
@@ -35,7 +35,7 @@ def overview(components: list[Component]) -> RenderableType:
 
 
 def unknown(name: str, components: list[Component]) -> str:
-    """That there is no such section or component, what may have been meant, and what there is."""
+    """Returns the error for an unknown section or component: similar names, and what there is."""
     groups = list(dict.fromkeys(one["group"] for one in components))
     names = [*groups, *(one["name"] for one in components)]
     near = get_close_matches(name, names, n=1)

@@ -1,4 +1,4 @@
-"""What is printed where the terminal or file cannot encode it: something near to it in ASCII, and never an error."""
+"""Output where the terminal or file cannot encode it: similar text in ASCII, and never an error."""
 
 import codecs
 import sys
@@ -11,7 +11,7 @@ PLAIN = {
     "µ": "u", "μ": "u", "“": '"', "”": '"', "‘": "'", "’": "'", "•": "*", "·": ".", "°": " deg", "ß": "ss",
     "\N{NO-BREAK SPACE}": " ", "\N{NARROW NO-BREAK SPACE}": " ",
 }  # fmt: skip
-"""What Tailcut prints beside ASCII, and what stands for it."""
+"""The characters beside ASCII that Tailcut prints, and their substitutes."""
 
 
 def plain_where_needed() -> None:

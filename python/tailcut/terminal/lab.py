@@ -26,7 +26,7 @@ WORDS = {"done": ("as it says", "green"), "near": ("nearly", "yellow"), "fatal":
 
 
 def offers(found: Sequence[Finding]) -> Table:
-    """What the lab needs, and whether it is there."""
+    """Returns the table of the lab's needs, and whether they are there."""
     table = Table(box=None, pad_edge=False, header_style="bold")
     table.add_column("what", no_wrap=True)
     table.add_column("here", no_wrap=True)
@@ -40,7 +40,7 @@ def offers(found: Sequence[Finding]) -> Table:
 
 
 def fields(told: Sequence[Mapping[str, str]]) -> Table:
-    """What becomes of each field of a plan, and by what means."""
+    """Returns the table of the outcome of each field of a plan, and the means."""
     table = Table(box=None, pad_edge=False, header_style="bold")
     table.add_column("field", no_wrap=True)
     table.add_column("realised", no_wrap=True)
@@ -103,7 +103,7 @@ def verdicts(result: "Result") -> RenderableType:
 
 
 def spread(result: "Result") -> RenderableType:
-    """How far repeats of one seed are apart over kernels, beside how far seeds are; nothing where none was repeated."""
+    """Returns the spread over repeats of one seed over kernels, beside that over seeds; nothing without repeats."""
     rows = spreads.shown(result.lab_spread)
     if rows.height == 0:
         return Group()

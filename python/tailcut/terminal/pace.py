@@ -1,4 +1,4 @@
-"""How far a sweep is, how fast it goes and how long it will take: numbers only, no output."""
+"""Progress, speed and remaining time of a sweep: numbers only, no output."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 @dataclass
 class RunPace:
-    """One run under way.
+    """A run under way.
 
     Attributes:
         label: the run as a person refers to it.

@@ -90,12 +90,12 @@ def _last(values: Mapping[str, Any], key: str) -> Any:
 
 
 def _routing(runs: Iterable[PlannedRun]) -> list[str]:
-    """When routing learns of each link or switch that fails."""
+    """Returns when routing learns of each link or switch that fails."""
     return list(dict.fromkeys(line for run in runs for line in run["facts"].get("routing", ())))
 
 
 def _many(things: Sized, name: str) -> str:
-    """How many there are: 1 scheme, 2 schemes."""
+    """Returns the number of things in words: 1 scheme, 2 schemes."""
     return f"{len(things)} {name}" + ("" if len(things) == 1 else "s")
 
 

@@ -29,7 +29,7 @@ class Display(backends.Progress, Protocol):
 
 
 def display(console: Console, clock: Callable[[], float] = time.monotonic) -> Display:
-    """What suits the console."""
+    """Returns the display that suits the console."""
     return Bars(console, clock) if console.is_terminal else Lines(console, clock)
 
 

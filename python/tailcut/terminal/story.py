@@ -34,7 +34,7 @@ def story(explained: Explained, *, everything: bool = False) -> RenderableType:
 
 
 def took(of: Mapping[str, Any]) -> str:
-    """How long a flow took."""
+    """Returns a flow's completion time in words."""
     if of["fct_ps"] is None:
         return f"not finished, at least {time_text(of['until_ps'] - of['start_ps'])}"
     return time_text(of["fct_ps"])
@@ -56,7 +56,7 @@ def _beside(explained: Explained) -> Table:
 
 
 def _captured(explained: Explained) -> Iterator[tuple[str, str]]:
-    """Where the frames were captured, and what that leaves unknown."""
+    """Yields where the frames were captured, and what that leaves unknown."""
     seen = explained.told[0].story["capture"]
     yield f"From the frames of {' and '.join(seen['hosts'])}: where they waited between hosts is not known.", "dim"
     first = explained.told[0].story
@@ -89,7 +89,7 @@ def _frames_beside(explained: Explained) -> Table:
 
 
 def _lines(told: Told, everything: bool) -> Table:
-    """When, which connection, what."""
+    """Returns the table of times, connections and events."""
     several = len({packet["copy"] for packet in told.story["packets"]}) > 1
     table = Table.grid(padding=(0, 2, 0, 0))
     table.add_column(justify="right", no_wrap=True, style="dim")

@@ -21,7 +21,7 @@ from tailcut.units import count, microseconds, number, percent
 NAMES = {"mean": "mean", "p50": "median", "p99": "p99", "p99_9": "p99.9", "slowest": "slowest 1 %"}
 AT_LEAST_MARK = "≥ "
 SHOWN = {"short": ("mean", "p99", "p99_9"), "long": ("mean", "p99"), "job": ("mean", "p50", "p99")}
-"""Which statistics of which flows the short tables have."""
+"""The statistics of each class of flows in the short tables."""
 UNFINISHED = "un-\nfinished"
 WIDEST = 10_000
 Row = dict[str, Any]

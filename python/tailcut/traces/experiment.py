@@ -174,7 +174,7 @@ class _Names:
 
 
 class _Trace:
-    """One trace of an experiment."""
+    """A trace of an experiment."""
 
     def __init__(
         self,

@@ -12,7 +12,7 @@ from tailcut.traces.hosts import Hosts
 EPOCH_NS = 10**8 * 10**9
 """Start times from here on (1973) count from 1970: no run is that long."""
 MAX_ROWS = 20_000_000
-"""As many flows as a run may have."""
+"""The limit of flows of a run."""
 
 
 @dataclass(slots=True)

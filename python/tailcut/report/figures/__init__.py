@@ -64,7 +64,7 @@ class Data:
 
     @classmethod
     def of_summary(cls, study: Study) -> "Data":
-        """What needs no look into the runs: the other tables are empty."""
+        """Returns the summary alone; the tables that need the runs are empty."""
         return cls(tables.curves(study), *(pl.DataFrame() for _ in fields(cls)[1:]))
 
     def at(self, **labels: str) -> "Data":
@@ -76,7 +76,7 @@ class Data:
 
 @dataclass(frozen=True)
 class Kind:
-    """How a kind of figure is made.
+    """A kind of figure and its maker.
 
     Attributes:
         make: draws it.

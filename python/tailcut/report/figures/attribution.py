@@ -1,4 +1,4 @@
-"""What the tail is made of: where the mean flow and the slowest spend their time, scheme by scheme."""
+"""Figures of the tail's parts: the mean flow and the slowest, scheme by scheme."""
 
 import altair as alt
 import polars as pl
@@ -16,7 +16,7 @@ HUES = {
 """The colour of each part, as a number of ``theme.PAIRS``; the copy's is that of rules."""
 
 SHORTER = dict(zip(SLICES, ("mean", "1 %", "0.1 %"), strict=True))
-"""What an axis calls a slice."""
+"""The name of a slice on an axis."""
 
 
 def tail(study: Study, table: pl.DataFrame, theme: Theme) -> Figure:
@@ -63,7 +63,7 @@ def tail(study: Study, table: pl.DataFrame, theme: Theme) -> Figure:
 
 
 def _gone(rows: pl.DataFrame, study: Study) -> pl.DataFrame:
-    """What of each part the others have more or less of than the baseline, in the slowest 1 %."""
+    """Returns the difference of each part against the baseline, in the slowest 1 %."""
     keys = ["cell", "point", "part"]
     slowest = rows.filter(slice="slowest 1 %")
     base = slowest.filter(scheme=study.baseline).select(*keys, base="time", base_us="us")

@@ -1,4 +1,4 @@
-"""What all figures share: panels, scales per scheme, axes, tooltips."""
+"""Common parts of all figures: panels, scales per scheme, axes, tooltips."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -26,7 +26,7 @@ LOG_SPAN = 20
 
 @dataclass(frozen=True)
 class Panel:
-    """One chart of a figure.
+    """A chart of a figure.
 
     Attributes:
         name: part of file names and of element ids.
@@ -191,7 +191,7 @@ def hoverable(
 
 
 def condition(when: alt.Parameter | str, value: object) -> dict[str, Any]:
-    """What a channel's class takes for the value that a channel has only where something holds.
+    """Returns the conditional value that a channel's class takes.
 
     Channels are given as their classes, never as texts or dictionaries: to find the class of one of those, Altair goes
     through its whole schema each time.
@@ -301,7 +301,7 @@ def significant(value: float | None, digits: int = 3) -> str:
 
 
 def source(backend: str) -> str:
-    """What a backend is called in a legend or a tooltip."""
+    """Returns the name of a backend in a legend or a tooltip."""
     return BACKENDS[backend][0] if backend in BACKENDS else backend
 
 

@@ -84,7 +84,7 @@ def round_trips(study: Study, table: pl.DataFrame, theme: Theme) -> Figure:
 
 
 def _drawn(rows: pl.DataFrame, size: float) -> pl.DataFrame:
-    """What the charts need of a table, times in units of ``size`` us."""
+    """Returns the columns that the charts need, with times in units of ``size`` us."""
     return rows.select(
         "scheme", "cell", "point",
         fct=(pl.col("fct_us") / size).round_sig_figs(5),

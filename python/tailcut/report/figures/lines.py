@@ -39,7 +39,7 @@ MOST_BANDS = 12
 
 @dataclass(frozen=True)
 class Quantity:
-    """What a panel shows on its vertical axis.
+    """The quantity on a panel's vertical axis.
 
     Attributes:
         title: the axis title.
@@ -55,7 +55,7 @@ class Quantity:
 
 
 def time_in(unit: str, name: str) -> Callable[[str], Quantity]:
-    """What a statistic of a time is, given the statistic in words."""
+    """Returns the maker of quantities for a statistic of a time."""
     return lambda words: Quantity(f"{name} ({unit})", f"{words} {name}", unit)
 
 
@@ -142,7 +142,7 @@ def panel(
 
 
 def tooltip(quantity: Quantity, axis: Axis | None) -> list[alt.Tooltip]:
-    """What hovering shows: the value with its interval and what stands behind it."""
+    """Returns the tooltip: the value with its interval and the runs behind it."""
     tips = [
         alt.Tooltip("scheme:N", title="scheme"),
         alt.Tooltip("source:N", title="from"),
@@ -167,7 +167,7 @@ def solid(base: alt.Chart, theme: Theme) -> alt.Chart:
 
 
 def lines(name: str, rows: pl.DataFrame, quantity: Quantity, axis: Axis, theme: Theme) -> Chart:
-    """One line per scheme and backend, a band where there are intervals."""
+    """Returns a line per scheme and backend, with a band where there are intervals."""
     scale = scale_of(rows, signed=quantity.signed)
     rows = placed(rows, scale)
     base = shown(alt.Chart(rows), theme, choose=["cell"]).encode(x=x_position(axis))
@@ -231,7 +231,7 @@ def dots(name: str, rows: pl.DataFrame, quantity: Quantity, axis: Axis, theme: T
 
 
 def bars(rows: pl.DataFrame, quantity: Quantity, theme: Theme) -> Chart:
-    """One bar per scheme and backend with its value and interval."""
+    """Returns a bar per scheme and backend with its value and interval."""
     labelled = rows.with_columns(
         who=pl.when(pl.col("backend") == "sim")
         .then(pl.col("scheme"))
@@ -265,7 +265,7 @@ def bars(rows: pl.DataFrame, quantity: Quantity, theme: Theme) -> Chart:
 
 
 def _furthest(rows: pl.DataFrame) -> float:
-    """Where the longest bar or whisker of a panel ends, without the ends beyond twice the longest bar."""
+    """Returns the end of the longest bar or whisker of a panel, leaving out ends beyond twice the longest bar."""
     most = max(inner([float(v) for v in rows["value"].to_list()]), default=0.0) or 1.0
     return min(max([most, *(float(v) for v in rows["high"].drop_nulls().to_list())]), 2 * most)
 

@@ -1,4 +1,4 @@
-"""What the network did: utilisation and drops by stage of the path."""
+"""Figures of the network: utilisation and drops by stage of the path."""
 
 import altair as alt
 import polars as pl
@@ -99,7 +99,7 @@ def _height(rows: pl.DataFrame) -> int:
 
 
 def _numbers(rows: pl.DataFrame, name: str, study: Study, theme: Theme) -> Chart:
-    """One measure as a number per scheme and stage."""
+    """Returns a measure as a number per scheme and stage."""
     stages = {stage: stage.replace(" ", "|").replace("aggregation", "aggr.") for stage in tables.stages(rows)}
     said = pl.col(name).map_elements(
         lambda v: "0" if v == 0 else f"{v:.0f}" if v >= 9.95 else significant(v, 2), pl.String

@@ -1,4 +1,4 @@
-"""What happened to segments: duplicate ACKs, reordering, needless transmissions, and timeouts per flow."""
+"""Figures of segments: duplicate ACKs, reordering, needless transmissions, and timeouts per flow."""
 
 import altair as alt
 import polars as pl

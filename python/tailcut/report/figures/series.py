@@ -27,7 +27,7 @@ QUANTITIES: dict[str, tuple[str, str, float]] = {
     "differential_packets": ("queue differential", "queue differential (packets)", 1.0),
     "utilisation": ("utilisation", "utilisation (%)", 0.01),
 }
-"""What may be sampled, in the order of the page: its name, its axis, and how much of it is one unit of the axis."""
+"""Sampled quantities in the order of the page: name, axis, and how much of it is one unit of the axis."""
 
 
 def over_time(study: Study, table: pl.DataFrame, theme: Theme) -> Figure:
@@ -67,7 +67,7 @@ def over_time(study: Study, table: pl.DataFrame, theme: Theme) -> Figure:
 
 
 def _extent(table: pl.DataFrame) -> pl.DataFrame:
-    """What each series spans; the samples themselves are in series.parquet."""
+    """Returns the extent of each series; the samples themselves are in series.parquet."""
     if table.height == 0:
         return table
     return table.group_by("source", "scheme", "name", maintain_order=True).agg(

@@ -51,7 +51,7 @@ def numbers(table: pl.DataFrame) -> pl.DataFrame:
 
 
 def _of_each(table: pl.DataFrame) -> pl.DataFrame:
-    """One row per scheme and point."""
+    """Returns a row per scheme and point."""
     return table.unique(["scheme", "cell", "point"], keep="first", maintain_order=True)
 
 

@@ -25,7 +25,7 @@ HEADINGS = {
 }
 HEIGHT = 330
 ROW = 24
-"""What a scheme adds to the height, in pixels, once they need more: beside a matrix with a row for each."""
+"""Height of a scheme's row in pixels, beside a matrix with a row for each."""
 LABEL = 13
 """Height of a line of a label, in pixels."""
 
@@ -128,7 +128,7 @@ def _plane(table: pl.DataFrame) -> pl.DataFrame:
 
 
 def apart(values: list[float], gap: float) -> list[float]:
-    """Where the labels of marks go: as near to their values as leaves ``gap`` decades between any two, order kept."""
+    """Returns positions of labels: as near to their values as leaves ``gap`` decades between any two, order kept."""
     order = sorted(range(len(values)), key=values.__getitem__)
     wanted = [log10(values[i]) for i in order]
     groups: list[tuple[float, int]] = []  # centre and number of labels of each block
