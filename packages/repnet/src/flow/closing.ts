@@ -18,6 +18,8 @@ export class Closing {
   #linger: Linger | undefined;
   /** The first connection has all that the second does not take. */
   #stuck: NodeJS.Timeout | undefined;
+  /** A connection failed while the peer's bytes were being read. */
+  #failed = false;
   /** The first connection is still to come, and carries all that was written if the second fails. */
   #firstHasRest = false;
   /** Bytes for the second connection, should the server answer on it yet. */
@@ -105,7 +107,7 @@ export class Closing {
     }
     this.#forSecond?.drop();
     if (legs[PRIMARY] === undefined && legs[REPLICA] === undefined)
-      return this.settled(tx.copies[REPLICA] === 'gone');
+      return this.settled(this.#failed || tx.copies[REPLICA] === 'gone');
     this.#startLinger(reset);
     const { [REPLICA]: second } = legs;
     if (spare && second !== undefined && second.backlog > 0) this.#endStuck(second);
@@ -271,6 +273,10 @@ export class Closing {
   /** A connection is gone; if it was the last, the flow is over. `failed`: it may not have brought everything. */
   settled(failed = false): void {
     const { client, joined, legs } = this.#flow;
+    if (this.#looking) {
+      this.#failed ||= failed;
+      return;
+    }
     if (legs[PRIMARY] !== undefined || legs[REPLICA] !== undefined) return;
     if (!failed || !this.#firstHasRest) client?.copyAbandoned(PRIMARY);
     if (joined) this.#empty?.close();

@@ -1,0 +1,63 @@
+/** A flow whose second connection fails between the close of its socket and the word to its peer. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { setImmediate } from 'node:timers/promises';
+import { Closing } from '../dist/flow/closing.js';
+import { PRIMARY, REPLICA } from '../dist/flow/machine.js';
+import { Archive } from '../dist/memory/archive.js';
+
+/** A client's flow whose second connection has carried all so far, while its first is still to come. */
+function flow() {
+  const abandoned = [];
+  const kept = [];
+  const client = {
+    copyAbandoned: (copy) => abandoned.push(copy),
+    keepForFirst: (archive) => kept.push(archive),
+  };
+  const archive = new Archive();
+  return {
+    abandoned,
+    kept,
+    archive,
+    client,
+    exiting: false,
+    joined: true,
+    legs: [undefined, { resumeReading() {} }],
+    options: { pairTimeout: 1_000, loser: 'rst' },
+    outer: { destroyed: true },
+    receiver: { close() {}, ended: false, leftUnread: false },
+    rx: { done: [false, false] },
+    sender: { close() {}, isSent: false, takeArchive: () => archive, turned: true },
+    tx: { archived: true, copies: ['pending', 'open'], offset: 0, total: -1, hasAll: () => false },
+  };
+}
+
+test('a first connection that is still to come carries all that was written when the second fails meanwhile', async () => {
+  const over = flow();
+  let parted = false;
+  const closing = new Closing(over, () => {
+    parted = true;
+  });
+  closing.begin(false);
+  assert.deepEqual(over.kept, [over.archive]);
+  assert.equal(parted, false, 'what the system has is still being read');
+  over.legs[REPLICA] = undefined;
+  closing.settled(true);
+  await setImmediate();
+  await setImmediate();
+  await setImmediate();
+  assert.equal(parted, true);
+  assert.equal(over.abandoned.includes(PRIMARY), false);
+});
+
+test('a first connection that is still to come is given up when the second has brought all', async () => {
+  const over = flow();
+  const closing = new Closing(over, () => {});
+  closing.begin(false);
+  over.legs[REPLICA] = undefined;
+  closing.settled(false);
+  await setImmediate();
+  await setImmediate();
+  await setImmediate();
+  assert.equal(over.abandoned.includes(PRIMARY), true);
+});
