@@ -286,7 +286,7 @@ class Work:
             file.writelines(json.dumps(one) + "\n" for one in self.verdicts[len(self.verdicts) - len(new) :])
         for one in new:
             if one["unfaithful"]:
-                Store.open(result.directory).set_aside(one["id"])
+                Store.open(result.directory).remove_run(one["id"])
         print("; ".join(f"{one['scheme']}: {', '.join(one['unfaithful']) or 'faithful'}" for one in new), flush=True)
 
 

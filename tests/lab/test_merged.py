@@ -13,7 +13,7 @@ def measured(experiment: Path, directory: Path, repeat: int = 1) -> Store:
 
 
 def tables(store: Store) -> list[str]:
-    return sorted(store.about(run_id)["files"]["flows.parquet"]["sha256"] for run_id in store.runs())
+    return sorted(store.run_record(run_id)["files"]["flows.parquet"]["sha256"] for run_id in store.runs())
 
 
 def test_the_same_run_measured_on_another_machine_becomes_a_further_repeat(
@@ -41,7 +41,7 @@ def test_what_was_merged_before_is_there(experiment: Path, tmp_path: Path, kerne
 def test_repeats_whose_numbers_are_free_keep_them(experiment: Path, tmp_path: Path, kernels: Kernels) -> None:
     into = measured(experiment, tmp_path / "a")
     other = measured(experiment, tmp_path / "b", repeat=3)
-    kept = {run_id: other.about(run_id)["files"] for run_id in other.runs()[1:]}
+    kept = {run_id: other.run_record(run_id)["files"] for run_id in other.runs()[1:]}
     assert len(upkeep.merge(into, other).repeats) == 1
-    assert {run_id: into.about(run_id)["files"] for run_id in kept} == kept
+    assert {run_id: into.run_record(run_id)["files"] for run_id in kept} == kept
     assert [run_id.rpartition("-")[2] for run_id in into.runs()] == ["1", "2", "3", "4"]

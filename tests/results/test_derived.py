@@ -76,7 +76,7 @@ def test_other_tables_and_another_way_to_measure_are_computed_again(
     store = filled(tmp_path / "results")
     answers(store)
     (run, *_) = PLAN["runs"]
-    store.set_aside(run["id"])
+    store.remove_run(run["id"])
     made_up.put(store, run, made_up.flows([700.0]))
     read = no_reading(monkeypatch)
     assert answers(store)[0].filter(statistic="mean", grouping="all")["value_us"][0] == 700.0

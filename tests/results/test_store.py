@@ -47,7 +47,7 @@ def test_a_run_can_be_replaced(store: Store) -> None:
     made_up.put(store, RUN, made_up.flows([100]))
     made_up.put(store, RUN, made_up.flows([100]), capture=["h0"])
     assert store.state(RUN["id"]) is State.COMPLETE
-    assert store.about(RUN["id"])["capture"] == ["h0"]
+    assert store.run_record(RUN["id"])["capture"] == ["h0"]
     assert sorted(path.name for path in store.directory.joinpath("runs").iterdir()) == [RUN["id"]]
 
 
@@ -307,7 +307,7 @@ DRAFTING = """
 import sys
 from pathlib import Path
 from tailcut.results import Store, drafts
-drafts.new(Path(sys.argv[1]), sys.argv[2]).mkdir()
+drafts.draft_path(Path(sys.argv[1]), sys.argv[2]).mkdir()
 """
 
 
@@ -321,7 +321,7 @@ def test_a_draft_of_another_machine_goes_when_nothing_of_it_has_changed_for_a_da
 ) -> None:
     with monkeypatch.context() as elsewhere:
         elsewhere.setattr(drafts, "_here", lambda: "another")
-        draft = drafts.new(store.directory / "runs", RUN["id"])
+        draft = drafts.draft_path(store.directory / "runs", RUN["id"])
     draft.mkdir()
     assert store.clear_leftovers() == 0
     os.utime(draft, (1, 1))
@@ -347,7 +347,7 @@ def test_a_directory_that_another_process_is_about_to_use_is_no_foreign_one(tmp_
 def test_a_draft_of_another_user_whose_processes_are_hidden_stays_for_a_day(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    draft = drafts.new(tmp_path, RUN["id"])
+    draft = drafts.draft_path(tmp_path, RUN["id"])
     other = draft.with_name(draft.name.replace(f"-{os.getpid()}-", f"-{2**22 + 1}-"))  # more than Linux gives out
     other.mkdir()
     assert drafts.left_behind(other)

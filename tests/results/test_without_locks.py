@@ -111,7 +111,7 @@ def check(store: Store, *, damaged: bool) -> State:
     assert state is not State.DAMAGED or damaged
     if state is State.COMPLETE:
         there = {path.name for path in store.path(RUN["id"]).iterdir()}
-        assert there == {"run.json", *store.about(RUN["id"])["files"]}
+        assert there == {"run.json", *store.run_record(RUN["id"])["files"]}
     return state
 
 

@@ -87,7 +87,7 @@ class LabBackend:
         capture = options.capture
         if capture is not None:
             for one in wanted:
-                if one.id in there and not capture.is_in(store.about(one.id)):
+                if one.id in there and not capture.is_in(store.run_record(one.id)):
                     progress.note(f"{one.name}: {NOT_CAPTURED}")
         hops = sum(one.run["facts"]["expected_packet_hops"] for one in missing)
         progress.begin(len(wanted), len(wanted) - len(missing), hops)

@@ -234,7 +234,7 @@ class _Kept:
         """Make a run in a store of this machine, unless it is there."""
         store = Store(directory)
         if store.state(job.run["id"]) is State.COMPLETE and (
-            job.capture is None or job.capture.is_in(store.about(job.run["id"]))
+            job.capture is None or job.capture.is_in(store.run_record(job.run["id"]))
         ):
             return Answer(Outcome.FOUND)
         with tempfile.TemporaryDirectory(prefix="tailcut-files-") as own:

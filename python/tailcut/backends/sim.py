@@ -50,7 +50,7 @@ class SimBackend:
         for run in runs.values():
             state = store.state(run["id"])
             captured = options.capture is None or (
-                state is State.COMPLETE and options.capture.is_in(store.about(run["id"]))
+                state is State.COMPLETE and options.capture.is_in(store.run_record(run["id"]))
             )
             if state is State.DAMAGED:
                 progress.note(f"{label(run)}: {store.path(run['id'])} is damaged; the run is made again")
@@ -81,7 +81,7 @@ def _tell_of_room(runs: Sequence[PlannedRun], store: Store, progress: Progress, 
 
 def tell_of_capture(name: str, run_id: str, store: Store, progress: Progress) -> None:
     """Say what is in the capture of a run, and where."""
-    captured = store.about(run_id)["captured"]
+    captured = store.run_record(run_id)["captured"]
     left_out = f"; {captured['left_out']:,} more did not fit" if captured["left_out"] else ""
     file = store.path(run_id) / CAPTURE_FILE
     progress.note(f"{name}: {captured['packets']:,} packets in {file}{left_out}")

@@ -123,7 +123,7 @@ def work(
             return Outcome.BUSY
         if wait:
             tell({"begun": True})
-        if store.state(run["id"]) is State.COMPLETE and (capture is None or capture.is_in(store.about(run["id"]))):
+        if store.state(run["id"]) is State.COMPLETE and (capture is None or capture.is_in(store.run_record(run["id"]))):
             return Outcome.FOUND
         make(
             run,

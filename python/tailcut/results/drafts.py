@@ -1,7 +1,7 @@
-"""Drafts of a store: hidden directories with the name of their maker, which go when it has gone.
+"""Drafts of a store: hidden directories named after the process that made them, removed once that process is gone.
 
-A draft becomes a run by a rename, and it is removed by a rename to a name that nobody publishes. Whichever rename comes
-first decides, so that no run has half of its files: neither where locks do not hold, nor when a process is killed.
+A rename turns a draft into a run. Removal also begins with a rename, to a name that nobody publishes. Whichever rename
+comes first decides, so that no run has only some of its files, even without working locks or when a process is killed.
 """
 
 import contextlib
@@ -18,14 +18,14 @@ FORGOTTEN_SECONDS = 86_400.0
 """Age after its last change at which a draft of another machine counts as left behind."""
 
 
-def new(runs: Path, of: str) -> Path:
-    """A name for a draft that nobody else has."""
+def draft_path(runs: Path, of: str) -> Path:
+    """Returns a unique path for a draft of the run ``of``; nothing is created."""
     return runs / f".{of}.{_here()}-{os.getpid()}-{_started(os.getpid())}.{uuid.uuid4().hex}.tmp"
 
 
 def remove(path: Path) -> None:
-    """Remove a draft or a run; the first step takes it away whole."""
-    gone = new(path.parent, path.name.removeprefix(".").partition(".")[0])
+    """Removes a draft or a run; the rename that comes first takes all of its files away at once."""
+    gone = draft_path(path.parent, path.name.removeprefix(".").partition(".")[0])
     with contextlib.suppress(FileNotFoundError):  # somebody else has removed or published it
         path.rename(gone)
     if gone.is_dir():
@@ -35,7 +35,11 @@ def remove(path: Path) -> None:
 
 
 def left_behind(path: Path) -> bool:
-    """Whether the maker of a draft has gone. Ask while its run is claimed, which decides where nothing else does."""
+    """Whether the process that made a draft is gone.
+
+    A draft of another machine, or of a process that is hidden, counts as left behind after a day without a change.
+    Call this only while holding the claim on the run: the claim excludes a live maker.
+    """
     place, _, process = path.name.split(".")[2].partition("-")
     number, _, started = process.partition("-")
     if not number.isdecimal():
@@ -55,7 +59,7 @@ _UNKNOWN, _HIDDEN = "0", "hidden"
 
 @cache
 def _here() -> str:
-    """Identifies the machine since it was started, and the space in which a process identifier is one of a process."""
+    """Hash of host name, boot id and PID namespace: the scope within which a process id is unique."""
     parts = [platform.node()]
     with contextlib.suppress(OSError):
         parts += [Path("/proc/sys/kernel/random/boot_id").read_text("ascii"), str(Path("/proc/self/ns/pid").readlink())]

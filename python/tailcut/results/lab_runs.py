@@ -95,7 +95,7 @@ def of_plan(store: Store, runs: Iterable[PlannedRun]) -> list[LabRun]:
     for fabric, run in product(fabrics.FABRICS, planned_runs) if repeats else ():
         for repeat in sorted(repeats.get((fabric, run["id"]), ())):
             run_id = identifier(run["id"], repeat, repnet=repnet, fabric=fabric)
-            state, about = store.look(run_id)
+            state, about = store.state_and_record(run_id)
             if state is State.COMPLETE and about is not None:
                 there.append(LabRun(run_id, run, repeat, fabric, about))
     return there

@@ -92,7 +92,7 @@ class Result:
         self._records: dict[str, dict[str, Any]] = {}  # what of run.json is asked for, of each run that is there
         self._tables: dict[str, tuple[str, int]] = {}  # which tables it has, and when it ended
         for run_id in unique_runs(self.plan):
-            self._states[run_id], about = store.look(run_id)
+            self._states[run_id], about = store.state_and_record(run_id)
             if about is not None:
                 self._records[run_id] = {name: about.get(name) for name in ABOUT}
                 self._tables[run_id] = tables_of(about), about["end_ns"]

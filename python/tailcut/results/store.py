@@ -176,10 +176,10 @@ class Store:
         Raises:
             StoreError: another version of Tailcut wrote it.
         """
-        return self.look(run_id, whole=whole)[0]
+        return self.state_and_record(run_id, whole=whole)[0]
 
-    def look(self, run_id: str, *, whole: bool = False) -> tuple[State, dict[str, Any] | None]:
-        """``state`` and, of a finished run, its ``run.json``."""
+    def state_and_record(self, run_id: str, *, whole: bool = False) -> tuple[State, dict[str, Any] | None]:
+        """Returns the state of a run and, if it is complete, the contents of its ``run.json``."""
         if not self.path(run_id).exists():
             return State.ABSENT, None
         about = _record(self.path(run_id), run_id, whole=whole)
@@ -194,17 +194,17 @@ class Store:
                     os.utime(file)
         return state
 
-    def about(self, run_id: str) -> dict[str, Any]:
-        """The ``run.json`` of a finished run."""
+    def run_record(self, run_id: str) -> dict[str, Any]:
+        """Returns the contents of a finished run's ``run.json``."""
         about: dict[str, Any] = json.loads((self.path(run_id) / "run.json").read_bytes())
         return about
 
     @contextmanager
     def claim(self, run_id: str, *, wait: bool = False) -> Iterator[bool]:
-        """Take a run on, against other processes; what a killed one left of it is removed.
+        """Claims a run exclusively among processes, and removes drafts of it that killed processes left behind.
 
         Yields:
-            Whether it is ours; False if another process has it and ``wait`` is not set.
+            True if this process holds the claim; False if another process does and ``wait`` is not set.
         """
         with locked(self._runs / f".{run_id}.lock", wait=wait) as ours:
             if ours:
@@ -216,7 +216,7 @@ class Store:
     @contextmanager
     def scratch(self, run_id: str) -> Iterator[Path]:
         """A directory for files under way, on the file system of the store."""
-        directory = drafts.new(self._runs, run_id)
+        directory = drafts.draft_path(self._runs, run_id)
         directory.mkdir()
         try:
             yield directory
@@ -227,7 +227,7 @@ class Store:
     def probe(self) -> Iterator[tuple[str, str]]:
         """A file by which others know that they see this directory: its path below it, and what is in it."""
         token = secrets.token_hex(16)
-        path = drafts.new(self._runs, "probe")
+        path = drafts.draft_path(self._runs, "probe")
         path.write_text(token, "ascii")
         try:
             yield path.relative_to(self.directory).as_posix(), token
@@ -287,7 +287,7 @@ class Store:
         Raises:
             StoreError: they differ.
         """
-        here = self.about(run_id)["files"]
+        here = self.run_record(run_id)["files"]
         for name in here.keys() & made["files"].keys():
             if name.endswith(".parquet") and here[name]["sha256"] != made["files"][name]["sha256"]:
                 raise StoreError(
@@ -307,11 +307,11 @@ class Store:
         made = json.loads((draft / "run.json").read_bytes())
         while True:
             if self.state(run_id) is State.COMPLETE:
-                with contextlib.suppress(FileNotFoundError):  # somebody has set it aside
+                with contextlib.suppress(FileNotFoundError):  # another process has removed it
                     self.compare(run_id, made)
-                    if _same_files(self.about(run_id), made):
+                    if _same_files(self.run_record(run_id), made):
                         return
-            self.set_aside(run_id)
+            self.remove_run(run_id)
             try:
                 draft.rename(self.path(run_id))
             except OSError as error:
@@ -323,8 +323,8 @@ class Store:
                 break
         _sync(self._runs)
 
-    def set_aside(self, run_id: str) -> None:
-        """Remove a run, if it is there; a rename never lands on a directory with files in it."""
+    def remove_run(self, run_id: str) -> None:
+        """Removes a run if it exists: a later rename must not land on a directory with files in it."""
         if self.path(run_id).exists():
             drafts.remove(self.path(run_id))
 

@@ -95,9 +95,10 @@ def names(parts: Sequence[Store]) -> list[str]:
 
 def _compare(one: Store, other: Store, run_id: str) -> None:
     """Refuse a run that is in two stores and is not the same in both."""
-    digests = [{name: file["sha256"] for name, file in store.about(run_id)["files"].items()} for store in (one, other)]
+    records = one.run_record(run_id), other.run_record(run_id)
+    digests = [{name: file["sha256"] for name, file in record["files"].items()} for record in records]
     if not lab_runs.is_of_lab(run_id):
-        one.compare(run_id, other.about(run_id))
+        one.compare(run_id, records[1])
     elif digests[0] != digests[1]:
         raise StoreError(
             "TC-S015",

@@ -62,7 +62,7 @@ def prune(store: Store, runs: Sequence[str]) -> int:
     for run_id in runs:
         with store.claim(run_id) as ours:
             if ours and store.path(run_id).exists():
-                store.set_aside(run_id)
+                store.remove_run(run_id)
                 removed += 1
     for path in (store.directory / "derived").glob(f"{TIMES}*.parquet"):
         if not store.path(path.stem.removeprefix(TIMES).partition("-")[2]).exists():
@@ -94,7 +94,7 @@ def merge(into: Store, other: Store) -> Merged:
         name = _name(into, other, run_id)
         there = into.state(name) is State.COMPLETE
         if there and not lab_runs.is_of_lab(name):
-            into.compare(name, other.about(run_id))
+            into.compare(name, other.run_record(run_id))
         if not there:
             _copy(into, other, run_id, name)
             merged.repeats.extend([name] if name != run_id else [])
@@ -124,7 +124,7 @@ def _name(into: Store, other: Store, run_id: str) -> str:
 
 def _digests(store: Store, run_id: str) -> dict[str, str]:
     """The SHA-256 of each file of a run, by its name."""
-    return {name: file["sha256"] for name, file in store.about(run_id)["files"].items()}
+    return {name: file["sha256"] for name, file in store.run_record(run_id)["files"].items()}
 
 
 def _copy(into: Store, other: Store, run_id: str, name: str) -> None:
@@ -133,5 +133,5 @@ def _copy(into: Store, other: Store, run_id: str, name: str) -> None:
             file.name: Path(shutil.copyfile(file, incoming / file.name)) for file in other.files(run_id)
         }
         if name != run_id:
-            files["run.json"] = json.dumps({**other.about(run_id), "id": name}, indent=1).encode()
+            files["run.json"] = json.dumps({**other.run_record(run_id), "id": name}, indent=1).encode()
         into.adopt(name, files)
