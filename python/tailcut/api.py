@@ -15,8 +15,8 @@ from tailcut.document import as_toml, toml_value
 from tailcut.errors import BackendError, checking_experiments
 from tailcut.lab import fabrics
 from tailcut.plan import Plan
-from tailcut.results import room
-from tailcut.results.place import default_directory
+from tailcut.results import disk_space
+from tailcut.results.location import default_directory
 from tailcut.traces import prepare, read_table
 
 if TYPE_CHECKING:
@@ -246,7 +246,7 @@ def _write_summary(result: "Result", progress: Progress) -> None:
     try:
         result.write_summary()
     except OSError as error:
-        if not room.is_full(error):
+        if not disk_space.is_full(error):
             raise
         progress.note(f"{result.directory}: there is no room for summary.parquet; the runs are there")
 

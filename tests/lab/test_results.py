@@ -330,7 +330,7 @@ def test_what_is_compared_with_replication_is_carried_by_the_same_program(
     assert all(name.endswith("-lab-repnet-1") for name in names)
     store = Store.open(tmp_path / "results")
     assert len(store.runs()) == 3
-    assert upkeep.unasked(store) == []
+    assert upkeep.unreferenced_runs(store) == []
 
 
 def test_upkeep_knows_whose_runs_they_are(experiment: Path, tmp_path: Path, kernels: Kernels) -> None:
@@ -338,13 +338,13 @@ def test_upkeep_knows_whose_runs_they_are(experiment: Path, tmp_path: Path, kern
     for name in ("a", "b"):
         tailcut.run(wanted, on="lab", out=tmp_path / name, repeat=1 if name == "a" else 3)
     into, other = Store.open(tmp_path / "a"), Store.open(tmp_path / "b")
-    assert upkeep.unasked(other) == []
+    assert upkeep.unreferenced_runs(other) == []
     # The first repeat is in both with other tables: kernels are not deterministic, and no machine is broken.
     merged = upkeep.merge(into, other)
     assert (merged.there, len(merged.taken), merged.damaged) == ([], 3, [])
     tailcut.run(tailcut.load(experiment, set={"traffic.load": "0.3"}), out=tmp_path / "a")
-    assert upkeep.unasked(into) == []
-    assert len(upkeep.unasked(into, by_last=True)) == 4
+    assert upkeep.unreferenced_runs(into) == []
+    assert len(upkeep.unreferenced_runs(into, by_last=True)) == 4
     assert kernels.runs == 4
 
 

@@ -12,7 +12,8 @@ from tailcut.report.figures import Data, draw
 from tailcut.report.figures import against as figure
 from tailcut.report.study import Study
 from tailcut.report.theme import theme_for
-from tailcut.results import against, samples
+from tailcut.results import kernel_comparison, samples
+from tailcut.results.kernel_comparison import compare_with_kernels
 
 
 @pytest.fixture(scope="module")
@@ -23,7 +24,7 @@ def simulated(tmp_path_factory: pytest.TempPathFactory) -> Study:
 
 def over_kernels(study: Study, longer: dict[tuple[str, str], float], runs: int = 0, unfaithful: int = 0) -> Study:
     """The same study with runs of real kernels, longer by so much in each class and statistic, and alike elsewhere."""
-    kept = pl.col("class").is_in(against.CLASSES) & pl.col("statistic").is_in(against.STATISTICS)
+    kept = pl.col("class").is_in(kernel_comparison.CLASSES) & pl.col("statistic").is_in(kernel_comparison.STATISTICS)
     rows = study.summary.filter(kept, pl.col("grouping") == "class").with_columns(
         simulated_us="value_us", backend=pl.lit("lab")
     )
@@ -96,7 +97,7 @@ class Runs:
 
 
 def of_mean(simulated: dict[int, list[float | None]], real: dict[int, list[float | None]]) -> dict[str, Any]:
-    rows = against.of(PLAN, Runs(simulated), Runs(real)).filter(statistic="mean", **{"class": "short"})
+    rows = compare_with_kernels(PLAN, Runs(simulated), Runs(real)).filter(statistic="mean", **{"class": "short"})
     return rows.row(0, named=True)
 
 
@@ -114,7 +115,7 @@ def test_the_flows_of_all_seeds_count_alike() -> None:
 @pytest.mark.parametrize("bounds", [(None, 11.0), (11.0, None)])
 def test_a_bound_is_not_held_against_anything(bounds: tuple[float | None, float | None]) -> None:
     simulated, real = (Runs({1: [10.0, one], 2: [12.0]}) for one in bounds)
-    assert against.of(PLAN, simulated, real).filter(statistic="mean").height == 0
+    assert compare_with_kernels(PLAN, simulated, real).filter(statistic="mean").height == 0
 
 
 @pytest.mark.parametrize(

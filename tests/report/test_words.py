@@ -30,7 +30,7 @@ def rows(
                 "n_seeds": 5, "change_seeds": 5, "value_us": 100.0, "change_bound": bound, "change_note": note,
                 "significant": (
                     note is None and low is not None and high is not None and not low < 0 < high
-                    and bounds.stands(change, bound)
+                    and bounds.is_certain(change, bound)
                 ),
             }
             for i, (change, low, high) in enumerate(changes)

@@ -39,9 +39,9 @@ def test_a_stray_file_among_the_runs_is_no_run(tmp_path: Path, name: str) -> Non
     store = store_of(tmp_path / "a", 1, 2)
     put(store.directory / "runs", name)
     assert sorted(store.runs()) == sorted(IDS)
-    assert upkeep.unasked(store) == [IDS[1]]
+    assert upkeep.unreferenced_runs(store) == [IDS[1]]
     assert upkeep.bytes_of(store, [IDS[1]]) > 0
-    assert upkeep.prune(store, upkeep.unasked(store)) == 1
+    assert upkeep.prune(store, upkeep.unreferenced_runs(store)) == 1
     assert (store.directory / "runs" / name).exists()
 
 

@@ -32,7 +32,7 @@ def names(store: Store) -> list[str]:
 
 def test_runs_that_the_plan_does_not_refer_to_are_removed_and_the_others_stay(tmp_path: Path) -> None:
     store = filled(tmp_path / "results", 1, 2, 3)
-    unasked = upkeep.unasked(store)
+    unasked = upkeep.unreferenced_runs(store)
     assert sorted(unasked) == sorted(IDS[1:])
     assert upkeep.bytes_of(store, unasked) == sum(
         file.stat().st_size for run_id in IDS[1:] for file in store.path(run_id).iterdir()
@@ -49,14 +49,14 @@ def asked(store: Store, plan: Plan, **overrides: str) -> None:
 def test_what_a_plan_with_other_overrides_needs_is_kept(tmp_path: Path) -> None:
     store = filled(tmp_path / "results", 1, 2, 3)
     asked(store, made_up.plan(schemes=["TCP"], sweep=[], seeds=[2]), seeds="[2]")
-    assert upkeep.unasked(store) == [IDS[2]]
-    assert sorted(upkeep.unasked(store, by_last=True)) == sorted([IDS[0], IDS[2]])
+    assert upkeep.unreferenced_runs(store) == [IDS[2]]
+    assert sorted(upkeep.unreferenced_runs(store, by_last=True)) == sorted([IDS[0], IDS[2]])
 
 
 def test_an_edited_experiment_takes_the_place_of_what_it_was(tmp_path: Path) -> None:
     store = filled(tmp_path / "results", 1, 2)
     asked(store, made_up.plan(schemes=["TCP"], sweep=[], seeds=[2]))
-    assert upkeep.unasked(store) == [IDS[0]]
+    assert upkeep.unreferenced_runs(store) == [IDS[0]]
 
 
 def test_a_plan_of_an_older_version_which_kept_no_list_is_not_forgotten(tmp_path: Path) -> None:
@@ -64,7 +64,7 @@ def test_a_plan_of_an_older_version_which_kept_no_list_is_not_forgotten(tmp_path
     for path in (store.directory / "plans").iterdir():
         path.unlink()
     asked(store, made_up.plan(schemes=["TCP"], sweep=[], seeds=[2]), seeds="[2]")
-    assert upkeep.unasked(store) == []
+    assert upkeep.unreferenced_runs(store) == []
 
 
 def test_times_of_runs_that_are_gone_go_with_them(tmp_path: Path) -> None:
@@ -72,7 +72,7 @@ def test_times_of_runs_that_are_gone_go_with_them(tmp_path: Path) -> None:
     asked(store, THREE_SEEDS)
     Result(store).summary()
     asked(store, ONE_SEED)
-    upkeep.prune(store, upkeep.unasked(store))
+    upkeep.prune(store, upkeep.unreferenced_runs(store))
     left = [path.stem.rpartition("-")[2] for path in store.directory.glob("derived/times-*")]
     assert left == [IDS[0]]
 
@@ -80,7 +80,7 @@ def test_times_of_runs_that_are_gone_go_with_them(tmp_path: Path) -> None:
 def test_a_run_that_another_process_is_making_is_not_removed(tmp_path: Path) -> None:
     store = filled(tmp_path / "results", 1, 2)
     with locked(store.directory / "runs" / f".{IDS[1]}.lock", wait=False):
-        assert upkeep.prune(store, upkeep.unasked(store)) == 0
+        assert upkeep.prune(store, upkeep.unreferenced_runs(store)) == 0
     assert store.state(IDS[1]) is State.COMPLETE
 
 
@@ -88,7 +88,7 @@ def test_a_store_whose_plan_is_damaged_loses_nothing(tmp_path: Path) -> None:
     store = filled(tmp_path / "results", 1, 2)
     (store.directory / "plan.json").write_text("{")
     with pytest.raises(StoreError):
-        upkeep.unasked(store)
+        upkeep.unreferenced_runs(store)
     assert names(store) == sorted(IDS[:2])
 
 
@@ -96,7 +96,7 @@ def test_a_store_of_which_another_plan_is_damaged_loses_nothing(tmp_path: Path) 
     store = filled(tmp_path / "results", 1, 2)
     next((store.directory / "plans").iterdir()).write_text("{")
     with pytest.raises(StoreError, match="is damaged"):
-        upkeep.unasked(store)
+        upkeep.unreferenced_runs(store)
 
 
 # --- merge ----------------------------------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ import pytest
 from tailcut.backends import Capture, worker
 from tailcut.backends.child import Child, Said
 from tailcut.plan import PlannedRun
-from tailcut.results import room
+from tailcut.results import disk_space
 from tailcut.results.store import Store
 
 
@@ -37,7 +37,9 @@ class InProcess(Child):
             outcome = worker.work(self._store, run, capture, wait=wait, tell=self._tell)
         except (Exception, MemoryError) as error:  # noqa: BLE001 - as the worker does
             where = traceback.format_exc()
-            self._tell({"failed": f"{type(error).__name__}: {error}", "full": room.is_full(error), "traceback": where})
+            self._tell(
+                {"failed": f"{type(error).__name__}: {error}", "full": disk_space.is_full(error), "traceback": where}
+            )
         else:
             self._tell({"done": outcome})
 

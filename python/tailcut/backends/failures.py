@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from tailcut.backends import Capture, Progress
 from tailcut.errors import RunError
 from tailcut.plan import PlannedRun, label
-from tailcut.results import room
+from tailcut.results import disk_space
 from tailcut.results.store import Store
 from tailcut.units import size
 
@@ -41,9 +41,9 @@ class Failures:
         capture = self.capture.spec if self.capture else None
         for run in runs:
             if run["id"] not in self._bytes:
-                self._bytes[run["id"]] = room.expected_bytes(run, capture)
+                self._bytes[run["id"]] = disk_space.expected_bytes(run, capture)
         needed = sum(self._bytes[run["id"]] for run in runs)
-        free = room.free_bytes(self.store.directory)
+        free = disk_space.free_bytes(self.store.directory)
         if free is None or needed <= free:
             return True
         if len(runs) == 1:

@@ -21,7 +21,7 @@ from tailcut.backends.remote import Answer, Job, carry_out, made_by
 from tailcut.backends.worker import Outcome
 from tailcut.errors import ClusterError, StoreError
 from tailcut.plan import PlannedRun, label
-from tailcut.results import room
+from tailcut.results import disk_space
 from tailcut.results.store import Store
 
 AHEAD = 2  # jobs handed over for each that can be under way, so that nobody waits for the head
@@ -330,7 +330,7 @@ class Sweep:
                 if (attempt.where, digest) not in self._supplied:
                     self._send(attempt, digest, places[digest])
         except OSError as error:
-            if not room.is_full(error):
+            if not disk_space.is_full(error):
                 raise
             self._unfit(run, attempt, f"its disk is full ({answer.kept})")
         else:
@@ -380,7 +380,7 @@ class Sweep:
             except StoreError as error:
                 self._failures.fail(run, str(error))
             except OSError as error:
-                if room.is_full(error):
+                if disk_space.is_full(error):
                     self._failures.fail(run, f"{self.store.directory}: {error.strerror}")
                     self._disk_was_full(run)
                 elif self.farm.lost(error):

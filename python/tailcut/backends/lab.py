@@ -18,7 +18,7 @@ from tailcut.backends.sim import CAPTURE_FILE, SimBackend, series_frame, tell_of
 from tailcut.lab import calibration, doctor, process, programs, repnet
 from tailcut.lab.fabrics import ENGINE
 from tailcut.plan import Plan, PlannedRun, canonical, label, unique_runs
-from tailcut.results import lab_runs, machine, room, tables
+from tailcut.results import disk_space, lab_runs, machine, tables
 from tailcut.results.store import State, Store
 from tailcut.traces import read_table
 from tailcut.units import rate_bps
@@ -232,7 +232,7 @@ def _make(wanted: Wanted, program: list[str] | None, into: Into) -> None:
         try:
             _put(wanted, into, done, time.perf_counter() - began, more)
         except OSError as error:
-            if not room.is_full(error):
+            if not disk_space.is_full(error):
                 raise
             into.failures.fail(run, f"{into.store.directory}: {error.strerror}", name=wanted.name)
             into.failures.was_full(wanted.name)

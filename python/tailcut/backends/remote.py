@@ -24,7 +24,7 @@ from tailcut.backends import Capture
 from tailcut.backends.child import Child, Said
 from tailcut.backends.worker import Outcome
 from tailcut.plan import FileUse, PlannedRun
-from tailcut.results import room
+from tailcut.results import disk_space
 from tailcut.results.store import State, Store, files_of
 
 INLINE_BYTES = 8_000_000  # files of a run up to this size come back with the answer, larger ones piece by piece
@@ -107,7 +107,7 @@ def carry_out(job: Job, tell: Callable[[dict[str, Any]], None] | None = None, sc
         return _made_and_kept(job, supplied, tell, scratch)
     except OSError as error:
         # Raised here, it would look like a lost connection at the head, which would hand the run out again and again.
-        full = room.is_full(error)
+        full = disk_space.is_full(error)
         why = _disk_full(scratch or tempfile.gettempdir()) if full else f"{type(error).__name__}: {error}"
         return Answer(None, why, unfit=True)
 

@@ -14,7 +14,7 @@ import tailcut
 from tailcut import _core
 from tailcut.backends import Capture, Gap, Options, Progress, maker
 from tailcut.plan import Plan, PlannedRun, canonical, label, unique_runs
-from tailcut.results import machine, room, tables
+from tailcut.results import disk_space, machine, tables
 from tailcut.results.store import State, Store
 from tailcut.traces import read_table
 from tailcut.units import size
@@ -70,8 +70,8 @@ class SimBackend:
 
 def _tell_of_room(runs: Sequence[PlannedRun], store: Store, progress: Progress, capture: Capture | None) -> None:
     """Say beforehand if the disk will be full before all runs are made."""
-    needed = sum(room.expected_bytes(run, capture.spec if capture else None) for run in runs)
-    free = room.free_bytes(store.directory)
+    needed = sum(disk_space.expected_bytes(run, capture.spec if capture else None) for run in runs)
+    free = disk_space.free_bytes(store.directory)
     if free is not None and needed > free:
         progress.note(
             f"{store.directory}: the runs are expected to take about {size(needed)}, and {size(free)} are free;"

@@ -24,7 +24,7 @@ from typing import Any
 
 from tailcut.backends import Capture
 from tailcut.plan import PlannedRun
-from tailcut.results import room
+from tailcut.results import disk_space
 from tailcut.results.store import State, Store
 
 
@@ -97,7 +97,13 @@ def main() -> None:
                 outcome = work(store, job["run"], capture, wait=job["wait"], tell=tell, waiting=waiting)
             except (Exception, MemoryError) as error:  # noqa: BLE001 - whatever a run dies of, the sweep goes on and says so
                 where = traceback.format_exc()
-                tell({"failed": f"{type(error).__name__}: {error}", "full": room.is_full(error), "traceback": where})
+                tell(
+                    {
+                        "failed": f"{type(error).__name__}: {error}",
+                        "full": disk_space.is_full(error),
+                        "traceback": where,
+                    }
+                )
             else:
                 tell({"done": outcome})
     except BrokenPipeError:

@@ -139,7 +139,7 @@ def prune(
     from tailcut.units import size
 
     store = Store.open(directory)
-    unasked = upkeep.unasked(store, by_last=last)
+    unasked = upkeep.unreferenced_runs(store, by_last=last)
     kept = len(store.runs()) - len(unasked)
     for run_id in unasked if dry_run else ():
         out.print(f"{store.path(run_id)}", highlight=False, soft_wrap=True)
@@ -164,7 +164,7 @@ def merge(
     done = upkeep.merge(store, Store.open(other))
     for run_id in done.damaged:
         err.print(f"{other}: run {run_id} is damaged and was left out", style="yellow", highlight=False, soft_wrap=True)
-    unasked = len(set(upkeep.unasked(store, by_last=True)) & {*done.taken, *done.there})
+    unasked = len(set(upkeep.unreferenced_runs(store, by_last=True)) & {*done.taken, *done.there})
     repeats = f", {len(done.repeats)} of them as further repeats of the lab's" if done.repeats else ""
     more = (
         f"; {unasked} are not in the plan of {into}: run the experiment with their seeds and values" if unasked else ""

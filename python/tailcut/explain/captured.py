@@ -19,7 +19,7 @@ from tailcut.explain.connection import RECEIVED, Ends, journeys
 from tailcut.explain.pcapng import DamagedError, Frame, frames
 from tailcut.plan import Plan, PlannedRun
 from tailcut.results.lab_runs import LabRun
-from tailcut.results.place import default_directory
+from tailcut.results.location import default_directory
 from tailcut.traces import read_table
 from tailcut.units import amount_bytes, time_ps
 

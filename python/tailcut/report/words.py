@@ -8,7 +8,7 @@ import polars as pl
 from tailcut.report.figures.base import significant, unit_for
 from tailcut.report.study import Study
 from tailcut.results import estimates, statistics
-from tailcut.results.bounds import MARKS, stands
+from tailcut.results.bounds import MARKS, is_certain
 from tailcut.results.summary import SEPARATOR, notes
 from tailcut.units import percent
 
@@ -245,7 +245,7 @@ def _speed(study: Study, throughput: pl.DataFrame) -> str:
 
 def _sign(row: dict[str, Any]) -> int:
     """Returns the sign as ``_seen`` does; 0 also where it may change once all flows finish."""
-    return _seen(row) if stands(row["change"], row["change_bound"]) else 0
+    return _seen(row) if is_certain(row["change"], row["change_bound"]) else 0
 
 
 def _seen(row: dict[str, Any]) -> int:
@@ -259,7 +259,7 @@ def _seen(row: dict[str, Any]) -> int:
     if low is None or high is None:
         clear = row["change_seeds"] != 1 and abs(row["change"]) > NEGLIGIBLE
     elif low > 0 or high < 0:
-        clear = row["significant"] or not stands(row["change"], row["change_bound"])
+        clear = row["significant"] or not is_certain(row["change"], row["change_bound"])
     return 0 if not clear else 1 if row["change"] > 0 else -1
 
 

@@ -17,6 +17,6 @@ def of_change(own: bool, of_baseline: bool) -> str | None:
     return AT_LEAST if own else AT_MOST if of_baseline else None
 
 
-def stands(change: float, bound: str | None) -> bool:
-    """Whether a change keeps its sign however long flows that have not finished take."""
+def is_certain(change: float, bound: str | None) -> bool:
+    """Whether the sign of a change is certain: no finishing time of the unfinished flows could reverse it."""
     return bound is None or bound == (AT_LEAST if change > 0 else AT_MOST)

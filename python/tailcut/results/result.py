@@ -11,7 +11,7 @@ from tailcut.errors import StoreError
 from tailcut.lab import fabrics
 from tailcut.lab.fabrics import FABRICS
 from tailcut.plan import SUMMARY_FORMAT, Plan, PlannedRun, unique_runs
-from tailcut.results import against, derived, lab_runs, machine, same, spread
+from tailcut.results import derived, kernel_comparison, lab_runs, machine, same, spread
 from tailcut.results import summary as summaries
 from tailcut.results.cells import Cells, groups_of
 from tailcut.results.derived import Derived, tables_of
@@ -352,17 +352,17 @@ class Result:
     def lab_spread(self) -> pl.DataFrame:
         """The spread over repeats of one seed, and over seeds: a row per cell, class and statistic.
 
-        Columns: ``fabric``, scheme, the sweep's axes, and those of `tailcut.results.spread.of`.
+        Columns: ``fabric``, scheme, the sweep's axes, and those of `tailcut.results.spread.lab_spread`.
         """
-        return spread.of(self.lab_per_repeat, ["fabric", "scheme", *summaries.axes_schema(self.plan)])
+        return spread.lab_spread(self.lab_per_repeat, ["fabric", "scheme", *summaries.axes_schema(self.plan)])
 
     @property
     def lab_against(self) -> pl.DataFrame:
-        """The difference of real kernels from the simulator (`tailcut.results.against.of`).
+        """The difference of real kernels from the simulator (`tailcut.results.kernel_comparison.compare_with_kernels`).
 
         A column ``backend`` comes first.
         """
-        rows = against.of(self.plan, self._simulated, self._over_kernels(fabrics.ENGINE))
+        rows = kernel_comparison.compare_with_kernels(self.plan, self._simulated, self._over_kernels(fabrics.ENGINE))
         return rows.select(pl.lit(fabrics.backend(fabrics.ENGINE)).alias("backend"), pl.all())
 
     @property

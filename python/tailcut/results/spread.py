@@ -15,7 +15,7 @@ SPREAD: dict[str, pl.DataType] = {
     "n_repeated": pl.UInt32(),
     "n_seeds": pl.UInt32(),
 }
-"""The columns after those that name a cell: see `of`."""
+"""The columns after those that name a cell: see `lab_spread`."""
 SHOWN = {
     ("short", "mean"): "short flows, mean",
     ("short", "p99"): "short flows, 99th percentile",
@@ -24,7 +24,7 @@ SHOWN = {
 """The classes and statistics whose spread is shown, and what they are called."""
 
 
-def of(per_repeat: pl.DataFrame, cell: Sequence[str]) -> pl.DataFrame:
+def lab_spread(per_repeat: pl.DataFrame, cell: Sequence[str]) -> pl.DataFrame:
     """The two spreads of every statistic, as standard deviations in microseconds; cells without a value are left out.
 
     Args:
@@ -63,7 +63,7 @@ def of(per_repeat: pl.DataFrame, cell: Sequence[str]) -> pl.DataFrame:
 
 
 def shown(table: pl.DataFrame) -> pl.DataFrame:
-    """The rows of ``of`` that are shown, with what is called how in ``what``; none where no seed was repeated."""
+    """Returns the rows of `lab_spread` that are shown, with a label in ``what``; none if no seed was repeated."""
     rows = table.filter(pl.col("grouping") == "class", pl.col("n_repeated") > 0)
     called = pl.DataFrame(
         [(*place, what) for place, what in SHOWN.items()], schema=["class", "statistic", "what"], orient="row"

@@ -38,7 +38,7 @@ import polars as pl
 
 from tailcut.errors import StoreError
 from tailcut.plan import Plan, canonical, question_id, unique_runs
-from tailcut.results import drafts, place
+from tailcut.results import drafts, location
 from tailcut.results.locks import locked
 from tailcut.results.tables import METADATA_KEY, read_parquet, to_parquet
 
@@ -93,7 +93,7 @@ class Store:
         with contextlib.suppress(FileNotFoundError, StoreError):
             store._remember(store.plan())  # an older version may have asked for it
         # The plan comes first: it is what makes a directory one of results, for other processes too.
-        held = {**plan, place.ORIGIN: place.origin(file, directory)}
+        held = {**plan, location.ORIGIN: location.origin(file, directory)}
         write_atomically(directory / "plan.json", json.dumps(held, indent=1).encode())
         store._remember(plan)
         (directory / "runs").mkdir(exist_ok=True)
@@ -121,7 +121,7 @@ class Store:
             StoreError: plan.json is damaged or of another version.
         """
         held = _held(self.directory)
-        held.pop(place.ORIGIN, None)  # older versions did not write it
+        held.pop(location.ORIGIN, None)  # older versions did not write it
         return cast("Plan", held)
 
     def _remember(self, plan: Plan) -> None:
@@ -409,7 +409,7 @@ def _same_files(here: Mapping[str, Any], made: Mapping[str, Any]) -> bool:
 
 
 def _held(directory: Path) -> dict[str, Any]:
-    """The contents of a directory's ``plan.json``: the plan and, under ``place.ORIGIN``, whose it is.
+    """The contents of a directory's ``plan.json``: the plan and, under ``location.ORIGIN``, whose it is.
 
     Raises:
         StoreError: it is damaged or of another version.
@@ -443,7 +443,7 @@ def _refuse_another(directory: Path, plan: Plan, file: Path | None) -> None:
         if error.code == "TC-S003":  # the new plan replaces the damaged one
             return
         raise
-    if not place.is_of(held, plan, file, directory):
+    if not location.is_of(held, plan, file, directory):
         raise StoreError(
             "TC-S005",
             f"{directory} holds the results of another experiment, {held.get('source_file')}",

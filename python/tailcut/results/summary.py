@@ -359,7 +359,7 @@ def _change(here: Cell, base: Cell, name: str) -> dict[str, Any]:
         "change_ci_high": found.high,
         "change_bound": bound,
         "change_seeds": found.seeds,
-        "significant": found.sure and bounds.stands(found.value, bound),
+        "significant": found.sure and bounds.is_certain(found.value, bound),
         "change_note": SEPARATOR.join(found.notes) or None,
     }
 

@@ -1,4 +1,4 @@
-"""Putting stores together, and taking out of one what nobody asks for."""
+"""Merges stores, and removes the runs of a store that no plan needs."""
 
 import json
 import shutil
@@ -30,11 +30,11 @@ class Merged:
     damaged: list[str]
 
 
-def unasked(store: Store, *, by_last: bool = False) -> list[str]:
-    """The runs of a store that no plan asked for there needs; with ``by_last``, that the last one does not.
+def unreferenced_runs(store: Store, *, by_last: bool = False) -> list[str]:
+    """Returns the runs of a store that none of its plans needs; with ``by_last``, that its latest plan does not need.
 
     Raises:
-        StoreError: a plan cannot be read, so that nobody knows.
+        StoreError: a plan cannot be read, so that the runs it needs are unknown.
     """
     asked = set(unique_runs(store.plan()))
     for path in () if by_last else sorted((store.directory / "plans").glob("[!.]*.json")):

@@ -10,7 +10,7 @@ from rich.text import Text
 
 from tailcut.document import toml_key, toml_value
 from tailcut.plan import Plan, PlannedRun, canonical, flatten, title, unique_runs
-from tailcut.results import room, same
+from tailcut.results import disk_space, same
 from tailcut.units import count, duration, size
 
 LONGEST_LIST = 100
@@ -60,7 +60,7 @@ def _work(plan: Plan, jobs: int) -> Table:
     table.add_row(
         "estimated memory", f"{size(max(run['facts']['estimated_memory_bytes'] for run in runs))} for the largest run"
     )
-    table.add_row("estimated disk", f"{size(sum(room.expected_bytes(run) for run in runs))} for all results")
+    table.add_row("estimated disk", f"{size(sum(disk_space.expected_bytes(run) for run in runs))} for all results")
     table.add_row("baseline", plan["baseline"])
     table.add_row("", "")
     return table

@@ -15,7 +15,7 @@ from support import experiments, made_up
 from support.skipping import missing
 from tailcut.api import Silent
 from tailcut.backends import worker
-from tailcut.results import Store, room
+from tailcut.results import Store, disk_space
 from tailcut.results.store import State
 
 
@@ -39,7 +39,7 @@ def experiment(tmp_path: Path) -> tailcut.Experiment:
 
 
 def say_free(monkeypatch: pytest.MonkeyPatch, free: Iterator[int | None]) -> None:
-    monkeypatch.setattr(room, "free_bytes", lambda directory: next(free))
+    monkeypatch.setattr(disk_space, "free_bytes", lambda directory: next(free))
 
 
 def forever(value: int | None) -> Iterator[int | None]:
@@ -68,7 +68,7 @@ def test_no_run_is_begun_that_there_is_no_room_for(
 def test_what_there_is_room_for_is_made_and_the_same_call_makes_the_rest(
     experiment: tailcut.Experiment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    enough = sum(room.expected_bytes(run) for run in experiment.plan["runs"])
+    enough = sum(disk_space.expected_bytes(run) for run in experiment.plan["runs"])
     # Asked once for all runs and once for each: two are begun, then the disk is full.
     say_free(monkeypatch, iter([enough, enough, enough, 0, 0]))
     with pytest.raises(tailcut.RunError, match="no room for more runs"):
@@ -83,17 +83,17 @@ def test_what_there_is_room_for_is_made_and_the_same_call_makes_the_rest(
 def test_that_the_disk_will_be_full_before_the_end_is_said_at_the_start(
     experiment: tailcut.Experiment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    say_free(monkeypatch, forever(room.expected_bytes(experiment.plan["runs"][0]) * 2))
+    say_free(monkeypatch, forever(disk_space.expected_bytes(experiment.plan["runs"][0]) * 2))
     told = Told()
     tailcut.run(experiment, out=tmp_path / "results", jobs=1, progress=told)
     assert [note for note in told.notes if "are expected to take about" in note]
 
 
 def test_what_is_free_is_asked_of_the_system_which_may_not_know(tmp_path: Path) -> None:
-    free = room.free_bytes(tmp_path)
+    free = disk_space.free_bytes(tmp_path)
     assert free is not None
     assert 0 < free <= shutil.disk_usage(tmp_path).total
-    assert room.free_bytes(tmp_path / "not there") is None
+    assert disk_space.free_bytes(tmp_path / "not there") is None
 
 
 def test_where_the_system_does_not_say_what_is_free_runs_are_made(
@@ -115,7 +115,7 @@ def test_a_disk_that_fills_up_under_way_leaves_no_part_of_a_run(
     monkeypatch.setattr(os, "fsync", full)
     with pytest.raises(OSError, match="No space") as caught:
         worker.work(store, run, None, wait=False, tell=lambda _: None)
-    assert room.is_full(caught.value)
+    assert disk_space.is_full(caught.value)
     assert list((tmp_path / "results/runs").iterdir()) == []
 
 
@@ -133,9 +133,9 @@ def test_a_full_disk_costs_the_file_of_the_summary_and_not_the_result(
 
 
 def test_the_core_tells_that_a_disk_is_full_in_words_that_are_understood() -> None:
-    assert room.is_full(ValueError(f"h0.pcapng: No space left on device (os error {errno.ENOSPC})"))
-    assert not room.is_full(ValueError("h0.pcapng: Permission denied (os error 13)"))
-    assert not room.is_full(PermissionError(errno.EACCES, "no"))
+    assert disk_space.is_full(ValueError(f"h0.pcapng: No space left on device (os error {errno.ENOSPC})"))
+    assert not disk_space.is_full(ValueError("h0.pcapng: Permission denied (os error 13)"))
+    assert not disk_space.is_full(PermissionError(errno.EACCES, "no"))
 
 
 # --- what runs are expected to take ---------------------------------------------------------------------------------
@@ -162,15 +162,15 @@ def test_a_run_takes_no_more_than_is_expected(
     spec = tailcut.Capture(capture).spec if capture else None
     for run in result.finished_runs:
         taken = sum(file.stat().st_size for file in (result.directory / "runs" / run["id"]).iterdir())
-        assert taken <= room.expected_bytes(run, spec)
+        assert taken <= disk_space.expected_bytes(run, spec)
 
 
 def test_a_bounded_capture_is_expected_to_keep_its_bounds() -> None:
     run = made_up.planned_run("TCP", {}, 1)
     run["facts"]["expected_packets"] = 10**9
-    without = room.expected_bytes(run)
+    without = disk_space.expected_bytes(run)
     for bounds, most in (({"max_bytes": "5MB"}, 5_000_000), ({"max_packets": 100}, 160_000), ({}, 10**9)):
-        assert room.expected_bytes(run, {"points": ["host:0"], **bounds}) == without + most
+        assert disk_space.expected_bytes(run, {"points": ["host:0"], **bounds}) == without + most
 
 
 # --- a disk that is really small ------------------------------------------------------------------------------------
@@ -180,7 +180,7 @@ mount -t tmpfs -o size="$1" none "$2" || exit 77
 cd "$2" && shift 2 && exec "$@"
 """
 RUN = "import sys; from tailcut.cli import main; main()"
-SAYS_NOTHING = f"from tailcut.results import room; room.free_bytes = lambda directory: None; {RUN}"
+SAYS_NOTHING = f"from tailcut.results import disk_space; disk_space.free_bytes = lambda directory: None; {RUN}"
 
 
 def on_a_small_disk(directory: Path, size: str, program: str, *options: str) -> subprocess.CompletedProcess[str]:

@@ -9,7 +9,7 @@ from tailcut.results.summary import Cell, Runs, axes_schema, cells, point_column
 CLASSES, STATISTICS = ("short", "long"), ("mean", "p99")
 
 
-def of(plan: Plan, simulated: Runs, real: Runs) -> pl.DataFrame:
+def compare_with_kernels(plan: Plan, simulated: Runs, real: Runs) -> pl.DataFrame:
     """The values of both over the flows of the seeds that both have, of each class and statistic, and their change.
 
     Args:

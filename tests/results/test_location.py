@@ -10,7 +10,7 @@ from support import experiments, made_up
 from tailcut import StoreError
 from tailcut.plan import Plan
 from tailcut.results import Store
-from tailcut.results.place import default_directory
+from tailcut.results.location import default_directory
 
 ROOT = Path(__file__).parents[2]
 
