@@ -1,8 +1,9 @@
 /** What the parts of a socket know of it beyond its public interface, and of net's sockets. */
 import type * as net from 'node:net';
 import type { Bridge } from './bridge.js';
-import type { Flow, Outer } from './flow/flow.js';
+import type { Flow } from './flow/flow.js';
 import type { Copy } from './flow/machine.js';
+import type { Outer } from './flow/roles.js';
 import { giveHandle, type Handle } from './net-internals.js';
 import type { Replication, ReplicationOptions } from './options.js';
 import type { Participant } from './trial.js';

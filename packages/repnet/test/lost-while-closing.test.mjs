@@ -20,12 +20,11 @@ function flow() {
     kept,
     archive,
     client,
-    exiting: false,
     joined: true,
     legs: [undefined, { resumeReading() {} }],
     options: { pairTimeout: 1_000, loser: 'rst' },
     outer: { destroyed: true },
-    receiver: { close() {}, ended: false, leftUnread: false },
+    receiver: { ended: false, leftUnread: false },
     rx: { done: [false, false] },
     sender: { close() {}, isSent: false, takeArchive: () => archive, turned: true },
     tx: { archived: true, copies: ['pending', 'open'], offset: 0, total: -1, hasAll: () => false },
@@ -38,11 +37,11 @@ test('a first connection that is still to come carries all that was written when
   const closing = new Closing(over, () => {
     parted = true;
   });
-  closing.begin(false);
+  closing.on({ type: 'close', reset: false });
   assert.deepEqual(over.kept, [over.archive]);
   assert.equal(parted, false, 'what the system has is still being read');
   over.legs[REPLICA] = undefined;
-  closing.settled(true);
+  closing.on({ type: 'gone', failed: true });
   await setImmediate();
   await setImmediate();
   await setImmediate();
@@ -53,9 +52,9 @@ test('a first connection that is still to come carries all that was written when
 test('a first connection that is still to come is given up when the second has brought all', async () => {
   const over = flow();
   const closing = new Closing(over, () => {});
-  closing.begin(false);
+  closing.on({ type: 'close', reset: false });
   over.legs[REPLICA] = undefined;
-  closing.settled(false);
+  closing.on({ type: 'gone', failed: false });
   await setImmediate();
   await setImmediate();
   await setImmediate();

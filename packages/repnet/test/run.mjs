@@ -37,7 +37,7 @@ const ONCE = new RegExp(
     '^(playground|repnet-bench)/',
     '^repnet-proxy/test/(package|proxy|replication)\\.',
     '/long/',
-    '/(bounds-fuzz|machine|machine-walk-\\w+|quantiles|single-fault|threat-model|tidy-map)\\.',
+    '/(bounds-fuzz|closing-machine(-walk)?|machine|machine-walk-\\w+|quantiles|single-fault|threat-model|tidy-map)\\.',
     '/(bundled|examples|leak|race-matrix|node-internals|node-suite|package-types|readme|soak)\\.',
   ].join('|'),
 );

@@ -1,8 +1,9 @@
 /** The client side of RepFlow: connections to the first and the second port from one source port. */
-import { Flow, type FlowClient } from '../flow/flow.js';
+import { Flow } from '../flow/flow.js';
 import { Leg } from '../flow/leg.js';
 import { COPIES, type Copy, PRIMARY, REPLICA } from '../flow/machine.js';
 import { patientTimeout } from '../flow/patience.js';
+import type { FlowClient } from '../flow/roles.js';
 import { begun } from '../flow-events.js';
 import type { Archive } from '../memory/archive.js';
 import * as budget from '../memory/budget.js';

@@ -10,49 +10,11 @@ import { channels, counters } from '../stats.js';
 import type { Callback } from './callbacks.js';
 import { Closing } from './closing.js';
 import type { Leg, LegSink } from './leg.js';
+import { enlist, strike, type Unannounced } from './linger.js';
 import { type Copy, PRIMARY, REPLICA, type ReceiveMachine, type SendMachine } from './machine.js';
 import { Receiver } from './receiver.js';
+import type { FlowClient, FlowOptions, Outer } from './roles.js';
 import { Sender } from './sender.js';
-
-/** What a flow needs of the application's socket. */
-export interface Outer {
-  readonly connecting: boolean;
-  readonly destroyed: boolean;
-  /** The application does not want the flow to keep the process alive. */
-  readonly unreferenced: boolean;
-  /** Hands bytes (null: the end) to the application; false: it is behind. */
-  deliver(chunk: Buffer | null): boolean;
-  destroy(error?: Error): unknown;
-  /** Any activity restarts the idle timer of `setTimeout`. */
-  touch(): void;
-}
-
-export interface FlowOptions {
-  threshold: number;
-  lull: number;
-  copyDelay: number;
-  pairTimeout: number;
-  loser: 'rst' | 'fin' | undefined;
-}
-
-/** Client side: who dials the connections of a flow. */
-export interface FlowClient {
-  /** A copy was lost; true: that is dealt with. */
-  copyLost(leg: Leg, error: NodeJS.ErrnoException | undefined): boolean;
-  /** A copy that may still be connecting is not wanted any more. */
-  copyAbandoned(copy: Copy): void;
-  /** The flow is closed, and the first connection still to come: `archive` is all that was written. */
-  keepForFirst(archive: Archive): void;
-  /**
-   * The flow is closed, and the server has not answered on the second connection, `leg`. `total`
-   * bytes were written, which `archive` has if it is there.
-   */
-  keepSecond(leg: Leg, archive: Archive | undefined, total: number): void;
-  /** `bytes` that should be an answer have come. False: no more is wanted of the copy. */
-  answered(leg: Leg, bytes: Buffer): boolean;
-  /** The first bytes of the peer are there. */
-  firstBytes(): void;
-}
 
 export interface FlowStart {
   /** What the peer sends: a client's requests, or a server's replies (default). */
@@ -67,23 +29,7 @@ export interface FlowStart {
   fin?: boolean;
 }
 
-/**
- * The flows of this process of whose end the peers are still to be told. In a Set each would cost a new table every few flows; this
- * grows to the most there were.
- */
-const open: Flow[] = [];
-
-/**
- * A process that exits leaves the peer of a plain connection an orderly end of what it had written. On a connection of records that
- * takes a word, which can still be said.
- */
-let exiting = false;
-process.on('exit', () => {
-  exiting = true;
-  for (const flow of [...open]) flow.exit();
-});
-
-export class Flow implements LegSink {
+export class Flow implements LegSink, Unannounced {
   readonly outer: Outer;
   readonly options: FlowOptions;
   readonly legs: [Leg | undefined, Leg | undefined] = [undefined, undefined];
@@ -95,8 +41,7 @@ export class Flow implements LegSink {
   peerKnown = true;
   closed = false;
   broken = false;
-  /** Where it is among those that are open; -1: it is not. */
-  #place: number;
+  place = -1;
   #closing: Closing | undefined;
   /** What the last connection that failed failed of. */
   lastError: NodeJS.ErrnoException | undefined;
@@ -111,18 +56,7 @@ export class Flow implements LegSink {
     const { received = 0, sent, archive, ended = false, fin = false } = start;
     this.sender = new Sender(this, sent === undefined ? undefined : { offset: sent, archive });
     this.receiver = new Receiver(this, { received, ended, fin });
-    this.#place = open.push(this) - 1;
-  }
-
-  /** There is nothing more to tell the peer. */
-  #told(): void {
-    const at = this.#place;
-    if (at < 0) return;
-    this.#place = -1;
-    const last = open.pop() as Flow;
-    if (last === this) return;
-    open[at] = last;
-    last.#place = at;
+    enlist(this);
   }
 
   get tx(): SendMachine {
@@ -173,7 +107,7 @@ export class Flow implements LegSink {
     }
     this.legs[PRIMARY] = undefined;
     first.abort();
-    this.#closing?.settled();
+    this.#closing?.on({ type: 'gone', failed: false });
   }
 
   #lose(copy: Copy, closed = false): void {
@@ -198,7 +132,7 @@ export class Flow implements LegSink {
     this.legs[leg.copy] = undefined;
     if (this.client?.copyLost(leg, error)) return;
     if (error !== undefined) this.lastError = error;
-    if (this.closed) return this.#closing?.settled(true);
+    if (this.closed) return this.#closing?.on({ type: 'gone', failed: true });
     counters.copiesFailed++;
     if (channels.failover.hasSubscribers)
       channels.failover.publish({
@@ -249,7 +183,7 @@ export class Flow implements LegSink {
       this.legs[copy] = undefined;
       leg.close();
       if (this.client?.copyLost(leg, undefined)) return;
-      if (this.closed) return this.#closing?.settled(!this.rx.done[copy]);
+      if (this.closed) return this.#closing?.on({ type: 'gone', failed: !this.rx.done[copy] });
       // Both streams are declared on it: it has done its part, whatever the first copy still brings.
       if (this.rx.done[copy] && this.tx.total >= 0) return this.receiver.checkEnd();
       if (!this.rx.done[copy]) counters.copiesFailed++;
@@ -282,31 +216,30 @@ export class Flow implements LegSink {
     return (this.legs[PRIMARY]?.backlog ?? 0) + (this.legs[REPLICA]?.backlog ?? 0);
   }
 
-  /** The application's socket is destroyed. `parted`: how the peer is told, which may be a moment later. */
-  close(reset: boolean, parted?: (reset: boolean) => void): void {
+  /**
+   * The application's socket is destroyed. `decided` is called when the peer is informed, which may be a moment later, with
+   * whether the flow is reset.
+   */
+  close(reset: boolean, decided?: (reset: boolean) => void): void {
     if (this.closed) return;
     this.closed = true;
-    this.#closing = new Closing(this, (told) => {
-      this.#told();
-      parted?.(told);
+    this.receiver.close();
+    this.#closing = new Closing(this, (decision) => {
+      strike(this);
+      decided?.(decision);
     });
-    // Whatever would reach the peer as an orderly end would make what is lost look complete.
-    this.#closing.begin(reset || this.broken);
+    // An orderly end would hide from the peer that bytes are lost.
+    this.#closing.on({ type: 'close', reset: reset || this.broken });
   }
 
   exit(): void {
     if (this.#closing === undefined) this.close(false);
-    else this.#closing.hurry();
-  }
-
-  /** Whether the process is about to exit. */
-  get exiting(): boolean {
-    return exiting;
+    else this.#closing.on({ type: 'exit' });
   }
 
   /** The flow is closed, and `leg` has brought the peer's stream to its end. */
   peerDone(leg: Leg | undefined): void {
-    this.#closing?.peerDone(leg);
+    if (leg !== undefined) this.#closing?.on({ type: 'ended', copy: leg.copy });
   }
 
   /**
@@ -321,7 +254,7 @@ export class Flow implements LegSink {
       return undefined;
     if (rx.plain !== rx.delivered || this.receiver.ended) return undefined;
     this.closed = true;
-    this.#told();
+    strike(this);
     this.receiver.close();
     this.sender.close();
     legs[PRIMARY] = undefined;

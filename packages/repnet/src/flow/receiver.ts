@@ -13,31 +13,10 @@ import {
   RecordParser,
   type RecordSink,
 } from '../wire.js';
-import type { FlowClient, FlowOptions, Outer } from './flow.js';
 import type { Leg } from './leg.js';
 import { type Copy, PRIMARY, REPLICA, ReceiveMachine } from './machine.js';
 import { patientTimeout, wordTimeout } from './patience.js';
-import type { Sender } from './sender.js';
-
-/** What the receiving side needs of the flow. */
-export interface ReceiverHost {
-  readonly outer: Outer;
-  readonly options: FlowOptions;
-  readonly legs: readonly [Leg | undefined, Leg | undefined];
-  readonly receives: 'request' | 'reply';
-  readonly lastError: NodeJS.ErrnoException | undefined;
-  readonly sender: Sender;
-  readonly closed: boolean;
-  /** The doubling threshold of the peer: at half of it the verdict on its message is due. */
-  readonly peerThreshold: number;
-  /** The peer has answered a hello before: a replica that is pending is worth waiting for. */
-  readonly peerKnown: boolean;
-  readonly client: FlowClient | undefined;
-  fail(error: Error | undefined): void;
-  abandon(copy: Copy): void;
-  forsakeFirst(): void;
-  peerDone(leg: Leg | undefined): void;
-}
+import type { ReceiverHost } from './roles.js';
 
 /** Milliseconds after a bare FIN within which word of it is expected on the second copy, before it is asked for. */
 const QUERY_DELAY = 5;

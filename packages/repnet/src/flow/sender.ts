@@ -10,21 +10,11 @@ import { counters } from '../stats.js';
 import { Record as Control, controlRecord } from '../wire.js';
 import { type Callback, FirstOf, InContext, onceBoth } from './callbacks.js';
 import { Doubt } from './doubt.js';
-import type { FlowOptions, Outer } from './flow.js';
 import type { Leg } from './leg.js';
 import { COPIES, type Copy, other, PRIMARY, REPLICA, SendMachine } from './machine.js';
 import { wordTimeout } from './patience.js';
 import { copyRecords, payloads, pushRecords } from './records.js';
-
-/** What the sending side needs of the flow. */
-export interface SenderHost {
-  readonly outer: Outer;
-  readonly options: FlowOptions;
-  readonly legs: readonly [Leg | undefined, Leg | undefined];
-  readonly lastError: NodeJS.ErrnoException | undefined;
-  /** The application has been told that the flow broke off: so is the peer, by a reset. */
-  broken: boolean;
-}
+import type { SenderHost } from './roles.js';
 
 /** Milliseconds an elephant waits at the threshold for the receiver's report on the first copy. */
 const VERDICT_TIMEOUT = 25;
