@@ -7,9 +7,9 @@ import pytest
 
 import tailcut
 from support import experiments
-from tailcut.explain import Told, explain, find_place, slowest
+from tailcut.explain import FlowStory, explain, select_runs, slowest
 from tailcut.explain.lines import lines, lost
-from tailcut.explain.waiting import Held, held
+from tailcut.explain.waiting import WindowWait, find_window_waits
 
 LONE = """
 title = "One flow, far away"
@@ -37,16 +37,16 @@ WAY = 250_000_000
 """A link's propagation, in ps; the chain has three."""
 
 
-def told(directory: Path, text: str) -> Told:
+def told(directory: Path, text: str) -> FlowStory:
     path = directory / "lone.toml"
     path.write_text(text)
     result = tailcut.run(tailcut.load(path), out=directory / "results")
-    ((one,),) = [explained.told for explained in explain(result, find_place(result), [0])]
+    ((one,),) = [explained.stories for explained in explain(result, select_runs(result), [0])]
     return one
 
 
-def waits(told: Told) -> list[Held]:
-    return list(held(told.story, WAY).values())
+def waits(told: FlowStory) -> list[WindowWait]:
+    return list(find_window_waits(told.story, WAY).values())
 
 
 def test_slow_start_fills_its_window_until_the_receivers_is_full(tmp_path: Path) -> None:
@@ -119,25 +119,25 @@ def story(packets: list[dict[str, Any]], acts: list[dict[str, Any]]) -> dict[str
 
 def test_who_has_room_or_repairs_a_loss_does_not_wait_for_its_window() -> None:
     two = [packet(0, 1), packet(50, 1_001)]
-    full = {0: Held(50_000_000, 1_999, "slow start")}
-    assert held(story(two, [act(0, "window", 1_999)]), 10**6) == full
-    assert held(story(two, [act(0, "window", 2_000)]), 10**6) == {}
-    assert held(story(two, [act(0, "recovers", 1_999)]), 10**6) == {}
-    assert held(story(two, [act(-9, "timed-out", 1_460), act(0, "recovered", 1_999)]), 10**6) == full
-    assert held(story([two[0], {**two[1], "again": True}], [act(0, "window", 1_999)]), 10**6) == {}
-    assert held(story(two, [act(0, "window", 1_999)]), 50_000_000) == {}
+    full = {0: WindowWait(50_000_000, 1_999, "slow start")}
+    assert find_window_waits(story(two, [act(0, "window", 1_999)]), 10**6) == full
+    assert find_window_waits(story(two, [act(0, "window", 2_000)]), 10**6) == {}
+    assert find_window_waits(story(two, [act(0, "recovers", 1_999)]), 10**6) == {}
+    assert find_window_waits(story(two, [act(-9, "timed-out", 1_460), act(0, "recovered", 1_999)]), 10**6) == full
+    assert find_window_waits(story([two[0], {**two[1], "again": True}], [act(0, "window", 1_999)]), 10**6) == {}
+    assert find_window_waits(story(two, [act(0, "window", 1_999)]), 50_000_000) == {}
     # What is acknowledged is not under way any more.
     acknowledged = packet(-1, 0, "ack", ack=1_001)
-    assert held(story([acknowledged, *two], [act(0, "window", 1_999)]), 10**6) == {}
+    assert find_window_waits(story([acknowledged, *two], [act(0, "window", 1_999)]), 10**6) == {}
 
 
 def test_resets_of_one_end_are_one_line(tmp_path: Path) -> None:
     changes = {"traffic.load": "0.6", "traffic.sizes": '"90KB"'}
     result = tailcut.run(tailcut.load(experiments.tiny(tmp_path), set=changes, seeds=1), out=tmp_path / "results")
-    place = find_place(result, "RepFlow")
+    place = select_runs(result, "RepFlow")
     repeated = 0
     for one in explain(result, place, slowest(result, place, 8)):
-        under = next(told for told in one.told if told.scheme == "RepFlow")
+        under = next(told for told in one.stories if told.scheme == "RepFlow")
         resets = [packet for packet in under.story["packets"] if packet["kind"] == "rst"]
         told_of = [line for line in lines(under) if "RST" in line.what]
         assert sum(line.packets for line in told_of) == len(resets)
@@ -162,6 +162,6 @@ def test_one_reset_is_told_as_itself(number: int, said: str) -> None:
         "winner": None,
         "left_out": 0,
     }
-    first, end = lines(Told("TCP", {}, whole))
+    first, end = lines(FlowStory("TCP", {}, whole))
     assert (first.what, first.kind, first.packets) == (said, "step", number)
     assert end.what == "not finished when the run ended"

@@ -13,7 +13,7 @@ import tailcut
 from support.frames import ACK, FIN, RST, SYN, Wire, write
 from support.lab import measured, outcome
 from tailcut import _core
-from tailcut.explain import Explained, ExplainError, explain, find_place, slowest
+from tailcut.explain import Explained, ExplainError, explain, select_runs, slowest
 from tailcut.explain.data import as_data
 from tailcut.explain.lines import lines, lost
 from tailcut.lab import process
@@ -90,8 +90,8 @@ def captured(path: Path, out: Path, *hosts: int) -> Result:
 
 
 def told(result: Result, flow: int) -> tuple[Explained, list[tuple[float, str]]]:
-    (one,) = explain(result, find_place(result), [flow])
-    return one, [(line.at_ps / 1e6, line.what) for line in lines(one.told[0])]
+    (one,) = explain(result, select_runs(result), [flow])
+    return one, [(line.at_ps / 1e6, line.what) for line in lines(one.stories[0])]
 
 
 def test_both_ends_tell_what_was_lost_and_when_it_was_there(experiment: Path, tmp_path: Path, kernels: Kernels) -> None:
@@ -121,8 +121,8 @@ def test_both_ends_tell_what_was_lost_and_when_it_was_there(experiment: Path, tm
         (1_039_030, "RST sent; there after 1.00 ms"),
     ]
     assert said[10][1].startswith("the last byte is there, as the application has it: ")
-    assert sum(lost(packet) for packet in one.told[0].story["packets"]) == 2
-    assert one.place.label == "seed 1, repeat 1 of the lab"
+    assert sum(lost(packet) for packet in one.stories[0].story["packets"]) == 2
+    assert one.selection.label == "seed 1, repeat 1 of the lab"
     (data,) = as_data([one])
     assert data["schemes"][0]["capture"] == {
         "hosts": [f"h{host}" for host in sorted((flow["src"], flow["dst"]))],
@@ -143,7 +143,7 @@ def test_a_sender_alone_does_not_say_what_arrived(experiment: Path, tmp_path: Pa
     assert (1_034_990, "bytes 1,461 to 2,920 sent again; 33.0 ms after the first time, after 1 duplicate ACK") in said
     assert (1_039_020, "FIN of the receiver arrives") in said
     assert not any("lost" in text or "there after" in text for text in texts)
-    assert not any(lost(packet) for packet in one.told[0].story["packets"])
+    assert not any(lost(packet) for packet in one.stories[0].story["packets"])
 
 
 def test_a_receiver_alone_says_what_was_missing(experiment: Path, tmp_path: Path, kernels: Kernels) -> None:
@@ -177,7 +177,7 @@ def test_the_slowest_are_those_that_the_capture_has(experiment: Path, tmp_path: 
     flow = first_flow(experiment)
     other = next(host for host in range(4) if host not in (flow["src"], flow["dst"]))
     result = captured(experiment, tmp_path / "results", other)
-    place = find_place(result)
+    place = select_runs(result)
     flows = {row["id"]: row for row in result.lab_flows.iter_rows(named=True)}
     for found in slowest(result, place, 1_000):
         assert other in (flows[found]["src"], flows[found]["dst"])
@@ -193,7 +193,7 @@ def test_without_a_capture_it_says_what_makes_one(experiment: Path, tmp_path: Pa
     flow = first_flow(experiment)
     result = tailcut.run(tailcut.load(experiment), on="lab", out=tmp_path / "results", repeat=2)
     with pytest.raises(ExplainError, match="without a capture") as refused:
-        find_place(result)
+        select_runs(result)
     # The slowest flow's ends.
     points = f"--capture host:{flow['src']} --capture host:{flow['dst']}"
     assert (refused.value.code, refused.value.hint) == (
@@ -208,11 +208,11 @@ def test_without_a_capture_it_says_what_makes_one(experiment: Path, tmp_path: Pa
         repeat=3,
         capture=[f"host:{flow['src']}", f"host:{flow['dst']}"],
     )
-    assert find_place(again).label == "seed 1, repeat 3 of the lab"
+    assert select_runs(again).label == "seed 1, repeat 3 of the lab"
     with pytest.raises(ExplainError, match="without a capture"):
-        find_place(again, repeat=2)
+        select_runs(again, repeat=2)
     with pytest.raises(ExplainError, match="repeat 4") as missing:
-        find_place(again, repeat=4)
+        select_runs(again, repeat=4)
     assert missing.value.code == "TC-X002"
 
 
@@ -222,12 +222,12 @@ def test_the_simulators_runs_come_first_and_the_labs_when_asked(
     flow = first_flow(experiment)
     tailcut.run(tailcut.load(experiment), out=tmp_path / "results")
     result = captured(experiment, tmp_path / "results", flow["src"], flow["dst"])
-    assert find_place(result).lab == {}
-    place = find_place(result, on="lab")
+    assert select_runs(result).lab == {}
+    place = select_runs(result, on="lab")
     assert list(place.lab) == list(place.runs)
     simulated = tailcut.run(tailcut.load(experiment), out=tmp_path / "simulated")
     with pytest.raises(ExplainError, match="no run of the kernel lab") as refused:
-        find_place(simulated, on="lab")
+        select_runs(simulated, on="lab")
     assert refused.value.code == "TC-X001"
 
 
@@ -248,7 +248,7 @@ def test_a_capture_that_cannot_be_read_is_refused(experiment: Path, tmp_path: Pa
     for damaged, why in ((cut, "cut after 40 bytes"), (whole[:-7], "ends within"), (b"frames", "no pcapng file")):
         file.write_bytes(damaged)
         with pytest.raises(ExplainError, match=why) as refused:
-            explain(result, find_place(result), [flow["id"]])
+            explain(result, select_runs(result), [flow["id"]])
         assert refused.value.code == "TC-X006"
 
 
@@ -281,8 +281,8 @@ def test_connections_of_ports_that_kernels_chose_are_found_by_when_they_began(
     flow = json.loads(_core.demand(json.dumps(whole)))["flows"][0]
     kernels.wires = raced([20, 25])
     result = captured(experiment, tmp_path / "results", flow["src"], flow["dst"])
-    (one,) = explain(result, find_place(result, "RepSYN"), [flow["id"]])
-    assert [(packet["copy"], packet["kind"]) for packet in one.told[0].story["packets"]] == [
+    (one,) = explain(result, select_runs(result, "RepSYN"), [flow["id"]])
+    assert [(packet["copy"], packet["kind"]) for packet in one.stories[0].story["packets"]] == [
         (0, "syn"),
         (1, "syn"),
         (0, "syn-ack"),
@@ -293,19 +293,19 @@ def test_connections_of_ports_that_kernels_chose_are_found_by_when_they_began(
     kernels.wires = raced([20, 25, 30])
     result = captured(experiment, tmp_path / "ambiguous", flow["src"], flow["dst"])
     with pytest.raises(ExplainError, match="kernels chose the ports") as refused:
-        explain(result, find_place(result, "RepSYN"), [flow["id"]])
+        explain(result, select_runs(result, "RepSYN"), [flow["id"]])
     assert refused.value.code == "TC-X006"
 
 
 @pytest.mark.usefixtures("kernel")
 def test_frames_of_real_kernels_tell_what_their_flow_table_tells(experiment: Path, tmp_path: Path) -> None:
     result = captured(experiment, tmp_path / "results", 0, 1, 2, 3)
-    place = find_place(result)
+    place = select_runs(result)
     flows = {row["id"]: row for row in result.lab_flows.iter_rows(named=True)}
     stories = explain(result, place, slowest(result, place, len(flows)))
     assert len(stories) == len(flows) > 0
     for one in stories:
-        (under,) = one.told
+        (under,) = one.stories
         row, packets = flows[one.flow], under.story["packets"]
         data = [packet for packet in packets if packet["kind"] == "data"]
         assert packets[0]["kind"] == "syn"

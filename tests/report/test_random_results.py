@@ -10,7 +10,7 @@ import pytest
 from rich.console import Console
 
 from support import random_results
-from tailcut.explain import places
+from tailcut.explain import selection
 from tailcut.report import export, page, words
 from tailcut.report.figures import Data
 from tailcut.report.study import Study
@@ -103,7 +103,7 @@ def check_drawn(result: Result) -> None:
     assert "NaN" not in html.partition('id="charts"')[0][:200_000]
     for _, spec in export.sheets(study, data, theme_for(study.schemes, study.baseline, interactive=False)):
         assert export.svg(spec).startswith("<svg")
-    assert places.find_place(result).runs
+    assert selection.select_runs(result).runs
 
 
 @pytest.mark.parametrize("batch", BATCHES)

@@ -9,7 +9,7 @@ import pytest
 
 import tailcut
 from support import experiments
-from tailcut.explain import ExplainError, explain, find_place, slowest
+from tailcut.explain import ExplainError, explain, select_runs, slowest
 from tailcut.explain.lines import lost
 from tailcut.report import page
 from tailcut.report.figures import Data
@@ -31,21 +31,21 @@ def result(tmp_path_factory: pytest.TempPathFactory) -> Result:
 
 def test_the_slowest_of_each_scheme_are_drawn_under_every_scheme(result: Result) -> None:
     told = timelines(result, 2, THEME).flows
-    wanted = [flow for scheme in ("TCP", "RepFlow") for flow in slowest(result, find_place(result, scheme), 2)]
+    wanted = [flow for scheme in ("TCP", "RepFlow") for flow in slowest(result, select_runs(result, scheme), 2)]
     assert [one.flow for one in told] == list(dict.fromkeys(wanted))
     assert all([diagram.scheme for diagram in one.diagrams] == ["TCP", "RepFlow"] for one in told)
 
 
 def test_a_diagram_has_every_loss_and_every_timer(result: Result) -> None:
-    place = find_place(result)
+    place = select_runs(result)
     told = timelines(result, 2, THEME).flows
     stories = explain(result, place, [one.flow for one in told])
     losses = 0
     for one, story in zip(told, stories, strict=True):
-        for diagram, under in zip(one.diagrams, story.told, strict=True):
+        for diagram, under in zip(one.diagrams, story.stories, strict=True):
             drawn = ElementTree.fromstring(str(diagram.drawing))  # noqa: S314 - our own
             classes = [path.get("class") for path in drawn.iter("path")]
-            span = max(other.story["fct_ps"] for other in story.told)
+            span = max(other.story["fct_ps"] for other in story.stories)
             packets = [p for p in under.story["packets"] if p["sent_ps"] <= under.story["start_ps"] + span]
             assert classes.count("lost") == sum(lost(packet) for packet in packets)
             assert classes.count("there") + classes.count("again") + classes.count("back") == len(packets) < MOST_DRAWN
@@ -87,7 +87,7 @@ def test_every_point_of_the_sweep_is_told_the_last_first(swept: Result) -> None:
     assert [where for where, _ in told.at] == ["load 0.4, seed 1", "load 0.2, seed 1"]
     assert told.left_out == []
     for load, (where, flows) in zip(("0.4", "0.2"), told.at, strict=True):
-        place = find_place(swept, at={"load": load})
+        place = select_runs(swept, at={"load": load})
         assert [one.flow for one in flows][:1] == slowest(swept, place, 1)
         assert {one.where for one in flows} == {where}
     keys = [one.key for one in told.flows]

@@ -53,7 +53,7 @@ def explain(
     Simulated runs are made again with it traced; runs of the lab are told from their captures.
     """
     from tailcut.explain import explain as explained
-    from tailcut.explain import find_place
+    from tailcut.explain import select_runs
     from tailcut.explain import slowest as slowest_of
     from tailcut.explain.data import as_data
     from tailcut.terminal.story import story
@@ -69,7 +69,7 @@ def explain(
             raise typer.BadParameter(f"--at {text}: write KEY=VALUE, such as --at load=0.8")
         wanted[key] = value
     result = tailcut.open_results(directory)
-    place = find_place(result, scheme, seed, wanted, on=on, repeat=repeat)
+    place = select_runs(result, scheme, seed, wanted, on=on, repeat=repeat)
     stories = explained(result, place, flow or slowest_of(result, place, slowest or 1))
     if as_json:
         sys.stdout.write(json.dumps(as_data(stories)) + "\n")

@@ -1,7 +1,7 @@
-"""Why a flow took as long as it did: its run is made again with that flow traced, for every scheme.
+"""Explains why a flow took as long as it did, by repeating its run under every scheme with the flow traced.
 
-Runs are deterministic, so nothing has to be stored for it: the run made again gives the same completion time, or
-`ExplainError` says that it does not. Runs of the kernel lab are not: they are told from their captures.
+Simulated runs are deterministic, so nothing has to be stored for this: the repeated run gives the same completion time,
+or `ExplainError` says that it does not. Runs of the kernel lab are not: their captures are read instead.
 """
 
 import json
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from tailcut import _core
 from tailcut.errors import ExplainError
 from tailcut.explain import captured
-from tailcut.explain.places import Place, all_places, find_place, slowest
+from tailcut.explain.selection import RunSelection, all_selections, select_runs, slowest
 from tailcut.plan import PlannedRun, label
 from tailcut.results.lab_runs import LabRun
 from tailcut.traces import read_table
@@ -25,27 +25,28 @@ __all__ = [
     "MOST_PACKETS",
     "ExplainError",
     "Explained",
-    "Place",
-    "Told",
-    "all_places",
+    "FlowStory",
+    "RunSelection",
+    "all_selections",
     "explain",
-    "find_place",
+    "select_runs",
     "slowest",
 ]
 
 MOST_PACKETS = 200_000
-"""Packets of a flow in its story; what more it sends is counted."""
+"""Most packets of a flow in its story; further packets are only counted."""
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class FlowStory:
     """A flow under one scheme, with all that happened to it.
 
     Attributes:
         scheme: the scheme.
         row: its row of the flow table.
-        story: what `tailcut._core.explain` tells of it, with names of links in place of their numbers, ``transport``
-            and ``receive_window``; of a run of the lab what its frames tell, and ``capture``: where they were captured.
+        story: the answer of `tailcut._core.explain` for it, with names of links in place of their numbers,
+            ``transport`` and ``receive_window``. For a run of the lab: the same form made from its captured frames,
+            and ``capture``, which describes the capture.
     """
 
     scheme: str
@@ -59,48 +60,50 @@ class Explained:
 
     Attributes:
         flow: its number.
-        place: where it is.
-        told: one entry per scheme.
-        without: the other schemes, and why it is not told under each.
+        selection: the runs that it belongs to.
+        stories: one entry per scheme.
+        without: the other schemes, each with the reason why it has no story.
     """
 
     flow: int
-    place: Place
-    told: Sequence[Told]
+    selection: RunSelection
+    stories: Sequence[FlowStory]
     without: Mapping[str, str]
 
 
-def explain(result: "Result", place: Place, flows: Sequence[int]) -> list[Explained]:
-    """Returns the stories of these flows under every scheme; their runs are made again as far as those flows go.
+def explain(result: "Result", selection: RunSelection, flows: Sequence[int]) -> list[Explained]:
+    """Returns the stories of these flows under every scheme; their runs are repeated until those flows end.
 
     Raises:
-        ExplainError: TC-X003: the scheme that is asked about has no such flow; TC-X004: a run cannot be made again, or
-            gives another completion time than the one that is stored; TC-X005, TC-X006: a capture does not tell of it.
+        ExplainError: TC-X003: the chosen scheme has no such flow; TC-X004: a run cannot be repeated, or gives another
+            completion time than the stored one; TC-X005, TC-X006: a capture has no (identifiable) frames of the flow.
     """
     rows = {
-        scheme: {row["id"]: row for row in result.flows_of(place.finished(scheme)).iter_rows(named=True)}
-        for scheme in place.runs
+        scheme: {row["id"]: row for row in result.flows_of(selection.finished(scheme)).iter_rows(named=True)}
+        for scheme in selection.runs
     }
     for flow in flows:
-        if flow not in rows[place.scheme]:
-            known = sorted(rows[place.scheme])
+        if flow not in rows[selection.scheme]:
+            known = sorted(rows[selection.scheme])
             span = f"its flows are {known[0]} to {known[-1]}" if known else "it has none"
-            raise ExplainError("TC-X003", f"{place.scheme}, {place.label} has no flow {flow}", span)
-    told: dict[str, dict[int, Told]] = {}
-    for scheme, run in place.runs.items():
+            raise ExplainError("TC-X003", f"{selection.scheme}, {selection.label} has no flow {flow}", span)
+    told: dict[str, dict[int, FlowStory]] = {}
+    for scheme, run in selection.runs.items():
         wanted = {flow: rows[scheme][flow] for flow in dict.fromkeys(flows) if flow in rows[scheme]}
-        told[scheme] = _from_capture(result, place.lab[scheme], wanted) if place.lab else _again(scheme, run, wanted)
+        told[scheme] = (
+            _from_capture(result, selection.lab[scheme], wanted) if selection.lab else _rerun(scheme, run, wanted)
+        )
     for flow in flows:
-        if flow not in told[place.scheme]:
-            raise _not_seen(result, place, rows[place.scheme][flow])
+        if flow not in told[selection.scheme]:
+            raise _not_seen(result, selection, rows[selection.scheme][flow])
     return [
         Explained(
             flow,
-            place,
-            [told[scheme][flow] for scheme in place.runs if flow in told[scheme]],
+            selection,
+            [told[scheme][flow] for scheme in selection.runs if flow in told[scheme]],
             {
                 scheme: "its frames are not in the capture" if flow in rows[scheme] else "it did not start in its run"
-                for scheme in place.runs
+                for scheme in selection.runs
                 if flow not in told[scheme]
             },
         )
@@ -108,37 +111,37 @@ def explain(result: "Result", place: Place, flows: Sequence[int]) -> list[Explai
     ]
 
 
-def _from_capture(result: "Result", run: LabRun, rows: Mapping[int, Mapping[str, Any]]) -> dict[int, Told]:
+def _from_capture(result: "Result", run: LabRun, rows: Mapping[int, Mapping[str, Any]]) -> dict[int, FlowStory]:
     """Returns these flows' stories from the capture of a run of the lab."""
     file = result.capture_of(run)
     if file is None or not rows:
         return {}
     stories = captured.stories(run, file, rows, MOST_PACKETS)
-    return {flow: Told(run.run["scheme"], rows[flow], story) for flow, story in stories.items()}
+    return {flow: FlowStory(run.run["scheme"], rows[flow], story) for flow, story in stories.items()}
 
 
-def _not_seen(result: "Result", place: Place, row: Mapping[str, Any]) -> ExplainError:
-    """Why the capture does not tell of a flow, and what would."""
-    run = place.lab[place.scheme]
+def _not_seen(result: "Result", selection: RunSelection, row: Mapping[str, Any]) -> ExplainError:
+    """Returns the error for a flow whose frames a capture lacks, with the command that captures them."""
+    run = selection.lab[selection.scheme]
     of_fabric = [one for one in result.finished_lab_runs if one.fabric == run.fabric]
     again = f"make all runs once more: {captured.command(result.plan, result.directory, of_fabric, row)}"
     if {row["src"], row["dst"]} & captured.hosts_seen(run.run, run.about):
         return ExplainError(
             "TC-X006",
-            f"the capture of {place.scheme}, {place.label} does not tell which frames are those of flow {row['id']}:"
-            " it was full before, or kernels chose the ports of several flows at that time",
-            f"--flow names another, or {again}",
+            f"the capture of {selection.scheme}, {selection.label} has no identifiable frames of flow {row['id']}:"
+            " it filled up earlier, or several flows had ports chosen by the kernel at that time",
+            f"name another flow with --flow, or {again}",
         )
     return ExplainError(
         "TC-X005",
         f"flow {row['id']} goes from host {row['src']} to host {row['dst']}, and neither was captured in"
-        f" {place.scheme}, {place.label}",
+        f" {selection.scheme}, {selection.label}",
         again,
     )
 
 
-def _again(scheme: str, run: PlannedRun, rows: Mapping[int, Mapping[str, Any]]) -> dict[int, Told]:
-    """Makes a run again as far as these flows go."""
+def _rerun(scheme: str, run: PlannedRun, rows: Mapping[int, Mapping[str, Any]]) -> dict[int, FlowStory]:
+    """Repeats a run until these flows end, and returns their stories; raises TC-X004 if their times differ."""
     if not rows:
         return {}
     try:
@@ -167,12 +170,12 @@ def _again(scheme: str, run: PlannedRun, rows: Mapping[int, Mapping[str, Any]]) 
             "transport": transport["kind"],
             "receive_window": None if window is None else amount_bytes(window),
         }
-        told[story["flow"]] = Told(scheme, row, _with_links(story, links))
+        told[story["flow"]] = FlowStory(scheme, row, _with_links(story, links))
     return told
 
 
 def _with_links(story: dict[str, Any], links: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """The story with the names of links in place of their numbers."""
+    """Returns the story with names of links in place of their numbers."""
     for packet in story["packets"]:
         for hop in packet["hops"]:
             hop["link"] = links[hop["link"]]["name"]

@@ -15,7 +15,7 @@ from typing import Any
 
 from tailcut import _core
 from tailcut.errors import ExplainError
-from tailcut.explain.connection import RECEIVED, Ends, journeys
+from tailcut.explain.connection import RECEIVED, Ends, connection_packets
 from tailcut.explain.pcapng import DamagedError, Frame, frames
 from tailcut.plan import Plan, PlannedRun
 from tailcut.results.lab_runs import LabRun
@@ -74,21 +74,21 @@ def stories(lab: LabRun, file: Path, rows: Mapping[int, Mapping[str, Any]], most
     if not lab.about["captured"]["left_out"]:
         until_ns = lab.about["end_ns"]
     return {
-        flow: _story(lab, rows[flow], connections, Seen(names, seen, until_ns, most))
+        flow: _story(lab, rows[flow], connections, CaptureScope(names, seen, until_ns, most))
         for flow, connections in found.items()
         if connections
     }
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
-    """The contents of a capture.
+class CaptureScope:
+    """The extent of a capture, and of the stories made from it.
 
     Attributes:
-        names: of all hosts.
-        hosts: those whose frames it has.
-        until_ns: until when it has them.
-        most: packets of a flow in its story.
+        names: the names of all hosts.
+        hosts: the hosts whose frames were captured.
+        until_ns: the time at which the capture ends.
+        most: the most packets of a flow in its story.
     """
 
     names: Sequence[str]
@@ -180,12 +180,14 @@ def _raced(
     return [connections[0] for _, connections in sorted(of_copies.items()) if connections]
 
 
-def _story(lab: LabRun, row: Mapping[str, Any], connections: Sequence[Connection], seen: Seen) -> dict[str, Any]:
-    ends = Ends(row["src"] in seen.hosts, row["dst"] in seen.hosts)
-    told = [journeys(one.copy, one.port, one.there, one.back, ends) for one in connections]
+def _story(
+    lab: LabRun, row: Mapping[str, Any], connections: Sequence[Connection], scope: CaptureScope
+) -> dict[str, Any]:
+    ends = Ends(row["src"] in scope.hosts, row["dst"] in scope.hosts)
+    told = [connection_packets(one.copy, one.port, one.there, one.back, ends) for one in connections]
     packets = sorted((packet for one in told for packet in one), key=lambda packet: packet["sent_ps"])
-    _settle(packets, ends, 1000 * seen.until_ns)
-    until = 1000 * seen.until_ns
+    _settle(packets, ends, 1000 * scope.until_ns)
+    until = 1000 * scope.until_ns
     times = {
         name: None if row[f"{name}_ns"] is None else 1000 * row[f"{name}_ns"] for name in ("connect", "fct", "fct_ack")
     }
@@ -197,8 +199,8 @@ def _story(lab: LabRun, row: Mapping[str, Any], connections: Sequence[Connection
     silence = [act for one in told for act in _silence(one, time_ps(transport["min_rto"]), over, sender=ends.sender)]
     return {
         "flow": row["id"],
-        "from": seen.names[row["src"]],
-        "to": seen.names[row["dst"]],
+        "from": scope.names[row["src"]],
+        "to": scope.names[row["dst"]],
         "bytes": row["bytes"],
         "segment": amount_bytes(transport["mss"]),
         "start_ps": start,
@@ -206,12 +208,12 @@ def _story(lab: LabRun, row: Mapping[str, Any], connections: Sequence[Connection
         "ideal_fct_ps": 1000 * row["ideal_fct_ns"],
         "winner": row["winner"],
         "until_ps": until,
-        "packets": packets[: seen.most],
+        "packets": packets[: scope.most],
         "acts": sorted(silence, key=lambda act: act["at_ps"]),
-        "left_out": max(0, len(packets) - seen.most),
+        "left_out": max(0, len(packets) - scope.most),
         "round_trip_ps": _round_trip(packets),
         "capture": {
-            "hosts": [seen.names[host] for host in sorted(seen.hosts)],
+            "hosts": [scope.names[host] for host in sorted(scope.hosts)],
             "sender": ends.sender,
             "receiver": ends.receiver,
             "whole": not lab.about["captured"]["left_out"],
@@ -222,7 +224,10 @@ def _story(lab: LabRun, row: Mapping[str, Any], connections: Sequence[Connection
 
 
 def _settle(packets: Sequence[dict[str, Any]], ends: Ends, until_ps: int) -> None:
-    """Frames that have not arrived are lost, but for those that may still have been on their way at the end."""
+    """Marks frames that never reached the receiver as missing, if both ends of the flow were captured.
+
+    A frame sent less than twice the longest transit time before the end may still have been on its way.
+    """
     if not (ends.sender and ends.receiver):
         return
     arrived = [packet for packet in packets if packet["end"] is not None]
@@ -233,7 +238,7 @@ def _settle(packets: Sequence[dict[str, Any]], ends: Ends, until_ps: int) -> Non
 
 
 def _round_trip(packets: Sequence[Mapping[str, Any]]) -> int:
-    """The handshake's, as far as it can be seen at one end; 0 if it is not in the capture."""
+    """Returns the round trip of the handshake as one end saw it; 0 if the capture lacks the handshake."""
     syn = next((packet for packet in packets if packet["kind"] == "syn"), None)
     answer = next((packet for packet in packets if packet["kind"] == "syn-ack"), None)
     if syn is None or answer is None:
@@ -246,7 +251,7 @@ def _round_trip(packets: Sequence[Mapping[str, Any]]) -> int:
 def _silence(
     packets: Sequence[Mapping[str, Any]], shortest: int, until_ps: int, *, sender: bool
 ) -> Iterable[dict[str, Any]]:
-    """Times without a frame at one end of a connection, longer than its shortest timer, while its flow is under way."""
+    """Yields the silences at one end of a connection longer than its shortest timer, until its flow ends."""
     known = (_instant(packet, sender=sender) for packet in packets)
     instants = sorted(at for at in known if at is not None)
     for before, after in pairwise(instants):

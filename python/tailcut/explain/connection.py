@@ -20,8 +20,10 @@ class Ends:
     receiver: bool
 
 
-def journeys(copy: int, port: int, there: Sequence[Frame], back: Sequence[Frame], ends: Ends) -> list[dict[str, Any]]:
-    """The packets of a connection as in a story, without links, in order of time in each direction.
+def connection_packets(
+    copy: int, port: int, there: Sequence[Frame], back: Sequence[Frame], ends: Ends
+) -> list[dict[str, Any]]:
+    """Returns the packets of a connection as in a story, without links, in order of time in each direction.
 
     Args:
         copy: which connection of the flow, from 0.
@@ -31,10 +33,10 @@ def journeys(copy: int, port: int, there: Sequence[Frame], back: Sequence[Frame]
         ends: whose frames these are.
 
     Returns:
-        A dictionary per packet: what `tailcut._core.explain` tells of one, and ``back`` (towards the flow's sender),
-        ``arrives`` (seen where it arrives, and only there: ``sent_ps`` is when), ``note`` (what else is to be said).
-        Sequence numbers count from the connection's initial ones. ``end`` is none where a frame has not arrived; its
-        ``how`` is ``unseen`` where it is not known.
+        A dictionary per packet: the keys of `tailcut._core.explain`, and ``back`` (towards the flow's sender),
+        ``arrives`` (captured at its destination only: ``sent_ps`` is the time of arrival) and ``note`` (a remark).
+        Sequence numbers count from the connection's initial ones. ``end`` is none if a frame has not arrived; its
+        ``how`` is ``unseen`` if that is not known.
     """
     first = _first(there), _first(back)
     acks = [frame for frame in back if not frame.sent or not ends.sender]

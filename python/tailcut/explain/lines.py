@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from tailcut.explain import Told
-from tailcut.explain.waiting import Held, held
+from tailcut.explain import FlowStory
+from tailcut.explain.waiting import WindowWait, find_window_waits
 from tailcut.units import size, time_text
 
 Packet: TypeAlias = Mapping[str, Any]
@@ -119,7 +119,7 @@ def _sent(packet: Packet) -> str:
     return "arrive" if packet["kind"] == "data" and packet["bytes"] else "arrives"
 
 
-def lines(told: Told, *, everything: bool = False) -> list[Line]:
+def lines(told: FlowStory, *, everything: bool = False) -> list[Line]:
     """The story of a flow, in order.
 
     Args:
@@ -135,8 +135,8 @@ def lines(told: Told, *, everything: bool = False) -> list[Line]:
 def _of_packets(story: Mapping[str, Any], everything: bool) -> Iterator[Line]:
     """A line for each packet that something happened to, and for each stretch of others."""
     pause = _pause(story)
-    waits_after = held(story, pause)
-    stretches: dict[tuple[int, bool], list[tuple[Packet, Held | None]]] = {}
+    waits_after = find_window_waits(story, pause)
+    stretches: dict[tuple[int, bool], list[tuple[Packet, WindowWait | None]]] = {}
     resets: dict[tuple[int, bool], list[Packet]] = {}
     for place, packet in enumerate(story["packets"]):
         full = waits_after.get(place)
@@ -186,7 +186,7 @@ def _pause(story: Mapping[str, Any]) -> int:
     return sum(ways.values()) // 2
 
 
-def _of_one(story: Mapping[str, Any], packet: Packet, full: Held | None) -> Line:
+def _of_one(story: Mapping[str, Any], packet: Packet, full: WindowWait | None) -> Line:
     """A packet's own line."""
     what = WORDS[packet["kind"]]
     if packet["bytes"] and packet["kind"] == "data":
@@ -219,7 +219,7 @@ def _of_one(story: Mapping[str, Any], packet: Packet, full: Held | None) -> Line
     return Line(packet["sent_ps"] - story["start_ps"], packet["copy"], "; ".join(said), kind, 1, longest, lasts)
 
 
-def _of_stretch(story: Mapping[str, Any], stretch: Sequence[Packet], full: Held | None) -> Line:
+def _of_stretch(story: Mapping[str, Any], stretch: Sequence[Packet], full: WindowWait | None) -> Line:
     """Packets that were sent together, to which nothing happened."""
     if len(stretch) == 1:
         return _of_one(story, stretch[0], full)

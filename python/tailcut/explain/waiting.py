@@ -10,17 +10,17 @@ from typing import Any
 from tailcut.units import size, time_text
 
 TROUBLED = {"timed-out": True, "recovers": True, "recovered": False, "undid": False}
-"""Whether a sender repairs a loss after it has done so: what it sends then does not go by its window alone."""
+"""Whether a sender repairs a loss after an act of this kind: its window alone does not limit it then."""
 WITHOUT_SLOW_START = frozenset({"pfabric", "ndp"})
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
-    """A sender waits for acknowledgements with a full window.
+class WindowWait:
+    """A sender's wait for acknowledgements with a full window.
 
     Attributes:
-        lasts_ps: until it sends the next new data.
-        window: how large the window is, in bytes.
+        lasts_ps: the time until it sends new data again.
+        window: the size of the window in bytes.
         which: ``slow start``, ``congestion window`` or ``receive window``; ``window`` of transports that have one only.
     """
 
@@ -33,12 +33,12 @@ class Held:
         return f"then waits {time_text(self.lasts_ps)} for ACKs: the {name} of {size(self.window)} is full{more}"
 
 
-def held(story: Mapping[str, Any], pause: int) -> dict[int, Held]:
-    """After which packets their sender waited with a full window, by their place in the story.
+def find_window_waits(story: Mapping[str, Any], pause: int) -> dict[int, WindowWait]:
+    """Finds the waits for a full window: by the index of the packet in the story that was sent before each wait.
 
     Args:
         story: of a simulated flow, with ``transport`` and ``receive_window`` (bytes, or none).
-        pause: shorter waits, in ps, are none.
+        pause: the shortest wait that counts, in ps.
     """
     if "transport" not in story:
         return {}
@@ -62,12 +62,12 @@ def held(story: Mapping[str, Any], pause: int) -> dict[int, Held]:
             if lasts > pause and not after["again"] and after["seq"] >= until:
                 window = known.full(packet["sent_ps"], until, after["bytes"])
                 if window is not None:
-                    found[place] = Held(lasts, *_which(story, window))
+                    found[place] = WindowWait(lasts, *_which(story, window))
     return found
 
 
 class _Sender:
-    """A sender's knowledge over time."""
+    """A sender's window and acknowledged bytes over time."""
 
     def __init__(
         self, acts: Sequence[Mapping[str, Any]], acked: Sequence[tuple[int, int]], receive_window: int | None
@@ -80,7 +80,10 @@ class _Sender:
         self._troubled = list(accumulate(acts, lambda was, act: TROUBLED.get(act["what"], was), initial=False))[1:]
 
     def full(self, at_ps: int, until: int, more: int) -> Mapping[str, Any] | None:
-        """The act that set the window, if there is no room for so many bytes more after those before ``until``."""
+        """Returns the act that set the current window, if sending ``more`` bytes after ``until`` would exceed it.
+
+        None if they fit, or while the sender repairs a loss.
+        """
         acted, heard = bisect_right(self._acted, at_ps), bisect_right(self._at, at_ps)
         if not acted or self._troubled[acted - 1]:
             return None
@@ -91,7 +94,7 @@ class _Sender:
 
 
 def _which(story: Mapping[str, Any], act: Mapping[str, Any]) -> tuple[int, str]:
-    """The window that is full, in bytes, and what it is called."""
+    """Returns the size of the full window in bytes, and its name."""
     window, threshold, most = act["window"], act["threshold"], story["receive_window"]
     if most is not None and window >= most:
         return most, "receive window"

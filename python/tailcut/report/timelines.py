@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from markupsafe import Markup, escape
 
-from tailcut.explain import Explained, Place, Told, all_places, explain, slowest
+from tailcut.explain import Explained, FlowStory, RunSelection, all_selections, explain, slowest
 from tailcut.explain.lines import Line, lines, lost, towards_sender
 from tailcut.report.theme import Theme
 from tailcut.units import size, time_text
@@ -100,29 +100,30 @@ def timelines(
     at: list[tuple[str, list[Timeline]]] = []
     left_out: list[str] = []
     taken = 0
-    for place in all_places(result, seeds):
+    for selection in all_selections(result, seeds):
         if left_out:
-            left_out.append(place.label)
+            left_out.append(selection.label)
             continue
         found = [
-            _timeline(one, len(at), theme) for one in explain(result, place, _slowest_of_each(result, place, number))
+            _timeline(one, len(at), theme)
+            for one in explain(result, selection, _slowest_of_each(result, selection, number))
         ]
         bytes_ = sum(map(_bytes, found))
         if at and taken + bytes_ > most_bytes:
-            left_out.append(place.label)
+            left_out.append(selection.label)
         else:
-            at.append((place.label, found))
+            at.append((selection.label, found))
             taken += bytes_
     return Timelines(number, at, left_out)
 
 
-def _slowest_of_each(result: "Result", place: Place, number: int) -> list[int]:
+def _slowest_of_each(result: "Result", selection: RunSelection, number: int) -> list[int]:
     """The slowest flows of each scheme there, each once, that the first scheme has as well."""
     flows: dict[int, None] = {}
-    for scheme in place.runs:
-        of_scheme = replace(place, runs={scheme: place.runs[scheme]})
+    for scheme in selection.runs:
+        of_scheme = replace(selection, runs={scheme: selection.runs[scheme]})
         flows |= dict.fromkeys(slowest(result, of_scheme, number))
-    there = set(result.flows_of(place.finished(place.scheme))["id"].to_list())
+    there = set(result.flows_of(selection.finished(selection.scheme))["id"].to_list())
     return [flow for flow in flows if flow in there]
 
 
@@ -135,25 +136,25 @@ def _bytes(timeline: Timeline) -> int:
 
 
 def _timeline(explained: Explained, place: int, theme: Theme) -> Timeline:
-    first = explained.told[0].story
-    span = max((told.story["fct_ps"] or told.story["until_ps"] - told.story["start_ps"]) for told in explained.told)
+    first = explained.stories[0].story
+    span = max((told.story["fct_ps"] or told.story["until_ps"] - told.story["start_ps"]) for told in explained.stories)
     return Timeline(
         explained.flow,
         f"{place}-{explained.flow}",
         f"Flow {explained.flow}, {first['from']} to {first['to']}, {size(first['bytes'])}",
-        explained.place.label,
-        explained.place.point,
-        [Diagram(told.scheme, _took(told), _drawing(told, span, theme), lines(told)) for told in explained.told],
-        {told.scheme: told.row["fct_ns"] / 1e3 for told in explained.told if told.row["fct_ns"] is not None},
+        explained.selection.label,
+        explained.selection.point,
+        [Diagram(told.scheme, _took(told), _drawing(told, span, theme), lines(told)) for told in explained.stories],
+        {told.scheme: told.row["fct_ns"] / 1e3 for told in explained.stories if told.row["fct_ns"] is not None},
     )
 
 
-def _took(told: Told) -> str:
+def _took(told: FlowStory) -> str:
     took = told.story["fct_ps"]
     return "not finished" if took is None else time_text(took)
 
 
-def _drawing(told: Told, span: int, theme: Theme) -> Markup:
+def _drawing(told: FlowStory, span: int, theme: Theme) -> Markup:
     """The diagram of a flow; all schemes of it share the scale of time."""
     story = told.story
     scale = (WIDTH - LEFT - 10) / max(span, 1)

@@ -7,7 +7,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from tailcut.explain import Explained, Told
+from tailcut.explain import Explained, FlowStory
 from tailcut.explain.lines import lines, longest_wait, lost
 from tailcut.units import size, time_text
 
@@ -16,18 +16,18 @@ STYLES = {"quiet": "", "step": "", "incident": "yellow", "end": "bold"}
 
 def story(explained: Explained, *, everything: bool = False) -> RenderableType:
     """A flow: what became of it under each scheme, and how."""
-    first = explained.told[0].story
+    first = explained.stories[0].story
     head = Text(
-        f"Flow {explained.flow}, {first['from']} to {first['to']}, {size(first['bytes'])}; {explained.place.label}",
+        f"Flow {explained.flow}, {first['from']} to {first['to']}, {size(first['bytes'])}; {explained.selection.label}",
         "bold",
     )
     parts: list[RenderableType] = [head]
-    if explained.place.lab:
+    if explained.selection.lab:
         parts.extend(Text(text, style) for text, style in _captured(explained))
         parts.append(_frames_beside(explained))
     else:
         parts.append(_beside(explained))
-    for told in explained.told:
+    for told in explained.stories:
         parts.extend([Text(f"\n{told.scheme}: {took(told.story)}", "bold"), _lines(told, everything)])
     parts.extend(Text(f"\n{scheme}: {why}", "dim") for scheme, why in explained.without.items())
     return Group(*parts)
@@ -45,7 +45,7 @@ def _beside(explained: Explained) -> Table:
     table = Table(box=None, pad_edge=False, header_style="dim")
     for name in ("", "took", "times the best", "packets lost", "timers", "longest wait in a queue"):
         table.add_column(name, justify="left" if name in ("", "longest wait in a queue") else "right")
-    for told in explained.told:
+    for told in explained.stories:
         of = told.story
         best = "" if of["fct_ps"] is None else f"{of['fct_ps'] / of['ideal_fct_ps']:.1f}"
         wait = longest_wait(of["packets"])
@@ -57,9 +57,9 @@ def _beside(explained: Explained) -> Table:
 
 def _captured(explained: Explained) -> Iterator[tuple[str, str]]:
     """Yields where the frames were captured, and what that leaves unknown."""
-    seen = explained.told[0].story["capture"]
+    seen = explained.stories[0].story["capture"]
     yield f"From the frames of {' and '.join(seen['hosts'])}: where they waited between hosts is not known.", "dim"
-    first = explained.told[0].story
+    first = explained.stories[0].story
     if not seen["receiver"]:
         yield f"{first['to']} was not captured: whether a frame reached it is not known.", "dim"
     if not seen["sender"]:
@@ -67,7 +67,7 @@ def _captured(explained: Explained) -> Iterator[tuple[str, str]]:
             f"{first['from']} was not captured: times are those of arrival, and what did not arrive is not seen.",
             "dim",
         )
-    for told in explained.told:
+    for told in explained.stories:
         if not told.story["capture"]["faithful"]:
             yield f"{told.scheme}: the machine could not carry this run faithfully; some waits are its own.", "yellow"
 
@@ -77,7 +77,7 @@ def _frames_beside(explained: Explained) -> Table:
     table = Table(box=None, pad_edge=False, header_style="dim")
     for name in ("", "took", "times the best", "frames lost", "sent again", "longest silence"):
         table.add_column(name, justify="left" if not name else "right")
-    for told in explained.told:
+    for told in explained.stories:
         of = told.story
         both = of["capture"]["sender"] and of["capture"]["receiver"]
         best = "" if of["fct_ps"] is None else f"{of['fct_ps'] / of['ideal_fct_ps']:.1f}"
@@ -88,7 +88,7 @@ def _frames_beside(explained: Explained) -> Table:
     return table
 
 
-def _lines(told: Told, everything: bool) -> Table:
+def _lines(told: FlowStory, everything: bool) -> Table:
     """Returns the table of times, connections and events."""
     several = len({packet["copy"] for packet in told.story["packets"]}) > 1
     table = Table.grid(padding=(0, 2, 0, 0))

@@ -4,7 +4,7 @@ import pytest
 
 import tailcut
 from support import experiments
-from tailcut.explain import ExplainError, find_place
+from tailcut.explain import ExplainError, select_runs
 from tailcut.results import Result
 
 
@@ -18,11 +18,11 @@ def swept(tmp_path_factory: pytest.TempPathFactory) -> Result:
 
 @pytest.mark.parametrize("spelled", ["1", "1.0", "1e0"])
 def test_a_number_is_the_same_however_it_is_spelled(swept: Result, spelled: str) -> None:
-    assert find_place(swept, at={"load": spelled}).point == {"traffic.load": 1.0}
+    assert select_runs(swept, at={"load": spelled}).point == {"traffic.load": 1.0}
 
 
 @pytest.mark.parametrize("spelled", ["0.9", "nan", "true", ""])
 def test_a_value_that_is_not_there_is_refused_with_those_that_are(swept: Result, spelled: str) -> None:
     with pytest.raises(ExplainError) as refused:
-        find_place(swept, at={"load": spelled})
+        select_runs(swept, at={"load": spelled})
     assert (refused.value.code, refused.value.hint) == ("TC-X002", "there are those of: 0.2, 1.0")

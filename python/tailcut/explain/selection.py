@@ -1,4 +1,4 @@
-"""Search places of flows: the runs of all schemes at one point with one seed, simulated or of the kernel lab."""
+"""Selects the runs of all schemes at one point with one seed, simulated or of the kernel lab."""
 
 import shlex
 from collections.abc import Mapping, Sequence
@@ -19,14 +19,14 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """A search place of flows: the runs of all schemes at one point of the sweep with one seed.
+class RunSelection:
+    """The runs of all schemes at one point of the sweep with one seed.
 
     Attributes:
         seed: of the runs.
         point: the swept keys and their values.
-        runs: by scheme, those that are there; the one that is asked about comes first.
-        lab: by scheme, which run of the kernel lab it is; empty for the simulator's.
+        runs: the finished runs by scheme; the chosen scheme comes first.
+        lab: the runs of the kernel lab by scheme; empty for simulated runs.
     """
 
     seed: int
@@ -36,12 +36,12 @@ class Place:
 
     @property
     def scheme(self) -> str:
-        """The scheme that is asked about."""
+        """The chosen scheme."""
         return next(iter(self.runs))
 
     @property
     def label(self) -> str:
-        """The place in words: ``load 0.8, seed 1``."""
+        """The point and the seed in words: ``load 0.8, seed 1``."""
         parts = [f"{name} {written(self.point[key])}" for key, name in short_keys(self.point).items()]
         parts.append(f"seed {self.seed}")
         if self.lab:
@@ -54,7 +54,7 @@ class Place:
         return self.lab[scheme] if self.lab else self.runs[scheme]
 
 
-def find_place(
+def select_runs(
     result: "Result",
     scheme: str | None = None,
     seed: int | None = None,
@@ -62,12 +62,12 @@ def find_place(
     *,
     on: str | None = None,
     repeat: int | None = None,
-) -> Place:
-    """The runs to look at: by default those of the baseline, of the first seed that is there, at the last point.
+) -> RunSelection:
+    """Selects runs: by default those of the baseline, with the first finished seed, at the last point of the sweep.
 
     Args:
         result: the results.
-        scheme: whose flows are asked about.
+        scheme: the scheme that is asked about; the others follow.
         seed: of the runs.
         at: values of swept keys as they are written; a key may be its last part (``load``).
         on: ``sim`` or ``lab``: whose runs; by default the simulator's, if there are any.
@@ -109,10 +109,10 @@ def find_place(
     runs = {run["scheme"]: run for run in there if run["seed"] == seed and run["point"] == point}
     runs = {scheme: runs[scheme], **runs}
     of_runs = {one.run["id"]: one for one in reversed(lab)}
-    return Place(seed, point, runs, {name: of_runs[run["id"]] for name, run in runs.items()} if lab else {})
+    return RunSelection(seed, point, runs, {name: of_runs[run["id"]] for name, run in runs.items()} if lab else {})
 
 
-def all_places(result: "Result", seeds: Sequence[int] = ()) -> list[Place]:
+def all_selections(result: "Result", seeds: Sequence[int] = ()) -> list[RunSelection]:
     """Every point of the sweep that the simulator has runs of with these seeds, the last point first.
 
     Args:
@@ -127,7 +127,7 @@ def all_places(result: "Result", seeds: Sequence[int] = ()) -> list[Place]:
         raise _nothing(result, "sim")
     known = list(dict.fromkeys(run["seed"] for run in there))
     found = []
-    for seed in dict.fromkeys(_one_of("seed", seed, known) for seed in seeds or [find_place(result).seed]):
+    for seed in dict.fromkeys(_one_of("seed", seed, known) for seed in seeds or [select_runs(result).seed]):
         points: list[Mapping[str, Value]] = []
         for run in there:
             if run["seed"] == seed and run["point"] not in points:
@@ -135,7 +135,7 @@ def all_places(result: "Result", seeds: Sequence[int] = ()) -> list[Place]:
         for point in reversed(points):
             runs = {run["scheme"]: run for run in there if run["seed"] == seed and run["point"] == point}
             first = _baseline(result.plan["baseline"], list(runs.values()))
-            found.append(Place(seed, point, {first: runs[first], **runs}))
+            found.append(RunSelection(seed, point, {first: runs[first], **runs}))
     return found
 
 
@@ -198,13 +198,13 @@ def _means(asked: str, value: Value) -> bool:
     return asked == written(value)
 
 
-def slowest(result: "Result", place: Place, number: int) -> list[int]:
-    """The slowest flows of the scheme that is asked about, the slowest first: short ones, if there are any.
+def slowest(result: "Result", selection: RunSelection, number: int) -> list[int]:
+    """Returns the slowest flows of the chosen scheme, the slowest first: short ones, if there are any.
 
-    A flow that has not finished has taken at least until the end of its run. Of a run of the lab they are those that
-    one end of was captured.
+    An unfinished flow counts with the time until the end of its run. In a run of the lab only flows count of which at
+    least one end was captured.
     """
-    run = place.finished(place.scheme)
+    run = selection.finished(selection.scheme)
     ranked = _ranked(result, run)
     if isinstance(run, LabRun):
         hosts = captured.hosts_seen(run.run, run.about)
