@@ -14,8 +14,8 @@ from playwright.sync_api import Browser, Locator, Page, expect
 import tailcut
 from support import browsing, experiments
 from tailcut import report
+from tailcut.report.fabric_samples import FabricSamples
 from tailcut.report.study import Study
-from tailcut.report.watched import Watched
 
 MOST_BYTES = 3_800_000
 """A page of 2 ms of arrivals; those of 5 ms, which take 14 s longer to make, are a third larger and may have 5 MB."""
@@ -34,7 +34,7 @@ class Shown:
     """A page with a fabric, what it is of, and what the browser had to say."""
 
     page: Page
-    watched: Watched
+    watched: FabricSamples
     size: int
     said: list[str] = field(default_factory=list)
     requests: list[str] = field(default_factory=list)
@@ -54,27 +54,27 @@ class Shown:
         return sorted(int(name[-1]) for name in classes)
 
 
-def made(directory: Path, changes: dict[str, str]) -> tuple[Path, Watched]:
+def made(directory: Path, changes: dict[str, str]) -> tuple[Path, FabricSamples]:
     """The page of an experiment that is carried out, and what its fabric shows."""
     experiment = tailcut.load(experiments.tiny(directory), set=changes, seeds=1)
     result = tailcut.run(experiment, out=directory / "results")
-    watched = Watched.of(Study.of(result))
+    watched = FabricSamples.of(Study.of(result))
     assert watched is not None
     return report.write(result, directory / "report.html")[0], watched
 
 
 @pytest.fixture(scope="module")
-def small(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Watched]:
+def small(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, FabricSamples]:
     return made(tmp_path_factory.mktemp("small"), SMALL)
 
 
 @pytest.fixture(scope="module")
-def large(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Watched]:
+def large(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, FabricSamples]:
     return made(tmp_path_factory.mktemp("large"), LARGE)
 
 
 @contextmanager
-def opened(browser: Browser, made: tuple[Path, Watched], **options: Any) -> Iterator[Shown]:
+def opened(browser: Browser, made: tuple[Path, FabricSamples], **options: Any) -> Iterator[Shown]:
     file, watched = made
     with browsing.visiting(browser, **options) as context:
         shown = Shown(context.new_page(), watched, file.stat().st_size)
@@ -90,7 +90,7 @@ def opened(browser: Browser, made: tuple[Path, Watched], **options: Any) -> Iter
 
 
 @pytest.fixture
-def shown(browser: Browser, small: tuple[Path, Watched]) -> Iterator[Shown]:
+def shown(browser: Browser, small: tuple[Path, FabricSamples]) -> Iterator[Shown]:
     with opened(browser, small) as found:
         yield found
 
@@ -179,11 +179,11 @@ def test_pointing_at_a_link_tells_its_numbers_and_a_click_shows_it_over_time(sho
 
 
 def test_many_drops_are_told_to_the_last(
-    browser: Browser, small: tuple[Path, Watched], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    browser: Browser, small: tuple[Path, FabricSamples], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     watched = small[1]
     runs = {name: replace(sampled, drops=sampled.queue * 1001) for name, sampled in watched.runs.items()}
-    monkeypatch.setattr(Watched, "whole", lambda _: replace(watched, runs=runs))
+    monkeypatch.setattr(FabricSamples, "whole", lambda _: replace(watched, runs=runs))
     result = tailcut.open_results(small[0].parent / "results")
     page = report.write(result, tmp_path / "report.html")[0]
     dropped = runs["TCP"].drops.sum(axis=1)
@@ -224,7 +224,9 @@ def test_the_keyboard_moves_in_time_and_walks_through_the_links(shown: Shown) ->
     expect(shown.page.locator("#fabric-series")).to_be_hidden()
 
 
-def test_a_dark_page_has_a_dark_fabric_and_paper_a_light_one(browser: Browser, small: tuple[Path, Watched]) -> None:
+def test_a_dark_page_has_a_dark_fabric_and_paper_a_light_one(
+    browser: Browser, small: tuple[Path, FabricSamples]
+) -> None:
     with opened(browser, small, color_scheme="dark") as shown:
         colour = "(e) => getComputedStyle(e).stroke"
         line = shown.page.locator(".fabric-map .l0").first
@@ -250,7 +252,7 @@ def test_paper_shows_the_instant_that_was_chosen(shown: Shown) -> None:
 
 
 def test_a_thousand_hosts_fold_into_pods_and_the_page_stays_small(
-    browser: Browser, large: tuple[Path, Watched]
+    browser: Browser, large: tuple[Path, FabricSamples]
 ) -> None:
     with opened(browser, large) as shown:
         assert shown.watched.hosts == 1024

@@ -14,8 +14,8 @@ from tailcut import cli, units
 from tailcut.plan import Plan, Value
 from tailcut.results import Result, Store
 from tailcut.terminal.diagnostics import coloured
-from tailcut.terminal.pace import Pace
 from tailcut.terminal.progress import Bars, Lines
+from tailcut.terminal.sweep_progress import SweepProgress
 from tailcut.terminal.table import full_table, summary_table
 
 from .conftest import Tailcut
@@ -120,13 +120,13 @@ class Clock:
         return self.now
 
 
-def left(pace: Pace) -> float | None:
+def left(pace: SweepProgress) -> float | None:
     return pace.seconds_left
 
 
 def test_time_left_follows_the_pace_of_the_work_done() -> None:
     clock = Clock()
-    pace = Pace(clock)
+    pace = SweepProgress(clock)
     pace.begin(2, 0, 3000)
     pace.started("long", "long", 10**12, 2000)
     assert left(pace) is None
@@ -145,7 +145,7 @@ def test_time_left_follows_the_pace_of_the_work_done() -> None:
 
 @given(st.lists(st.integers(0, 10**7), min_size=1, max_size=20), st.integers(0, 10**6))
 def test_a_run_never_looks_finished_while_it_runs_and_never_goes_back(hops: list[int], expected: int) -> None:
-    pace = Pace(Clock())
+    pace = SweepProgress(Clock())
     pace.begin(1, 0, expected)
     run = pace.started("run", "run", 10**12, expected)
     fractions = []

@@ -11,7 +11,7 @@ import tailcut
 from support import experiments, playground
 from support.skipping import missing
 from tailcut import _core
-from tailcut.report import watched
+from tailcut.report import fabric_samples
 
 TOPOLOGIES = (
     {"kind": "fat-tree", "k": 4},
@@ -51,7 +51,7 @@ def test_both_layouts_have_every_node_on_the_same_level(topology: dict[str, obje
         check=True,
     )
     drawn = json.loads(done.stdout)
-    stand = watched.places(network["hosts"], [(link["a"], link["b"]) for link in network["links"]])
+    stand = fabric_samples.places(network["hosts"], [(link["a"], link["b"]) for link in network["links"]])
     levels = 1 + max(stand.level)
     assert [round(levels * (1 - place["y"]) - 0.5, 6) for place in drawn] == stand.level
     # From left to right they are in the same order, pod by pod as well.

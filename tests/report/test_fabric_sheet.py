@@ -10,9 +10,9 @@ import tailcut
 from support import experiments
 from tailcut import report
 from tailcut.report import fabric_sheet
+from tailcut.report.fabric_samples import FabricSamples
 from tailcut.report.study import Study
 from tailcut.report.theme import INK, theme_for
-from tailcut.report.watched import Watched
 from tailcut.results import Result
 
 FABRIC = {
@@ -32,7 +32,7 @@ def result(tmp_path_factory: pytest.TempPathFactory) -> Result:
 
 
 def test_every_link_has_the_colour_of_what_waits_there(result: Result) -> None:
-    watched = Watched.whole(Study.of(result))
+    watched = FabricSamples.whole(Study.of(result))
     assert watched is not None
     at_switches = result.fabric.join(
         result.ports.filter(pl.col("from") >= 16).select("scheme", "port"), on=["scheme", "port"]
@@ -73,7 +73,7 @@ def test_without_samples_there_is_no_such_file(tmp_path: Path) -> None:
 
 
 def test_of_many_hosts_only_the_switches_are_drawn(result: Result, monkeypatch: pytest.MonkeyPatch) -> None:
-    watched = Watched.whole(Study.of(result))
+    watched = FabricSamples.whole(Study.of(result))
     assert watched is not None
     monkeypatch.setattr(fabric_sheet, "MOST_HOSTS", 8)
     drawn = ElementTree.fromstring(fabric_sheet.svg(watched, theme_for(("TCP", "RepFlow"), "TCP", interactive=False)))  # noqa: S314

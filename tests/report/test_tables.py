@@ -328,4 +328,4 @@ def test_a_scheme_asks_for_changes_where_its_sections_differ(
     for run in plan["runs"]:
         if run["scheme"] == "RepFlow":
             run["config"]["scheme"] = base | changed
-    assert Study(plan, two_loads.runs, two_loads.summary, two_loads.totals).asks("RepFlow") == asks
+    assert Study(plan, two_loads.runs, two_loads.summary, two_loads.totals).changed_side("RepFlow") == asks

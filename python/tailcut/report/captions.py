@@ -38,7 +38,7 @@ def unfinished(study: Study) -> str:
     """Returns how flows that never finished enter the statistics."""
     if study.summary["n_unfinished"].sum() == 0:
         return "Every flow finished before its run ended." if study.measured else ""
-    if study.unfinished == "censored":
+    if study.unfinished_policy == "censored":
         return (
             "Flows that had not finished when the run ended enter with the time they had been running,"
             " so that the statistics they reach are lower bounds (hollow, “at least”)."

@@ -11,11 +11,11 @@ import polars as pl
 import vl_convert
 
 from tailcut.report import fabric_sheet
+from tailcut.report.fabric_samples import FabricSamples
 from tailcut.report.figures import KINDS, Data, Figure
 from tailcut.report.figures.base import Chart
 from tailcut.report.study import Study
 from tailcut.report.theme import Theme
-from tailcut.report.watched import Watched
 
 VEGA_LITE = "6.1"
 """Vega-Lite 6.4, for which Altair writes, shows texts in the tooltip of the nearest mark as undefined; 6.1 does not."""
@@ -121,11 +121,11 @@ def write(study: Study, data: Data, theme: Theme, directory: Path) -> list[Path]
     drawn = (
         (figure.name, f"{figure.title}. {figure.caption}", svg(spec)) for figure, spec in sheets(study, data, theme)
     )
-    watched = Watched.whole(study)
+    samples = FabricSamples.whole(study)
     fabric = (
         []
-        if watched is None
-        else [(fabric_sheet.NAME, fabric_sheet.caption(watched), fabric_sheet.svg(watched, theme))]
+        if samples is None
+        else [(fabric_sheet.NAME, fabric_sheet.caption(samples), fabric_sheet.svg(samples, theme))]
     )
     for name, caption, drawing in itertools.chain(drawn, fabric):
         png = vl_convert.svg_to_png(drawing, ppi=PIXELS_PER_INCH)

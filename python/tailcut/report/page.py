@@ -11,7 +11,7 @@ import polars as pl
 from markupsafe import Markup
 
 from tailcut.plan import flatten, options, title
-from tailcut.report import attribution, kernels, vega, watched, words
+from tailcut.report import attribution, fabric_samples, kernels, vega, words
 from tailcut.report.export import Pool, specification
 from tailcut.report.figures import Data, Figure, draw
 from tailcut.report.figures.base import significant, unit_for
@@ -51,7 +51,7 @@ def render(study: Study, data: Data, theme: Theme, slow: Timelines | None = None
         autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True,
         loader=jinja2.FunctionLoader(lambda name: (assets / name).read_text("utf-8")),
     )  # fmt: skip
-    environment.filters["tied"] = tied
+    environment.filters["keep_units_together"] = keep_units_together
     drawn = list(draw(study, data, theme))
     figures = [(kind, figure) for kind, figure in drawn if figure.panels]
     absent = [figure for kind, figure in drawn if not figure.panels and kind.shown_empty]
@@ -90,13 +90,13 @@ def render(study: Study, data: Data, theme: Theme, slow: Timelines | None = None
         style=Markup((assets / "page.css").read_text("utf-8")),  # noqa: S704
         script=Markup((assets / "page.js").read_text("utf-8")),  # noqa: S704
         **kernels.on_page(study),
-        **watched.on_page(study, theme),
+        **fabric_samples.on_page(study, theme),
         vega=Markup(vega.script()),  # noqa: S704
     )
 
 
-def tied(text: str) -> str:
-    """The text with its numbers tied to what follows them: a line does not end between 95 and %."""
+def keep_units_together(text: str) -> str:
+    """Returns the text with no-break spaces between numbers and units, so that no line ends between 95 and %."""
     return re.sub(r"(\d) (%|of|KB|MB|ms|µs)", "\\1\N{NO-BREAK SPACE}\\2", text)
 
 

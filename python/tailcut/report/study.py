@@ -166,7 +166,7 @@ class Study:
         baseline = self.plan.get("baseline")
         return baseline if baseline in self.schemes else None
 
-    def asks(self, scheme: str) -> str:
+    def changed_side(self, scheme: str) -> str:
         """Returns which devices a scheme changes against the baseline: ``hosts``, ``switches``, ``both`` or ``–``."""
         configured: dict[str, dict[str, Any]] = {}
         for run in self.plan["runs"]:
@@ -236,7 +236,7 @@ class Study:
         return named if named in CLOCKS else "receiver"
 
     @property
-    def unfinished(self) -> str:
+    def unfinished_policy(self) -> str:
         """The treatment of unfinished flows in means and percentiles: ``exclude`` or ``censored``."""
         return str(self.plan["measure"].get("unfinished", "censored"))
 

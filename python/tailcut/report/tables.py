@@ -92,7 +92,7 @@ def changes(study: Study, table: pl.DataFrame) -> pl.DataFrame:
     places = times.select(keys).unique(maintain_order=True)
     packets = places.join(_packets_change(study), on=["scheme", "cell", "point"], how="inner", maintain_order="left")
     packets = packets.select(*keys, pl.lit("packets").alias("class"), pl.lit("sent").alias("statistic"), "change")
-    asks = {scheme: study.asks(scheme) for scheme in study.schemes}
+    asks = {scheme: study.changed_side(scheme) for scheme in study.schemes}
     asked = places.with_columns(
         pl.lit("asks").alias("class"), pl.lit("").alias("statistic"), said=pl.col("scheme").replace_strict(asks)
     )

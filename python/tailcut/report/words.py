@@ -383,7 +383,7 @@ def cautions(study: Study, table: pl.DataFrame) -> list[str]:
         share = (of_class["n_unfinished"] / of_class["n_flows"]).alias("share")
         worst = of_class.with_columns(share).sort("share", descending=True).row(0, named=True)
         enter = "are left out"
-        if study.unfinished == "censored":
+        if study.unfinished_policy == "censored":
             enter = "enter with the time they had been running, where others of their kind have finished"
         said.append(
             f"{of_class['n_unfinished'].sum():,} flows had not finished when their runs ended; they {enter}. The most:"

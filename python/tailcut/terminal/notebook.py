@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from tailcut.terminal.pace import Pace
+from tailcut.terminal.sweep_progress import SweepProgress
 from tailcut.units import count, duration
 
 UPDATE_SECONDS = 0.2
@@ -30,7 +30,7 @@ class Notebook:
     def __init__(self, display: Callable[..., Any], clock: Callable[[], float] = time.monotonic) -> None:
         self._display = display
         self._handle: Any = None
-        self._pace = Pace(clock)
+        self._pace = SweepProgress(clock)
         self._said: list[str] = []
         self._last = 0.0
 

@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn
 
 from tailcut import backends
-from tailcut.terminal.pace import Pace, RunPace
+from tailcut.terminal.sweep_progress import RunProgress, SweepProgress
 from tailcut.units import count, duration, time_text
 
 LINE_SECONDS = 10.0
@@ -46,7 +46,7 @@ class Bars:
     """A bar for the sweep and one for each run under way, as far as the terminal has room."""
 
     def __init__(self, console: Console, clock: Callable[[], float]) -> None:
-        self._pace = Pace(clock)
+        self._pace = SweepProgress(clock)
         self._bars = Progress(
             TextColumn("{task.description}", markup=False),
             BarColumn(bar_width=24),
@@ -111,7 +111,7 @@ class Bars:
         """Say it above the bars."""
         self._bars.console.print(message, style="yellow", markup=False)
 
-    def _end(self, run_id: str, *, finished: bool) -> RunPace:
+    def _end(self, run_id: str, *, finished: bool) -> RunProgress:
         run = self._pace.ended(run_id, finished=finished)
         if run_id in self._tasks:
             self._bars.remove_task(self._tasks.pop(run_id))
@@ -139,7 +139,7 @@ class Lines:
 
     def __init__(self, console: Console, clock: Callable[[], float]) -> None:
         self._console = console
-        self._pace = Pace(clock)
+        self._pace = SweepProgress(clock)
         self._last = 0.0
 
     def __enter__(self) -> Self:

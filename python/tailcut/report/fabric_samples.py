@@ -1,4 +1,4 @@
-"""The page's fabric: one seed at one point, every scheme that was sampled there, on one grid of instants."""
+"""Samples of links and queues for the page's fabric: one point, one seed, every scheme, one grid of instants."""
 
 import base64
 import json
@@ -24,7 +24,7 @@ SLOWEST = 15
 MOST_QUEUE = 255
 
 Planes = tuple[np.ndarray, np.ndarray, np.ndarray]
-"""Packets that wait, busy nanoseconds and drops: a row per instant, a column per port."""
+"""Waiting packets, busy nanoseconds and drops: a row per instant, a column per port."""
 
 
 @dataclass(frozen=True)
@@ -32,11 +32,11 @@ class Sampled:
     """The samples of one run.
 
     Attributes:
-        run: which.
-        interval_ns: between two instants; the first is one after the beginning.
-        queue: packets that wait: a row per instant, a column per port.
-        busy_ns: of transmission since the instant before.
-        drops: packets dropped since the instant before.
+        run: the sampled run.
+        interval_ns: the time between two instants; the first instant is one interval after the beginning.
+        queue: packets waiting at the instant: a row per instant, a column per port.
+        busy_ns: time spent transmitting since the previous instant.
+        drops: packets dropped since the previous instant.
     """
 
     run: Run
@@ -46,9 +46,9 @@ class Sampled:
     drops: np.ndarray
 
     def thinned(self, factor: int) -> "Sampled":
-        """With every so-manieth instant: queues are those at it, times and drops those since the one before.
+        """Keeps every ``factor``-th instant: queues are those at it, busy times and drops are summed over the interval.
 
-        A run may end between two of them: the last one then has the queues of its end, and what came before that.
+        A shorter last interval is kept, too, with the queues at the end of the run.
         """
         kept = -(-len(self.queue) // factor)
         last = np.minimum(np.arange(1, kept + 1) * factor, len(self.queue)) - 1
@@ -64,20 +64,20 @@ class Sampled:
     def packed(self, unit: int) -> bytes:
         """Queues in steps of ``unit`` packets and use, a byte each, and drops, four bytes; port by port, compressed."""
         queue = np.clip(-(-self.queue // unit), 0, MOST_QUEUE)
-        # Drops are told one by one and added up. Nearly all upper bytes are 0, which compress to nothing.
+        # The page shows exact sums of drops, so all four bytes are kept; upper ones are nearly all 0 and compress well.
         planes = (queue, self.use, *(self.drops >> shift & 255 for shift in (0, 8, 16, 24)))
         return zlib.compress(b"".join(np.ascontiguousarray(p.T.astype(np.uint8)).tobytes() for p in planes), 9)
 
 
 @dataclass(frozen=True)
-class Watched:
+class FabricSamples:
     """The contents of the fabric view.
 
     Attributes:
         study: the experiment.
         runs: the samples by scheme, on one grid.
-        ports: what ports there are (``ports.parquet``).
-        hosts: how many nodes are hosts; they come first.
+        ports: the ports (``ports.parquet``).
+        hosts: the number of hosts; they come first among the nodes.
     """
 
     study: Study
@@ -86,14 +86,14 @@ class Watched:
     hosts: int
 
     @classmethod
-    def of(cls, study: Study) -> "Watched | None":
-        """Returns ``whole`` with as many instants as the page has room for."""
+    def of(cls, study: Study) -> "FabricSamples | None":
+        """Loads the samples, thinned until they fit into the page (`MOST_BYTES`)."""
         found = cls.whole(study)
         return None if found is None else found.bounded()
 
     @classmethod
-    def whole(cls, study: Study) -> "Watched | None":
-        """The point of the sweep that the page begins with, the first seed; none if nothing was sampled there."""
+    def whole(cls, study: Study) -> "FabricSamples | None":
+        """Loads the samples of the page's first point and the first seed that has any; None if that point has none."""
         cell, point = study.cells[0], study.points[len(study.points) // 2]
         here = [
             r for r in study.runs if (study.cell(r.planned["point"]), study.point(r.planned["point"])) == (cell, point)
@@ -108,17 +108,17 @@ class Watched:
         runs = {s.run.planned["scheme"]: s.thinned(longest // s.interval_ns) for s in sampled}
         return cls(study, runs, ports, of_seed[0].planned["facts"]["hosts"])
 
-    def bounded(self) -> "Watched":
-        """With so many instants as the page has room for."""
+    def bounded(self) -> "FabricSamples":
+        """Returns the samples, thinned until they fit into the page (`MOST_BYTES`)."""
         size = sum(len(sampled.packed(self.unit)) for sampled in self.runs.values())
         if size <= MOST_BYTES or self.instants < 4:
             return self
         runs = {scheme: sampled.thinned(2) for scheme, sampled in self.runs.items()}
-        return Watched(self.study, runs, self.ports, self.hosts).bounded()
+        return FabricSamples(self.study, runs, self.ports, self.hosts).bounded()
 
     @property
     def interval_ns(self) -> int:
-        """Between two instants."""
+        """The time between two instants, in ns."""
         return next(iter(self.runs.values())).interval_ns
 
     @property
@@ -145,14 +145,14 @@ class Watched:
 
     @cached_property
     def short(self) -> bool:
-        """Whether the flows that are listed are the short ones: where there are any."""
+        """Whether the listed flows are short ones, which is so if there are any."""
         return any((_flows(sampled.run, "fct_ns")["class"] == "short").any() for sampled in self.runs.values())
 
     @cached_property
     def flows(self) -> list[dict[str, Any]]:
         """The slowest short flows of each scheme (all flows, if none is short), and how each fared in every scheme.
 
-        ``at`` is the place of the instant at which most packets waited on its way under the scheme it is slowest in.
+        ``at`` is the index of the instant with the most packets waiting on the flow's path, under its slowest scheme.
         """
         clock = CLOCKS[self.study.clock][0]
         tables = {scheme: _flows(sampled.run, clock) for scheme, sampled in self.runs.items()}
@@ -266,7 +266,7 @@ def places(hosts: int, links: Iterable[tuple[int, int]]) -> Places:
 
 
 def _orders(level: list[int], pod: list[int], neighbours: list[list[int]]) -> list[int]:
-    """Every switch above the middle of what is below it."""
+    """Returns each node's place in its level and pod: a switch stands above the middle of its neighbours below."""
     x = [float(node) for node in range(len(level))]
     order = [0] * len(level)
     for depth in range(max(level) + 1):
@@ -282,48 +282,48 @@ def _orders(level: list[int], pod: list[int], neighbours: list[list[int]]) -> li
 
 
 def on_page(study: Study, theme: Theme) -> dict[str, Any]:
-    """Returns the template's input for the fabric; ``watched`` is None where no port was sampled."""
-    watched = Watched.of(study)
-    if watched is None:
-        return {"watched": None}
+    """Returns the template's input for the fabric; ``fabric_samples`` is None if no port was sampled."""
+    samples = FabricSamples.of(study)
+    if samples is None:
+        return {"fabric_samples": None}
     assets = files("tailcut.report") / "assets"
-    colours = {scheme: theme.colour(scheme) for scheme in watched.runs}
-    told = json.dumps(state(watched, colours), separators=(",", ":"), ensure_ascii=False).replace("<", "\\u003c")
+    colours = {scheme: theme.colour(scheme) for scheme in samples.runs}
+    told = json.dumps(state(samples, colours), separators=(",", ":"), ensure_ascii=False).replace("<", "\\u003c")
     return {
-        "watched": watched,
-        "interval": f"{watched.interval_ns / 1e6:.4g} ms",
+        "fabric_samples": samples,
+        "interval": f"{samples.interval_ns / 1e6:.4g} ms",
         "fabric": Markup(told),  # noqa: S704 - escaped here
         "fabric_style": Markup((assets / "fabric.css").read_text("utf-8")),  # noqa: S704
         "fabric_script": Markup((assets / "fabric.js").read_text("utf-8")),  # noqa: S704
     }
 
 
-def state(watched: Watched, colours: dict[str, str]) -> dict[str, Any]:
-    """All that the page's script needs, as JSON."""
-    up = watched.ports.filter(pl.col("port") % 2 == 0)
+def state(samples: FabricSamples, colours: dict[str, str]) -> dict[str, Any]:
+    """Returns the input of the page's script, as values for JSON."""
+    up = samples.ports.filter(pl.col("port") % 2 == 0)
     ends = list(zip(up["from"].to_list(), up["to"].to_list(), strict=True))
-    stand = places(watched.hosts, ends)
-    names = dict(watched.ports.select("from", "from_name").iter_rows())
+    stand = places(samples.hosts, ends)
+    names = dict(samples.ports.select("from", "from_name").iter_rows())
     return {
-        "hosts": watched.hosts,
+        "hosts": samples.hosts,
         "names": [names[node] for node in sorted(names)],
         "links": [node for link in ends for node in link],
         "gbps": [rate / 1e9 for rate in up["rate_bps"].to_list()],
         "level": stand.level,
         "pod": stand.pod,
         "order": stand.order,
-        "interval_ns": watched.interval_ns,
-        "instants": watched.instants,
-        "unit": watched.unit,
-        "longest": watched.longest,
+        "interval_ns": samples.interval_ns,
+        "instants": samples.instants,
+        "unit": samples.unit,
+        "longest": samples.longest,
         "schemes": [
             {
                 "name": scheme,
                 "colour": colours[scheme],
                 "instants": len(sampled.queue),
-                "samples": base64.b64encode(sampled.packed(watched.unit)).decode(),
+                "samples": base64.b64encode(sampled.packed(samples.unit)).decode(),
             }
-            for scheme, sampled in watched.runs.items()
+            for scheme, sampled in samples.runs.items()
         ],
-        "flows": watched.flows,
+        "flows": samples.flows,
     }

@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 
 
 @dataclass
-class RunPace:
-    """A run under way.
+class RunProgress:
+    """Progress of one run under way.
 
     Attributes:
         label: the run as a person refers to it.
@@ -41,36 +41,36 @@ class RunPace:
 
 
 @dataclass
-class Pace:
-    """A sweep under way, on a clock that is given (seconds, monotonic)."""
+class SweepProgress:
+    """Progress of a sweep under way, by the given clock (seconds, monotonic)."""
 
     clock: Callable[[], float]
     total: int = 0
     done: int = 0
     expected_hops: int = 0
-    running: dict[str, RunPace] = field(default_factory=dict)
+    running: dict[str, RunProgress] = field(default_factory=dict)
     _began: float = 0.0
     _settled_expected: int = 0
     _settled_hops: int = 0
 
     def begin(self, runs: int, done: int, expected_hops: int) -> None:
-        """Start the clock."""
+        """Starts the clock."""
         self.total, self.done, self.expected_hops = runs, done, expected_hops
         self._began = self.clock()
 
-    def started(self, run_id: str, label: str, horizon_ps: int, expected_hops: int) -> RunPace:
-        """A run has started."""
-        self.running[run_id] = RunPace(label, expected_hops, horizon_ps, self.clock())
+    def started(self, run_id: str, label: str, horizon_ps: int, expected_hops: int) -> RunProgress:
+        """Notes that a run has started."""
+        self.running[run_id] = RunProgress(label, expected_hops, horizon_ps, self.clock())
         return self.running[run_id]
 
-    def advanced(self, run_id: str, now_ps: int, hops: int) -> RunPace:
-        """A run is at ``now_ps`` after ``hops``."""
+    def advanced(self, run_id: str, now_ps: int, hops: int) -> RunProgress:
+        """Notes that a run has reached ``now_ps`` after ``hops``."""
         run = self.running[run_id]
         run.now_ps, run.hops = now_ps, hops
         return run
 
-    def ended(self, run_id: str, *, finished: bool) -> RunPace:
-        """A run is over; its expected work is off the list either way."""
+    def ended(self, run_id: str, *, finished: bool) -> RunProgress:
+        """Notes the end of a run; its expected work counts as settled whether or not it finished."""
         run = self.running.pop(run_id)
         self._settled_expected += run.expected_hops
         self._settled_hops += run.hops

@@ -14,9 +14,9 @@ import pytest
 import tailcut
 from support import experiments
 from tailcut import _core, report
-from tailcut.report import watched
+from tailcut.report import fabric_samples
+from tailcut.report.fabric_samples import FabricSamples, Sampled
 from tailcut.report.study import Study
-from tailcut.report.watched import Sampled, Watched
 from tailcut.results import Result
 
 FABRIC = {
@@ -36,8 +36,8 @@ def result(tmp_path_factory: pytest.TempPathFactory) -> Result:
 
 
 @pytest.fixture(scope="module")
-def shown(result: Result) -> Watched:
-    found = Watched.of(Study.of(result))
+def shown(result: Result) -> FabricSamples:
+    found = FabricSamples.of(Study.of(result))
     assert found is not None
     return found
 
@@ -62,7 +62,7 @@ def test_the_tables_say_the_same_as_those_of_tiers_and_flows(result: Result) -> 
 def test_nothing_is_kept_unless_it_is_asked_for(tmp_path: Path) -> None:
     plain = tailcut.run(tailcut.load(experiments.tiny(tmp_path), seeds=1), out=tmp_path / "plain")
     assert plain.fabric.height == plain.ports.height == plain.paths.height == 0
-    assert Watched.of(Study.of(plain)) is None
+    assert FabricSamples.of(Study.of(plain)) is None
     assert 'id="fabric' not in report.write(plain, tmp_path / "page.html")[0].read_text("utf-8")
 
 
@@ -76,7 +76,7 @@ def test_what_is_not_sampled_leaves_the_identifiers_of_runs_alone(tmp_path: Path
     assert not plain & sampled
 
 
-def test_every_scheme_is_on_one_grid(result: Result, shown: Watched) -> None:
+def test_every_scheme_is_on_one_grid(result: Result, shown: FabricSamples) -> None:
     assert list(shown.runs) == ["TCP", "RepFlow"]
     for scheme, sampled in shown.runs.items():
         table = result.fabric.filter(pl.col("scheme") == scheme, pl.col("seed") == shown.seed)
@@ -88,7 +88,7 @@ def test_every_scheme_is_on_one_grid(result: Result, shown: Watched) -> None:
         assert sampled.busy_ns.sum() == table["busy_ns"].sum()
 
 
-def test_thinning_out_adds_up_times_and_drops(shown: Watched) -> None:
+def test_thinning_out_adds_up_times_and_drops(shown: FabricSamples) -> None:
     sampled = shown.runs["TCP"]
     half = sampled.thinned(2)
     whole = len(sampled.queue) // 2
@@ -111,7 +111,7 @@ def test_thinning_out_keeps_what_happened_up_to_the_end_of_a_run(
     assert thin.drops[:, 0].tolist() == drops
 
 
-def test_what_is_packed_comes_out_again(shown: Watched) -> None:
+def test_what_is_packed_comes_out_again(shown: FabricSamples) -> None:
     sampled = shown.runs["RepFlow"]
     queue, use, *drops = np.frombuffer(zlib.decompress(sampled.packed(1)), np.uint8).reshape(6, 96, -1)
     assert queue.T.tolist() == np.minimum(sampled.queue, 255).tolist()
@@ -132,18 +132,18 @@ def test_incompressible_samples_of_a_large_fabric_are_thinned_out_until_there_is
     planes = [random.integers(0, most, (400, 6144)) for most in (100, 1000, 9)]
     ports = pl.DataFrame({"from": range(6144)})
     runs: Any = {name: Sampled(None, 1000, *planes) for name in ("a", "b")}  # type: ignore[arg-type]
-    bounded = Watched(None, runs, ports, 1024).bounded()  # type: ignore[arg-type]
+    bounded = FabricSamples(None, runs, ports, 1024).bounded()  # type: ignore[arg-type]
     assert bounded.instants < 400
-    assert sum(len(sampled.packed(bounded.unit)) for sampled in bounded.runs.values()) <= watched.MOST_BYTES
+    assert sum(len(sampled.packed(bounded.unit)) for sampled in bounded.runs.values()) <= fabric_samples.MOST_BYTES
 
 
-def test_the_slowest_flows_are_listed_with_how_they_fared_everywhere(result: Result, shown: Watched) -> None:
+def test_the_slowest_flows_are_listed_with_how_they_fared_everywhere(result: Result, shown: FabricSamples) -> None:
     assert shown.short
     for place, scheme in enumerate(shown.runs):
         flows = result.flows.filter(
             pl.col("scheme") == scheme, pl.col("seed") == shown.seed, pl.col("class") == "short"
         )
-        slowest = flows.sort("normalised_fct", descending=True, nulls_last=False).head(watched.SLOWEST)
+        slowest = flows.sort("normalised_fct", descending=True, nulls_last=False).head(fabric_samples.SLOWEST)
         assert {flow["id"] for flow in shown.flows if place in flow["lists"]} == set(slowest["id"])
         took = dict(zip(flows["id"], flows["fct_ns"], strict=True))
         assert all(flow["of"][place]["ns"] == took[flow["id"]] for flow in shown.flows)
@@ -151,7 +151,7 @@ def test_the_slowest_flows_are_listed_with_how_they_fared_everywhere(result: Res
     assert all({copy for copy, _ in of["ways"]} == {0, 1} for of in of_repflow)
 
 
-def test_a_flow_is_looked_at_while_most_waited_on_its_way(shown: Watched) -> None:
+def test_a_flow_is_looked_at_while_most_waited_on_its_way(shown: FabricSamples) -> None:
     for flow in shown.flows:
         name, of = max(zip(shown.runs, flow["of"], strict=True), key=lambda pair: pair[1]["slowdown"])
         queue = shown.runs[name].queue[:, [port for _, port in of["ways"]]].sum(axis=1)
@@ -172,7 +172,7 @@ def graph(topology: dict[str, object], directory: Path) -> SimpleNamespace:
 
 def test_pods_of_a_fat_tree_are_what_is_left_without_its_cores(tmp_path: Path) -> None:
     net = graph({"kind": "fat-tree", "k": 4}, tmp_path)
-    stand = watched.places(net.hosts, net.links)
+    stand = fabric_samples.places(net.hosts, net.links)
     assert [stand.level.count(depth) for depth in range(4)] == [16, 8, 8, 4]
     assert [stand.pod.count(pod) for pod in range(4)] == [8, 8, 8, 8]
     assert [node for node, pod in enumerate(stand.pod) if pod < 0] == [
@@ -184,7 +184,7 @@ def test_pods_of_a_fat_tree_are_what_is_left_without_its_cores(tmp_path: Path) -
 
 def test_racks_of_a_leaf_spine_fabric_are_its_pods(tmp_path: Path) -> None:
     net = graph({"kind": "leaf-spine", "racks": 3, "hosts_per_rack": 4, "spines": 2}, tmp_path)
-    stand = watched.places(net.hosts, net.links)
+    stand = fabric_samples.places(net.hosts, net.links)
     assert [stand.pod.count(pod) for pod in range(3)] == [5, 5, 5]
     assert stand.pod.count(-1) == 2
 
@@ -192,17 +192,17 @@ def test_racks_of_a_leaf_spine_fabric_are_its_pods(tmp_path: Path) -> None:
 @pytest.mark.parametrize("kind", ["star", "dumbbell", "parallel-paths", "chain"])
 def test_any_graph_has_a_place_for_every_node(kind: str, tmp_path: Path) -> None:
     net = graph({"kind": kind}, tmp_path)
-    stand = watched.places(net.hosts, net.links)
+    stand = fabric_samples.places(net.hosts, net.links)
     assert stand.level[: net.hosts] == [0] * net.hosts
     assert min(stand.level) == 0
     spots = list(zip(stand.level, stand.pod, stand.order, strict=True))
     assert len(set(spots)) == len(spots)
 
 
-def test_the_state_of_the_page_follows_from_the_results_alone(shown: Watched) -> None:
+def test_the_state_of_the_page_follows_from_the_results_alone(shown: FabricSamples) -> None:
     colours = dict.fromkeys(shown.runs, "red")
-    state = watched.state(shown, colours)
-    assert state == watched.state(shown, colours)
+    state = fabric_samples.state(shown, colours)
+    assert state == fabric_samples.state(shown, colours)
     assert len(state["links"]) == 96
     assert state["names"][:2] == ["h0", "h1"]
     assert all(len(base64.b64decode(scheme["samples"])) > 100 for scheme in state["schemes"])
