@@ -19,7 +19,7 @@ settings.load_profile("tailcut")
 
 SEED = "TAILCUT_TEST_SEED"
 SLOW = re.compile(
-    "^(browser|capture|cluster|determinism|playground)/|^lab/test_(kernels|killing|lone|repnet)"
+    "^(browser|capture|cluster|determinism|playground)/|^lab/test_(kernels|killing|idle_flows|repnet)"
     "|^cli/test_(interruption|other_systems)|^report/test_page|^results/test_without_locks"
     "|::test_(a_page_can_be_followed|a_small_variant_runs|an_experiment_runs_at_a_smaller_scale|a_run_at_the_papers_scale)"
     "|::test_(a_process_killed|every_experiment_that_comes_along|the_scheme_of_the_page)"

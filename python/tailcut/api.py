@@ -202,7 +202,7 @@ def run(
             f"repeat = {repeat} on the backend {on!r}: only real kernels give another result each time",
             "use --repeat with --on lab, or more seeds with --seeds",
         )
-    fabric = fabrics.of(experiment.plan, lab_fabric, on)
+    fabric = fabrics.resolve_fabric(experiment.plan, lab_fabric, on)
     if not isinstance(capture, Capture):
         capture = Capture(tuple(capture))
     options = Options(

@@ -1,6 +1,6 @@
 import pytest
 
-from tailcut.cli.shell import key_and_value
+from tailcut.cli.common import key_and_value
 
 
 @pytest.mark.parametrize(

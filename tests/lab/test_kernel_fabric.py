@@ -381,7 +381,7 @@ def test_flows_alone_after_a_run_arrive_whatever_it_has_left_broken(tmp_path: Pa
 BROKEN_IP = """#!/bin/sh
 if [ "$1" = -batch ]; then sed '/^link set p[0-9]* down$/d' | {real} "$@"; else exec {real} "$@"; fi
 """
-IN_PLACE = 'mount --bind "$1" "$2" && exec "$3" -m tailcut.lab.inside'
+IN_PLACE = 'mount --bind "$1" "$2" && exec "$3" -m tailcut.lab.worker'
 
 
 @pytest.mark.usefixtures("kernel")

@@ -37,12 +37,12 @@ T = TypeVar("T")
 MARK = "TAILCUT_LAB_TEST"  # in the environment of what a test starts
 AS_NOBODY = """
 import ctypes, os
-from tailcut.lab import inside
+from tailcut.lab import worker
 os.setgroups([])
 os.setresgid(65534, 65534, 65534)
 os.setresuid(65534, 65534, 65534)
 ctypes.CDLL(None).prctl(4, 1)  # PR_SET_DUMPABLE: as a process that was started by this user is
-inside.main()
+worker.main()
 """
 
 

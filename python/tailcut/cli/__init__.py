@@ -12,7 +12,7 @@ import typer
 
 import tailcut
 from tailcut.cli import claims, experiment, explain, imports, results
-from tailcut.cli.shell import Commands, err, out
+from tailcut.cli.common import Commands, err, out
 from tailcut.terminal.encoding import plain_where_needed
 
 __all__ = ["app", "err", "main", "out"]

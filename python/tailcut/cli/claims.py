@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from tailcut.cli.common import Jobs, err, out
 from tailcut.cli.experiment import executor_of
 from tailcut.cli.results import quoted
-from tailcut.cli.shell import Jobs, err, out
 
 if TYPE_CHECKING:
     from tailcut.claims import Claim, Paper, Scorecard

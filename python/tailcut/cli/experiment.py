@@ -13,8 +13,8 @@ import typer
 
 import tailcut
 from tailcut import backends
+from tailcut.cli.common import File, Jobs, Override, Seeds, Small, WithUnfaithful, err, key_and_value, out
 from tailcut.cli.results import quoted, show
-from tailcut.cli.shell import File, Jobs, Override, Seeds, Small, WithUnfaithful, err, key_and_value, out
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -54,7 +54,7 @@ def check(
     from tailcut.terminal.plan import plan_view
 
     plan = tailcut.load(file, _overrides(set_), seeds, small=small).plan
-    fabric = fabrics.of(plan, lab_fabric, on)
+    fabric = fabrics.resolve_fabric(plan, lab_fabric, on)
     if on == "lab":
         from tailcut.terminal import lab as view
 
@@ -162,13 +162,21 @@ def run(
         raise
     except KeyboardInterrupt:
         result = _interrupted(directory, experiment.plan, on, repeat, lab_fabric)
-        if on == "lab" and not with_unfaithful and not _judge(result, fabrics.of(experiment.plan, lab_fabric, on)):
+        if (
+            on == "lab"
+            and not with_unfaithful
+            and not _judge(result, fabrics.resolve_fabric(experiment.plan, lab_fabric, on))
+        ):
             raise typer.Exit(INTERRUPTED_WITHOUT_FAITHFUL) from None
         raise
     if not quiet:
         show(result)
         _say_where(directory)
-    if on == "lab" and not with_unfaithful and not _judge(result, fabrics.of(experiment.plan, lab_fabric, on)):
+    if (
+        on == "lab"
+        and not with_unfaithful
+        and not _judge(result, fabrics.resolve_fabric(experiment.plan, lab_fabric, on))
+    ):
         raise typer.Exit(NONE_FAITHFUL)
 
 
@@ -307,7 +315,7 @@ def _interrupted(directory: Path, plan: "Plan", on: str, repeat: int, lab_fabric
     result = Result(Store(directory), plan)
     kept, runs = len(result.finished_runs), len(plan["runs"])
     if on == "lab":
-        fabric = fabrics.of(plan, lab_fabric, on)
+        fabric = fabrics.resolve_fabric(plan, lab_fabric, on)
         kept = sum(one.fabric == fabric and one.repeat <= repeat for one in result.finished_lab_runs)
         runs *= repeat
     again = shlex.join(["tailcut", *sys.argv[1:]])

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 import tailcut
-from tailcut.cli.shell import Directory, key_and_value, out
+from tailcut.cli.common import Directory, key_and_value, out
 
 
 def explain(

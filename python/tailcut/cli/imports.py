@@ -5,8 +5,8 @@ from typing import Annotated
 
 import typer
 
+from tailcut.cli.common import err, out
 from tailcut.cli.results import quoted
-from tailcut.cli.shell import err, out
 
 
 def import_(

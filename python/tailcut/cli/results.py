@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 import tailcut
-from tailcut.cli.shell import Directories, Directory, WithUnfaithful, err, out
+from tailcut.cli.common import Directories, Directory, WithUnfaithful, err, out
 
 if TYPE_CHECKING:
     from tailcut.results import Result

@@ -21,8 +21,8 @@ class Fabric:
 
     Attributes:
         name: as in ``--lab-fabric NAME``.
-        about: what it is, in a line.
-        delays_when_idle: whether a packet takes the time of its transmission at an idle port, too.
+        about: a description in one line.
+        delays_when_idle: whether an idle port, too, delays a packet by its transmission time.
     """
 
     name: str
@@ -34,11 +34,11 @@ FABRICS = {one["name"]: Fabric(**one) for one in json.loads(_core.lab_fabrics())
 """All kinds by name; the first is the default."""
 
 
-def of(plan: Plan, asked: str | None, on: str) -> str:
-    """Returns the fabric of a backend: the one asked for, else the experiment's.
+def resolve_fabric(plan: Plan, asked: str | None, on: str) -> str:
+    """Returns the name of the fabric: ``asked`` if it is given, else the experiment's ``lab.fabric``.
 
     Raises:
-        BackendError: the lab has none of that name, or one is asked for of another backend.
+        BackendError: TC-B004: the lab has no such fabric, or ``asked`` is given for another backend.
     """
     fabric = asked or plan["lab"]["fabric"]
     if fabric not in FABRICS:
@@ -53,5 +53,5 @@ def of(plan: Plan, asked: str | None, on: str) -> str:
 
 
 def backend(fabric: str) -> str:
-    """Under which name the summary has runs with this fabric."""
+    """Returns the backend's name in the summary for runs with this fabric: ``lab``, or ``lab-kernel``."""
     return "lab" if fabric == ENGINE else f"lab-{fabric}"

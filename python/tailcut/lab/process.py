@@ -11,9 +11,9 @@ from threading import Timer
 from typing import IO, Any, cast
 
 from tailcut.lab import fabrics, programs
-from tailcut.lab.inside import PROBE, PROBE_TIMERS
+from tailcut.lab.worker import PROBE, PROBE_TIMERS
 
-COMMAND = (sys.executable, "-P", "-m", "tailcut.lab.inside")  # -P: a json.py in the user's directory is none of ours
+COMMAND = (sys.executable, "-P", "-m", "tailcut.lab.worker")  # -P: a json.py in the user's directory is none of ours
 LONGEST_SECONDS = 1e9  # of a timer, whose end must be a time that the system has; longer limits are none
 PATIENCE_SECONDS = 300.0  # for what is not a run; a process that ends is noticed at once
 

@@ -1,8 +1,8 @@
-"""The process that a run of the lab lives in: it has one thread, so that it may enter namespaces of its own.
+"""The worker process of a run of the lab: it has one thread, so that it may enter namespaces of its own.
 
-``python -m tailcut.lab.inside`` reads one line: what is to be run, as JSON, or `PROBE` or `PROBE_TIMERS`, which ask
-what this kernel offers. It answers in lines of JSON. When its standard input is closed at the other end, everything
-that it has started ends with it.
+``python -m tailcut.lab.worker`` reads one line: the run as JSON, or `PROBE` or `PROBE_TIMERS`, which ask what this
+kernel offers. It answers in lines of JSON. When its standard input is closed, it ends with every process that it has
+started.
 """
 
 import json
@@ -16,7 +16,7 @@ PROBE_TIMERS = "probe, and the timers"
 
 
 def main() -> None:
-    """Do what the line says."""
+    """Carries out the request on standard input."""
     line = sys.stdin.buffer.readline().decode().strip()
     if line in (PROBE, PROBE_TIMERS):
         _tell(_core.lab_probe(programs.directory(), timers=line == PROBE_TIMERS))
