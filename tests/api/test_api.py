@@ -33,7 +33,7 @@ def test_an_experiment_is_a_name_and_a_plan(tmp_path: Path) -> None:
     assert len(experiment.plan["runs"]) == 2 * 3
 
 
-def test_what_is_wrong_with_a_file_can_be_read_field_by_field(tmp_path: Path) -> None:
+def test_an_experiment_error_has_code_place_and_hint_as_fields(tmp_path: Path) -> None:
     path = experiments.tiny(tmp_path, "[host]\nnic_queu = 'unlimited'\n")
     with pytest.raises(tailcut.ExperimentError) as caught:
         tailcut.load(path)
@@ -134,7 +134,7 @@ def test_every_column_has_a_unit_in_the_run_record(result: tailcut.Result) -> No
             assert all(units.values())
 
 
-def test_the_run_record_says_what_where_and_how_fast(result: tailcut.Result) -> None:
+def test_the_run_record_names_plan_machine_and_speed(result: tailcut.Result) -> None:
     about = json.loads(next((result.directory / "runs").glob("*/run.json")).read_text())
     assert about["backend"] == "sim"
     assert about["version"] == tailcut.__version__
@@ -157,7 +157,7 @@ def test_replicated_flows_have_copies_and_a_winner(result: tailcut.Result) -> No
     assert set(winners) == {0, 1}
 
 
-def test_a_run_lets_other_threads_work(tmp_path: Path) -> None:
+def test_a_run_releases_the_interpreter_lock(tmp_path: Path) -> None:
     """The other thread stops the run: it can only do so if it gets to work meanwhile."""
     enough = threading.Event()
 
@@ -195,7 +195,7 @@ def test_without_the_interpreter_lock_a_run_without_callback_lets_other_threads_
     assert done.stdout == "interrupted\n"
 
 
-def test_what_the_callback_raises_stops_the_run_and_comes_through(tmp_path: Path) -> None:
+def test_an_exception_of_the_progress_callback_stops_the_run_and_reaches_the_caller(tmp_path: Path) -> None:
     def on_progress(now_ps: int, packet_hops: int, finished_flows: int) -> None:
         assert 0 < now_ps < 61 * 10**12
         assert packet_hops > 0
@@ -234,7 +234,7 @@ def test_control_c_in_a_script_raises_keyboard_interrupt(tmp_path: Path) -> None
     assert (process.returncode, rest.splitlines()[-1]) == (0, "interrupted")
 
 
-def test_a_result_is_of_the_plan_that_was_asked_for_whatever_is_asked_there_next(tmp_path: Path) -> None:
+def test_a_result_keeps_its_plan_when_the_directory_gets_another(tmp_path: Path) -> None:
     experiment = experiments.tiny(tmp_path)
     first = tailcut.run(tailcut.load(experiment, seeds=1), out=tmp_path / "results")
     second = tailcut.run(tailcut.load(experiment, seeds=2), out=tmp_path / "results")
@@ -255,7 +255,7 @@ class AskingMeanwhile(tailcut.api.Silent):
             tailcut.run(tailcut.load(experiment, seeds=2), out=out)
 
 
-def test_a_second_command_in_the_directory_does_not_change_what_the_first_gives(tmp_path: Path) -> None:
+def test_a_second_command_in_a_directory_does_not_change_the_result_of_the_first(tmp_path: Path) -> None:
     experiment, out = experiments.tiny(tmp_path), tmp_path / "results"
     first = tailcut.run(tailcut.load(experiment, seeds=1), out=out, progress=AskingMeanwhile(experiment, out))
     assert {run["seed"] for run in first.plan["runs"]} == {1}
@@ -263,7 +263,7 @@ def test_a_second_command_in_the_directory_does_not_change_what_the_first_gives(
     assert pl.read_parquet(out / "summary.parquet")["n_seeds"].max() == 2, "that of the plan on disk"
 
 
-def test_the_models_answer_to_one_question_outlives_the_next(tmp_path: Path) -> None:
+def test_rows_of_the_model_survive_a_run_with_other_overrides(tmp_path: Path) -> None:
     experiment, out = experiments.tiny(tmp_path), tmp_path / "results"
     first = tailcut.run(tailcut.load(experiment), on="model", out=out)
     before = first.summary()
@@ -271,7 +271,7 @@ def test_the_models_answer_to_one_question_outlives_the_next(tmp_path: Path) -> 
     assert first.summary().equals(before)
 
 
-def test_the_report_is_written_where_asked(result: tailcut.Result, tmp_path: Path) -> None:
+def test_write_report_writes_to_the_given_path(result: tailcut.Result, tmp_path: Path) -> None:
     page, *_ = result.report(tmp_path / "page.html")
     assert page == tmp_path / "page.html"
     assert page.exists()

@@ -27,7 +27,7 @@ def test_a_dictionary_is_written_as_the_toml_that_reads_as_it(document: dict[str
 
 
 @pytest.mark.parametrize("value", [None, float("nan"), object(), {"deep": [1, None]}])
-def test_what_toml_has_no_word_for_is_refused_by_its_key(value: object) -> None:
+def test_a_value_that_toml_cannot_express_is_refused_by_its_key(value: object) -> None:
     with pytest.raises(TypeError, match=r"^traffic\.load"):
         as_toml({"traffic": {"load": value}})
 
@@ -39,7 +39,7 @@ def test_a_text_a_dictionary_and_a_file_make_the_same_runs(tmp_path: Path) -> No
     assert of_file.plan["runs"] == of_text.plan["runs"] == of_dictionary.plan["runs"]
 
 
-def test_an_experiment_without_a_file_is_called_by_its_title_or_as_one_likes() -> None:
+def test_an_experiment_without_a_file_is_named_by_its_title_or_by_an_argument() -> None:
     assert tailcut.loads(experiments.TINY).name == "repflow-against-tcp-over-four-paths"
     experiment = tailcut.loads(experiments.TINY, name="fig.2", seeds=3, set={"traffic.load": "0.4"})
     assert (experiment.path, experiment.name, experiment.directory) == (None, "fig.2", Path("results/fig.2"))
@@ -74,7 +74,7 @@ def test_overrides_are_python_values_or_the_text_that_the_command_line_takes(
 
 
 @pytest.mark.parametrize("value", [None, object(), [1, None], float("nan")])
-def test_an_override_that_toml_has_no_word_for_is_refused_by_its_key(value: object) -> None:
+def test_an_override_that_toml_cannot_express_is_refused_by_its_key(value: object) -> None:
     with pytest.raises(TypeError, match=r"^traffic\.load"):
         tailcut.loads(experiments.TINY, set={"traffic.load": value})
 
@@ -91,7 +91,7 @@ def test_a_mistake_in_a_text_has_its_place() -> None:
     assert (caught.value.file, caught.value.line, caught.value.key) == ("mine", 1, "laod")
 
 
-def test_files_that_a_text_names_lie_where_it_is_told(tmp_path: Path) -> None:
+def test_files_named_in_a_text_are_found_below_the_given_directory(tmp_path: Path) -> None:
     (tmp_path / "sizes.cdf").write_text("20000 0\n40000 1\n")
     experiment = tailcut.loads(experiments.TINY, directory=tmp_path, set={"traffic.sizes": '"./sizes.cdf"'})
     assert {Path(file["resolved"]) for run in experiment.plan["runs"] for file in run["files"]} == {
@@ -112,7 +112,7 @@ def test_experiments_without_files_have_directories_of_their_own(
         tailcut.run(tailcut.load(experiments.tiny(tmp_path)), out=first.directory)
 
 
-def test_a_result_says_where_it_is_and_how_much_is_there(tmp_path: Path) -> None:
+def test_a_result_shows_its_directory_and_its_number_of_runs(tmp_path: Path) -> None:
     result = tailcut.run(tailcut.loads(experiments.TINY), out=tmp_path / "results")
     assert repr(result) == f"<Result '{tmp_path}/results': 4 of 4 runs of 'RepFlow against TCP over four paths'>"
 

@@ -99,7 +99,7 @@ def move(page: Page, instant: int) -> None:
     page.locator("#fabric-time").fill(str(instant))
 
 
-def test_every_link_is_drawn_with_what_waits_there_at_the_instant(shown: Shown) -> None:
+def test_every_link_is_coloured_by_its_queue_at_the_instant(shown: Shown) -> None:
     queues = {name: sampled.queue for name, sampled in shown.watched.runs.items()}
     own = shown.watched.ports["from"].to_numpy() < shown.watched.hosts
     bounds = [share * shown.watched.longest for share in (0, 0.1, 0.25, 0.5, 0.8)]
@@ -114,7 +114,7 @@ def test_every_link_is_drawn_with_what_waits_there_at_the_instant(shown: Shown) 
             assert shown.heat(panel) == sorted(sum(value > bound for bound in bounds) for value in worst)
 
 
-def test_utilisation_is_the_other_colour(shown: Shown) -> None:
+def test_links_can_be_coloured_by_utilisation(shown: Shown) -> None:
     instant = 10
     move(shown.page, instant)
     shown.page.locator("#fabric-by").select_option("use")
@@ -134,7 +134,7 @@ def test_either_panel_shows_any_scheme_at_the_same_instant(shown: Shown) -> None
     expect(shown.page.locator("#fabric-flows-of")).to_have_text("RepFlow")
 
 
-def test_playing_goes_on_to_the_end_and_stops(shown: Shown) -> None:
+def test_playback_stops_at_the_last_instant(shown: Shown) -> None:
     move(shown.page, shown.watched.instants - 2)
     shown.page.get_by_role("button", name="Play").click()
     expect(shown.page.locator("#fabric-time")).to_have_value(str(shown.watched.instants))
@@ -156,7 +156,7 @@ def middle(shown: Shown) -> tuple[float, float]:
     return x, y
 
 
-def test_pointing_at_a_link_tells_its_numbers_and_a_click_shows_it_over_time(shown: Shown) -> None:
+def test_hovering_a_link_shows_its_numbers_and_a_click_its_history(shown: Shown) -> None:
     move(shown.page, 15)
     x, y = middle(shown)
     shown.page.mouse.move(x, y)
@@ -178,7 +178,7 @@ def test_pointing_at_a_link_tells_its_numbers_and_a_click_shows_it_over_time(sho
     shown.page.keyboard.press("Escape")
 
 
-def test_many_drops_are_told_to_the_last(
+def test_a_large_number_of_drops_is_shown_exactly(
     browser: Browser, small: tuple[Path, FabricSamples], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     watched = small[1]
@@ -193,7 +193,7 @@ def test_many_drops_are_told_to_the_last(
         expect(told).to_have_text(f"{dropped.max():,} packets dropped just now")
 
 
-def test_a_flow_of_the_tail_lights_up_its_ways_under_both_schemes(shown: Shown) -> None:
+def test_choosing_a_slow_flow_highlights_its_paths_under_both_schemes(shown: Shown) -> None:
     flow = next(flow for flow in shown.watched.flows if 0 in flow["lists"])
     shown.page.get_by_role("button", name=f"show the way of flow {flow['id']}", exact=True).click()
     expect(shown.page.locator("#fabric-time")).to_have_value(str(flow["at"] + 1))

@@ -84,7 +84,7 @@ def opened(browser: Browser, playground_file: Path, request: pytest.FixtureReque
         yield opened
 
 
-def test_it_starts_without_a_network_and_without_a_complaint(opened: Opened, playground_file: Path) -> None:
+def test_the_page_loads_offline_without_console_errors(opened: Opened, playground_file: Path) -> None:
     opened.status("^Ready: ")
     assert opened.messages == []
     fetched = [url for url in opened.requests if not url.startswith(("data:", "blob:"))]
@@ -92,7 +92,7 @@ def test_it_starts_without_a_network_and_without_a_complaint(opened: Opened, pla
 
 
 @pytest.mark.parametrize("name", STORIES)
-def test_a_story_runs_to_its_end_and_says_what_the_command_line_says(opened: Opened, name: str) -> None:
+def test_a_story_runs_to_its_end_with_the_numbers_of_the_command_line(opened: Opened, name: str) -> None:
     page = opened.page
     plan = json.loads(_core.load(str(story(name))))
     page.get_by_role("button", name=plan["title"]).click()
@@ -169,7 +169,7 @@ def test_what_the_controls_write_is_planned_alike_on_the_command_line(opened: Op
     expect(page.locator("#ids")).to_contain_text(names)
 
 
-def test_a_mistake_in_the_file_is_told_with_its_place_and_can_be_mended(opened: Opened) -> None:
+def test_a_mistake_in_the_file_is_shown_with_its_place_and_can_be_corrected(opened: Opened) -> None:
     page = opened.page
     right = opened.file()
     page.locator("#file").fill(right.replace("[queue]", "").replace('kind = "mix"', 'kind = "mixx"'))
@@ -186,7 +186,7 @@ def test_a_mistake_in_the_file_is_told_with_its_place_and_can_be_mended(opened: 
 
 
 @pytest.mark.context(reduced_motion="no-preference")
-def test_one_watches_a_run_pauses_it_and_goes_back(opened: Opened) -> None:
+def test_a_run_can_be_played_paused_and_rewound(opened: Opened) -> None:
     page = opened.page
     page.locator("#run").click()
     expect(page.locator("#progress")).to_have_text(re.compile("Flows that have finished: [1-9]"))
@@ -210,7 +210,7 @@ def test_a_run_that_is_paused_before_it_has_begun_goes_on(opened: Opened) -> Non
     opened.status("^Finished")
 
 
-def test_the_keyboard_is_enough(opened: Opened) -> None:
+def test_the_page_can_be_operated_by_keyboard_alone(opened: Opened) -> None:
     page = opened.page
 
     def focused() -> str:
@@ -239,7 +239,7 @@ def test_every_field_has_a_name(opened: Opened) -> None:
 
 
 @pytest.mark.context(viewport={"width": 360, "height": 740})
-def test_on_a_phone_nothing_sticks_out(opened: Opened) -> None:
+def test_a_phone_sized_page_does_not_scroll_sideways(opened: Opened) -> None:
     opened.page.get_by_role("button", name="When replication hurts").click()
     opened.status("^Ready: ")
     opened.page.locator("#run").click()
@@ -248,5 +248,5 @@ def test_on_a_phone_nothing_sticks_out(opened: Opened) -> None:
 
 
 @pytest.mark.context(color_scheme="dark")
-def test_in_the_dark_the_page_is_dark(opened: Opened) -> None:
+def test_the_page_follows_a_dark_colour_scheme(opened: Opened) -> None:
     assert opened.page.evaluate("() => getComputedStyle(document.body).backgroundColor") == "rgb(20, 24, 29)"

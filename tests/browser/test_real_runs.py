@@ -60,7 +60,7 @@ def test_simulated_runs_and_the_model_share_a_page(
         assert said == []
 
 
-def test_of_many_schemes_all_but_the_baseline_can_be_hidden_and_added_one_by_one(
+def test_with_many_schemes_a_reader_can_show_the_baseline_alone_and_add_others(
     browser: Browser, tmp_path: Path
 ) -> None:
     many = "".join(f'[schemes.Spare{n}]\ntransport = {{ initial_window = "{n}packets" }}\n' for n in range(1, 13))
@@ -77,7 +77,7 @@ def test_of_many_schemes_all_but_the_baseline_can_be_hidden_and_added_one_by_one
         assert said == []
 
 
-def test_an_experiment_that_only_the_model_has_answered_says_so(
+def test_a_page_of_the_models_rows_alone_says_so(
     browser: Browser, experiment: tailcut.Experiment, tmp_path: Path
 ) -> None:
     with opened(browser, tailcut.run(experiment, on="model", out=tmp_path), tmp_path) as (page, said):

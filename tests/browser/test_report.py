@@ -17,7 +17,7 @@ def tooltip(page: Page) -> Locator:
     return page.locator("#vg-tooltip-element.visible")
 
 
-def test_every_panel_is_drawn_without_a_complaint(opened: Any) -> None:
+def test_every_panel_is_drawn_without_console_errors(opened: Any) -> None:
     panels = opened.page.locator(".panel .chart")
     drawn = opened.page.locator(".panel .chart svg")
     assert panels.count() > 15
@@ -25,7 +25,7 @@ def test_every_panel_is_drawn_without_a_complaint(opened: Any) -> None:
     assert opened.messages == []
 
 
-def test_nothing_is_fetched(opened: Any, report_file: Path) -> None:
+def test_the_page_makes_no_network_requests(opened: Any, report_file: Path) -> None:
     assert opened.requests == [report_file.as_uri()]
 
 
@@ -139,7 +139,7 @@ def test_paper_is_white_also_when_a_dark_page_is_printed(opened: Any) -> None:
 
 
 @pytest.mark.context(viewport={"width": 390, "height": 844}, has_touch=True, is_mobile=True)
-def test_a_phone_shows_one_panel_beside_the_other_nowhere_and_scrolls_one_way(opened: Any) -> None:
+def test_on_a_phone_panels_stack_and_the_page_scrolls_vertically_only(opened: Any) -> None:
     page = opened.page
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
     first, second = (page.locator(name).bounding_box() for name in ("#fct-short-mean", "#fct-short-p99"))

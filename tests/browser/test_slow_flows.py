@@ -42,7 +42,7 @@ def test_the_chosen_flow_is_shown_and_no_other(page: Page) -> None:
     expect(page.locator("figure.slow:visible svg.timeline:visible")).to_have_count(1)
 
 
-def test_flows_of_every_point_are_chosen_from_one_list(browser: Browser, tmp_path: Path) -> None:
+def test_one_list_offers_the_slow_flows_of_every_point(browser: Browser, tmp_path: Path) -> None:
     experiment = tailcut.load(experiments.tiny(tmp_path, '[sweep]\n"traffic.load" = [0.2, 0.4]\n'), seeds=1)
     written = tailcut.run(experiment, out=tmp_path / "results").report(tmp_path / "page.html", 1)[0]
     with browsing.visiting(browser) as context:

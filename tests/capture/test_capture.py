@@ -87,14 +87,14 @@ def test_a_senders_retransmissions_are_those_of_the_flow_table(experiment: tailc
     assert len(tshark(file, "-Y", f"({again}) and {data_sent}")) == lossy["retransmissions"]
 
 
-def test_a_capture_that_is_there_is_not_made_again(experiment: tailcut.Experiment) -> None:
+def test_an_existing_capture_is_not_made_again(experiment: tailcut.Experiment) -> None:
     _, file = captured(experiment, "host:0")
     made = file.stat().st_mtime_ns
     captured(experiment, "host:0")
     assert file.stat().st_mtime_ns == made
 
 
-def test_another_point_makes_the_run_again_with_the_same_flows(experiment: tailcut.Experiment) -> None:
+def test_a_capture_at_another_point_reruns_with_the_same_flows(experiment: tailcut.Experiment) -> None:
     before, _ = captured(experiment, "host:0")
     flows = before.flows
     after, file = captured(experiment, "link:h0>s0")
@@ -120,7 +120,7 @@ def test_bounds_keep_a_file_small_and_say_what_was_left_out(experiment: tailcut.
     assert about["captured"]["left_out"] > 0
 
 
-def test_other_bounds_make_the_run_again(experiment: tailcut.Experiment) -> None:
+def test_other_capture_bounds_rerun_the_simulation(experiment: tailcut.Experiment) -> None:
     _, file = captured(experiment, "host:0")
     whole = file.stat().st_size
     tailcut.run(experiment, out=place(experiment), capture=tailcut.Capture(["host:0"], max_bytes="10KB"))

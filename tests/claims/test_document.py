@@ -52,7 +52,7 @@ def test_a_claim_is_its_papers_and_stated_unless_it_says_otherwise() -> None:
         ("title = ", "claims of paper: Invalid value"),
     ],
 )  # fmt: skip
-def test_what_the_vocabulary_has_no_word_for_is_refused_by_place(text: str, said: str) -> None:
+def test_an_unknown_word_in_a_claims_file_is_refused_with_its_place(text: str, said: str) -> None:
     with pytest.raises(ClaimsError, match=re.escape(said)) as refused:
         document.read("paper", text)
     assert refused.value.code == "TC-K001"
@@ -94,7 +94,7 @@ def test_every_claim_ends_its_sentence_and_says_where_the_paper_has_it() -> None
     assert [claim.id for claim in EVERY if not (claim.says.endswith(".") and claim.where)] == []
 
 
-def test_what_cannot_be_shown_says_why() -> None:
+def test_a_claim_that_cannot_be_tested_states_the_reason() -> None:
     assert [claim.id for claim in EVERY if claim.experiment is None and not claim.because] == []
 
 

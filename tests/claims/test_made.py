@@ -55,7 +55,7 @@ def test_the_authors_own_numbers_are_in_checkouts_only(tmp_path: Path, monkeypat
     assert refused.value.code == "TC-K005"
 
 
-def test_runs_of_the_simulator_are_none_of_the_lab(tmp_path: Path) -> None:
+def test_simulated_runs_do_not_count_as_lab_runs(tmp_path: Path) -> None:
     chosen = of("repnet/fig5-repflow-mean")
     made(tmp_path / "claims", chosen)
     (batch,) = make.batches(PAPERS, chosen, "lab", small=True)
@@ -75,7 +75,7 @@ def test_only_the_runs_that_claims_need_are_made(tmp_path: Path) -> None:
     assert len(batch.plan["runs"]) == 3
 
 
-def test_what_one_claim_has_made_another_uses(tmp_path: Path, batch: make.Batch) -> None:
+def test_claims_share_the_runs_that_they_need(tmp_path: Path, batch: make.Batch) -> None:
     one, *_ = make.batches(PAPERS, of("repnet/fig2-alike"), small=True)
     [*make.carry_out(one, tmp_path / "claims")]
     assert len(make.missing(batch, tmp_path / "claims")) == 1

@@ -63,13 +63,13 @@ def test_one_seed_has_no_interval() -> None:
     assert (found.low, found.high) == (None, None)
 
 
-def test_how_many_flows_lie_beyond_a_percentile_is_told() -> None:
+def test_the_number_of_flows_beyond_a_percentile_is_reported() -> None:
     found = metrics.value(values([*range(1, 501)], [*range(1, 501)]), asked("p99"))
     assert found is not None
     assert found.beyond == 10
 
 
-def test_nothing_has_no_number() -> None:
+def test_an_empty_population_has_no_number() -> None:
     assert metrics.value(values([]), asked()) is None
     assert metrics.change(shares((0, 0)), shares((1, 2)), asked("share")) is None
 
@@ -121,7 +121,7 @@ def test_populations_leave_flows_out(result: tailcut.Result) -> None:
         assert found.value == pytest.approx(rows["fct_ns"].mean() / MS)  # type: ignore[operator]
 
 
-def test_what_was_sent_again_is_over_what_was_sent_first(result: tailcut.Result) -> None:
+def test_retransmissions_are_a_share_of_first_transmissions(result: tailcut.Result) -> None:
     flows = result.flows.filter(scheme="TCP")
     again, sent = (int(flows[name].sum()) for name in ("retransmissions", "data_packets"))
     assert number(result, Measure("retransmitted", "share")).value == pytest.approx(again / (sent - again))

@@ -24,7 +24,7 @@ def row(**changes: object) -> Row:
     return replace(made, **changes)  # type: ignore[arg-type]
 
 
-def test_what_is_written_is_read() -> None:
+def test_a_written_scorecard_reads_back_the_same() -> None:
     card = Scorecard([row(), row(reading="ns-3.10"), row(backend="model", seeds=(), runs=())])
     assert Scorecard.parse(card.text()).rows == card.rows
 
@@ -34,7 +34,7 @@ def test_a_row_is_one_line_so_that_a_change_shows_as_one() -> None:
     assert sum(one != other for one, other in zip(before.splitlines(), after.splitlines(), strict=True)) == 1
 
 
-def test_a_later_row_takes_the_place_of_its_like() -> None:
+def test_a_new_row_replaces_the_one_of_the_same_claim() -> None:
     card = Scorecard([row()])
     card.put(row(verdict=Verdict.NOT))
     assert [one.verdict for one in card.rows] == [Verdict.NOT]
@@ -69,7 +69,7 @@ def test_a_number_of_zeros_is_read_back() -> None:
 
 
 @pytest.mark.parametrize("text", ["", "[]", '{"format": 0, "rows": []}', '{"format": 1, "rows": [{"claim": "x"}]}'])
-def test_what_is_no_scorecard_is_refused(text: str) -> None:
+def test_a_file_that_is_no_scorecard_is_refused(text: str) -> None:
     with pytest.raises(ClaimsError, match="no scorecard of this version") as refused:
         Scorecard.parse(text)
     assert refused.value.code == "TC-K002"
@@ -78,7 +78,7 @@ def test_what_is_no_scorecard_is_refused(text: str) -> None:
 # --- the one that comes with Tailcut --------------------------------------------------------------------------------
 
 
-def test_every_row_is_of_a_claim_that_there_is() -> None:
+def test_every_row_belongs_to_an_existing_claim() -> None:
     rows = [row for row in SHIPPED.rows if not row.small]
     known = [
         row for row in rows
@@ -106,7 +106,7 @@ def test_verdicts_follow_from_the_numbers_and_the_rule() -> None:
 
 
 @pytest.mark.parametrize("backend", ["model", "authors"])
-def test_what_needs_no_runs_is_as_it_would_come_out_now(
+def test_rows_that_need_no_runs_equal_freshly_computed_ones(
     backend: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(ROOT)
@@ -120,5 +120,5 @@ def test_what_needs_no_runs_is_as_it_would_come_out_now(
     assert {key: row.points for key, row in kept.items()} == {key: row.points for key, row in now.items()}
 
 
-def test_it_is_written_as_it_would_be_written_again() -> None:
+def test_the_shipped_scorecard_is_in_canonical_form() -> None:
     assert json.loads(SHIPPED.text())["rows"] == json.loads(_core.scorecard())["rows"]

@@ -43,13 +43,13 @@ def test_the_list_has_each_claim_with_both_numbers_and_the_verdict(card: Path) -
     assert re.search(r"106 claims as stated: 1 reproduced, 1 not, 2 cannot be shown, .* not run yet", shown)
 
 
-def test_stale_rows_are_said_to_be_so_and_counted(card: Path) -> None:
+def test_stale_rows_are_marked_and_counted(card: Path) -> None:
     shown = said("--scorecard", str(card))
     assert "not (of an older version)" in shown
     assert "1 row is of an older version" in shown
 
 
-def test_what_is_stale_is_refused_where_it_would_be_shipped(card: Path, tmp_path: Path) -> None:
+def test_shipping_a_scorecard_with_stale_rows_is_refused(card: Path, tmp_path: Path) -> None:
     assert "TC-K004" in said("--current", "--scorecard", str(card))
     assert said("--current", "--scorecard", str(tmp_path / "none.json")) == ""
 
@@ -60,7 +60,7 @@ def test_another_reading_can_be_listed(card: Path) -> None:
     assert "rps/fig4a" not in shown
 
 
-def test_a_claim_that_is_none_is_refused_with_what_was_meant() -> None:
+def test_an_unknown_claim_is_refused_with_the_likely_one() -> None:
     assert "did you mean rps/fig4b?" in said("run", "rps/fig4A")
 
 
@@ -80,13 +80,13 @@ def html(card: Path) -> str:
     return page.render(PAPERS, Scorecard.parse(card.read_text()))
 
 
-def test_the_page_has_every_claim_and_nothing_from_elsewhere(html: str) -> None:
+def test_the_page_has_every_claim_and_loads_nothing_from_elsewhere(html: str) -> None:
     assert all(f'id="{claim.id}"' in html for paper in PAPERS for claim in paper.claims)
     assert not re.search(r'(src|href)="(https?:)?//', html)
     assert "<script" not in html
 
 
-def test_the_page_says_what_makes_a_row_again(html: str) -> None:
+def test_the_page_names_the_command_that_makes_a_row_again(html: str) -> None:
     assert "tailcut claims run repnet/fig5-repflow-mean --reading &#39;96 KB a port&#39;" in html
 
 

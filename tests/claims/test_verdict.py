@@ -65,7 +65,7 @@ def test_no_change_is_a_claim_of_its_own(number: Number, verdict: Verdict) -> No
 @pytest.mark.parametrize(
     ("number", "verdict"), [(Number(-0.2, -0.3, -0.1), R), (Number(0.2, 0.1, 0.3), N), (Number(-0.2, -0.5, 0.1), U)]
 )
-def test_a_sign_is_told_from_zero_or_undecided(number: Number, verdict: Verdict) -> None:
+def test_a_sign_is_decided_only_if_its_interval_excludes_zero(number: Number, verdict: Verdict) -> None:
     assert judge(number, Target(None, 0.0, change=True, sign=True)) is verdict
 
 
@@ -97,7 +97,7 @@ ends = st.floats(-2, 2)
 
 
 @given(ends, ends, ends, ends, ends, st.sampled_from(Precision))
-def test_a_narrower_interval_about_the_same_value_never_unmakes_a_reproduction(
+def test_a_narrower_interval_around_the_same_value_never_undoes_a_reproduction(
     one: float, other: float, value: float, left: float, right: float, precision: Precision
 ) -> None:
     target = Target(min(one, other), max(one, other), precision, change=True)

@@ -122,13 +122,13 @@ def test_modules_of_the_users_directory_are_not_taken_for_pythons_own(tailcut: T
     assert tailcut("run", tiny).exit_code == 0
 
 
-def test_run_says_what_it_does_line_by_line_where_there_is_no_terminal(tailcut: Tailcut, tiny: Path) -> None:
+def test_without_a_terminal_run_prints_progress_line_by_line(tailcut: Tailcut, tiny: Path) -> None:
     lines = tailcut("run", tiny, "--jobs", 1).stderr.splitlines()
     assert lines[0].startswith("4 runs; about ")
     assert [line.split()[0] for line in lines[1:5]] == ["[1/4]", "[2/4]", "[3/4]", "[4/4]"]
 
 
-def test_a_second_run_makes_nothing_again(tailcut: Tailcut, tiny: Path) -> None:
+def test_a_second_run_makes_no_run_again(tailcut: Tailcut, tiny: Path) -> None:
     tailcut("run", tiny)
     made = {path: path.stat().st_mtime_ns for path in Path("results/tiny/runs").glob("*/run.json")}
     result = tailcut("run", tiny)
@@ -151,7 +151,7 @@ def test_a_damaged_run_is_made_again_with_a_message(tailcut: Tailcut, tiny: Path
     assert victim.read_bytes() == whole
 
 
-def test_results_of_a_sweep_that_is_not_finished_say_so(tailcut: Tailcut, tiny: Path) -> None:
+def test_results_of_an_unfinished_sweep_say_so(tailcut: Tailcut, tiny: Path) -> None:
     tailcut("run", tiny)
     next(Path("results/tiny/runs").glob("*/run.json")).unlink()
     result = tailcut("summary", "results/tiny")
@@ -159,7 +159,7 @@ def test_results_of_a_sweep_that_is_not_finished_say_so(tailcut: Tailcut, tiny: 
     assert "1 of 4 runs is not there, 1 of them damaged: run tiny.toml again, with the same options" in result.stderr
 
 
-def test_verify_finds_what_no_command_looks_at(tailcut: Tailcut, tiny: Path) -> None:
+def test_verify_finds_damage_that_other_commands_do_not_look_for(tailcut: Tailcut, tiny: Path) -> None:
     tailcut("run", tiny)
     assert tailcut("verify", "results/tiny").stdout == "4 runs, all as they were written\n"
     victim = next(Path("results/tiny/runs").glob("*/flows.parquet"))
@@ -185,7 +185,7 @@ def test_a_report_leaves_damaged_runs_out_and_says_so(tailcut: Tailcut, tiny: Pa
     assert "1 of 4 runs is not in the directory" in page
 
 
-def test_bounds_of_no_capture_are_refused(tailcut: Tailcut, tiny: Path) -> None:
+def test_capture_bounds_without_a_capture_are_refused(tailcut: Tailcut, tiny: Path) -> None:
     result = tailcut("run", tiny, "--capture-bytes", "1MB")
     assert result.exit_code == 2
     assert "--capture host:0" in result.stderr
@@ -219,20 +219,20 @@ def test_the_summary_as_json_is_a_list_of_its_rows(tailcut: Tailcut, tiny: Path)
     assert rows == package.open_results("results/tiny").summary().to_dicts()
 
 
-def test_a_quiet_run_says_nothing(tailcut: Tailcut, tiny: Path) -> None:
+def test_a_quiet_run_prints_nothing(tailcut: Tailcut, tiny: Path) -> None:
     result = tailcut("run", tiny, "--quiet")
     assert (result.exit_code, result.stdout, result.stderr) == (0, "", "")
     assert package.open_results("results/tiny").missing_runs == []
 
 
-def test_a_quiet_run_says_what_is_wrong(tailcut: Tailcut) -> None:
+def test_a_quiet_run_still_prints_errors(tailcut: Tailcut) -> None:
     result = tailcut("run", "absent.toml", "--quiet")
     assert (result.exit_code, result.stdout) == (2, "")
     assert "absent.toml" in result.stderr
 
 
 @pytest.mark.parametrize("asked", [True, False])
-def test_where_in_the_code_runs_failed_is_told_on_request(
+def test_traceback_prints_where_failed_runs_failed(
     tailcut: Tailcut, tiny: Path, monkeypatch: pytest.MonkeyPatch, asked: bool
 ) -> None:
     def fail(*_: object, fail_fast: bool, **__: object) -> None:
@@ -278,14 +278,14 @@ def test_list_of_a_component_shows_its_parameters(tailcut: Tailcut) -> None:
     assert '"100KB"' in shown
 
 
-def test_list_of_what_there_is_not_names_the_nearest_and_the_sections(tailcut: Tailcut) -> None:
+def test_list_of_an_unknown_name_suggests_the_nearest_and_the_sections(tailcut: Tailcut) -> None:
     result = tailcut("list", "repfow")
     assert result.exit_code == 2
     assert "did you mean 'repflow'?" in result.stderr
     assert "replicate" in result.stderr
 
 
-def test_list_names_what_a_parameter_chooses_among(tailcut: Tailcut) -> None:
+def test_list_names_the_kinds_that_a_parameter_accepts(tailcut: Tailcut) -> None:
     assert "transport.congestion" in tailcut("list").stdout
     shown = tailcut("list", "congestion").stdout
     for name in ("newreno", "cubic", "dctcp"):
@@ -337,7 +337,7 @@ def test_every_experiment_that_comes_along_can_be_started_from(tailcut: Tailcut)
             _core.load("copy", [("seeds", "1")])
 
 
-def test_a_copy_is_called_as_what_it_is_from(tailcut: Tailcut) -> None:
+def test_a_copy_is_named_after_its_original(tailcut: Tailcut) -> None:
     for name in ("papers/repflow/fig8", "hadoop.cdf"):
         tailcut("new", "--from", name)
     assert {path.name for path in Path().iterdir()} >= {"fig8.toml", "hadoop.cdf"}
@@ -346,14 +346,14 @@ def test_a_copy_is_called_as_what_it_is_from(tailcut: Tailcut) -> None:
     )
 
 
-def test_an_experiment_that_needs_a_file_beside_it_is_said_to_be_in_a_checkout(tailcut: Tailcut) -> None:
+def test_new_from_an_experiment_with_further_files_refers_to_a_checkout(tailcut: Tailcut) -> None:
     result = tailcut("new", "--from", "papers/tinyflow/fig1")
 
     assert result.exit_code == 2
     assert "needs a file beside it" in result.stderr
 
 
-def test_a_misspelt_name_to_start_from_is_told_with_the_likely_one(tailcut: Tailcut) -> None:
+def test_a_misspelt_name_after_from_suggests_the_likely_one(tailcut: Tailcut) -> None:
     result = tailcut("new", "--from", "quikstart")
     assert (result.exit_code, list(Path().glob("*.toml"))) == (2, [])
     assert "did you mean quickstart?" in result.stderr
@@ -372,7 +372,7 @@ def test_a_directory_that_is_not_there_is_named_with_a_remedy(tailcut: Tailcut) 
     assert "hint: check that the directory exists" in result.stderr
 
 
-def test_results_go_nowhere_near_other_files(tailcut: Tailcut, tiny: Path) -> None:
+def test_run_refuses_a_directory_with_other_files(tailcut: Tailcut, tiny: Path) -> None:
     Path("thesis").mkdir()
     Path("thesis/chapter.txt").write_text("precious")
     result = tailcut("run", tiny, "--out", "thesis")
@@ -386,7 +386,7 @@ def test_an_unknown_backend_is_bad_input(tailcut: Tailcut, tiny: Path) -> None:
     assert "sim, model" in result.stderr
 
 
-def test_a_report_of_what_is_no_store_is_bad_input(tailcut: Tailcut) -> None:
+def test_a_report_of_a_directory_without_results_is_bad_input(tailcut: Tailcut) -> None:
     result = tailcut("report", ".")
     assert result.exit_code == 2
     assert "TC-S002" in result.stderr

@@ -37,11 +37,11 @@ def handler(monkeypatch: pytest.MonkeyPatch) -> str:
         ("日本", "??"),
     ],
 )
-def test_what_ascii_lacks_is_written_as_near_as_can_be(handler: str, text: str, plain: str) -> None:
+def test_characters_that_ascii_lacks_are_replaced_by_similar_ones(handler: str, text: str, plain: str) -> None:
     assert text.encode("ascii", handler).decode("ascii") == plain
 
 
-def test_a_file_name_that_is_no_text_goes_out_as_it_is(handler: str) -> None:
+def test_a_file_name_that_is_no_text_is_written_unchanged(handler: str) -> None:
     assert os.fsdecode(b"d\xff").encode("utf-8", handler) == b"d\xff"
 
 
@@ -53,7 +53,7 @@ def test_every_character_can_be_written_in_every_encoding(handler: str, encoding
 
 
 @pytest.mark.parametrize("encoding", ["ascii", "cp949"])
-def test_a_sweep_is_run_shown_and_told_on_such_a_terminal(tmp_path: Path, encoding: str) -> None:
+def test_run_show_and_explain_work_on_an_ascii_terminal(tmp_path: Path, encoding: str) -> None:
     experiments.tiny(tmp_path)
     environment = {**os.environ, "PYTHONIOENCODING": encoding, "PYTHONUTF8": "0"}
 

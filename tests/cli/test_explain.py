@@ -20,7 +20,7 @@ def results(tailcut: Tailcut, tiny: Path) -> Path:
     return Path("results")
 
 
-def test_the_slowest_flow_is_told_under_every_scheme(tailcut: Tailcut, results: Path) -> None:
+def test_explain_shows_the_slowest_flow_under_every_scheme(tailcut: Tailcut, results: Path) -> None:
     found = tailcut("explain", results)
     assert found.exit_code == 0, found.stderr
     flows = package.open_results(results).flows.filter(pl.col("scheme") == "TCP", pl.col("seed") == 1)
@@ -34,7 +34,7 @@ def test_the_slowest_flow_is_told_under_every_scheme(tailcut: Tailcut, results: 
     assert "#2" in text, "the second connection of RepFlow"
 
 
-def test_stories_end_when_the_flow_table_says(tailcut: Tailcut, results: Path) -> None:
+def test_stories_end_at_the_time_in_the_flow_table(tailcut: Tailcut, results: Path) -> None:
     found = json.loads(tailcut("explain", results, "--slowest", 3, "--scheme", "RepFlow", "--seed", 2, "--json").stdout)
     flows = package.open_results(results).flows
     assert len(found) == 3
@@ -53,7 +53,7 @@ def test_stories_end_when_the_flow_table_says(tailcut: Tailcut, results: Path) -
             assert sent == row["data_packets"], "no packet of data is sent after a flow is over"
 
 
-def test_a_flow_is_named_and_everything_is_told(tailcut: Tailcut, results: Path) -> None:
+def test_all_shows_every_event_of_a_named_flow(tailcut: Tailcut, results: Path) -> None:
     found = tailcut("explain", results, "--flow", 0, "--flow", 1, "--all")
     assert found.exit_code == 0
     assert [line for line in found.stdout.splitlines() if line.startswith("Flow ")][1].startswith("Flow 1, ")
@@ -62,7 +62,7 @@ def test_a_flow_is_named_and_everything_is_told(tailcut: Tailcut, results: Path)
     assert len(folded.stdout) < len(found.stdout) / 2
 
 
-def test_a_point_of_a_sweep_is_named_and_the_last_is_the_default(tailcut: Tailcut, tmp_path: Path) -> None:
+def test_explain_takes_a_point_of_the_sweep_and_defaults_to_the_last(tailcut: Tailcut, tmp_path: Path) -> None:
     path = experiments.tiny(tmp_path, '[sweep]\n"traffic.load" = [0.2, 0.4]\n')
     assert tailcut("run", path, "-o", "swept", "--seeds", 1, "-q").exit_code == 0
     assert "; load 0.4, seed 1" in tailcut("explain", "swept").stdout
@@ -73,7 +73,7 @@ def test_a_point_of_a_sweep_is_named_and_the_last_is_the_default(tailcut: Tailcu
         assert (refused.exit_code, "error[TC-X002]" in refused.stderr, hint in refused.stderr) == (2, True, True)
 
 
-def test_a_point_is_named_as_the_experiment_has_it(tailcut: Tailcut, tmp_path: Path) -> None:
+def test_a_point_may_be_given_as_the_experiment_writes_it(tailcut: Tailcut, tmp_path: Path) -> None:
     path = experiments.tiny(tmp_path, '[sweep]\n"transport.timestamps" = [true, false]\n')
     assert tailcut("run", path, "-o", "swept", "--seeds", 1, "-q").exit_code == 0
     assert "; timestamps true, seed 1" in tailcut("explain", "swept", "--at", "timestamps=true").stdout
@@ -90,7 +90,7 @@ def test_a_point_is_named_as_the_experiment_has_it(tailcut: Tailcut, tmp_path: P
         (["--repeat", 99], "TC-X002", "--on lab"),
     ],
 )
-def test_what_is_not_there_is_refused(
+def test_unknown_schemes_seeds_points_and_flows_are_refused(
     tailcut: Tailcut, results: Path, options: list[object], code: str, hint: str
 ) -> None:
     refused = tailcut("explain", results, *options)
@@ -115,7 +115,7 @@ def test_a_model_has_no_packets(tailcut: Tailcut, tiny: Path) -> None:
     assert "the queueing model has no packets" in " ".join(refused.stderr.split())
 
 
-def test_a_run_that_gives_something_else_is_an_error(
+def test_a_repeated_run_with_another_outcome_is_an_error(
     tailcut: Tailcut, results: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made = _core.explain

@@ -49,7 +49,7 @@ def test_a_bar_shows_runs_speed_and_the_time_left() -> None:
     assert screen.shown[-1]["text/plain"].startswith("1 of 2 runs")
 
 
-def test_it_is_brought_up_to_date_a_few_times_a_second_and_no_more() -> None:
+def test_the_bar_updates_at_most_a_few_times_a_second() -> None:
     screen, clock = Screen(), Clock()
     notebook = Notebook(screen.display, clock)
     notebook.begin(1, 0, 1000)
@@ -60,7 +60,7 @@ def test_it_is_brought_up_to_date_a_few_times_a_second_and_no_more() -> None:
     assert 3 <= len(screen.shown) <= 7
 
 
-def test_what_fails_stays_below_the_bar_and_is_no_markup() -> None:
+def test_failures_stay_below_the_bar_and_are_not_read_as_markup() -> None:
     screen = Screen()
     notebook = Notebook(screen.display, Clock())
     notebook.begin(1, 0, 1000)

@@ -37,7 +37,7 @@ def view(tailcut: Tailcut, path: Path, *options: str) -> list[str]:
     return lines[next(number for number, line in enumerate(lines) if line.startswith("[")) :]
 
 
-def test_what_hangs_on_a_swept_table_or_value_shows_each_of_its_values(tailcut: Tailcut, tmp_path: Path) -> None:
+def test_a_value_that_depends_on_the_sweep_is_shown_for_each_point(tailcut: Tailcut, tmp_path: Path) -> None:
     path = tmp_path / "swept.toml"
     path.write_text(
         SMALL

@@ -14,7 +14,7 @@ from .conftest import Tailcut
 
 
 @pytest.mark.parametrize("stream", ["stdout", "stderr"])
-def test_a_reader_who_has_seen_enough_is_no_failure(stream: str, tiny: Path, tmp_path: Path) -> None:
+def test_a_closed_output_pipe_is_no_failure(stream: str, tiny: Path, tmp_path: Path) -> None:
     read, write = os.pipe()
     os.close(read)
     streams = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE} | {stream: write}

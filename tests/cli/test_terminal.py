@@ -60,7 +60,7 @@ def test_points_come_in_the_order_of_the_plan_whatever_their_values_are(values: 
     assert first == [word for value in spelt for word in (value, "RepFlow")]
 
 
-def test_unfinished_flows_are_counted_where_they_belong(tmp_path: Path) -> None:
+def test_unfinished_flows_are_counted_in_their_class(tmp_path: Path) -> None:
     plan = made_up.plan(schemes=["TCP"], sweep=[], seeds=[1])
     store = Store.create(tmp_path / "results", plan)
     sizes = [20_000] * 10 + [5_000_000] * 5
@@ -223,7 +223,7 @@ def test_durations_read_naturally(value: float, text: str) -> None:
     ("value", "digits", "text"),
     [(0.4, 0, "0"), (29.6, 0, "30"), (99.6, 0, "99.6"), (99.998, 0, "99.9"), (99.998, 1, "99.9"), (250, 0, "250")],
 )
-def test_a_part_in_percent_is_all_only_where_it_is(value: float, digits: int, text: str) -> None:
+def test_a_share_is_shown_as_100_percent_only_if_it_is_all(value: float, digits: int, text: str) -> None:
     assert units.percent(value, digits) == text
 
 
@@ -236,6 +236,6 @@ def test_times_of_a_plan_are_read_exactly(text: str, picoseconds: int) -> None:
 
 
 @pytest.mark.parametrize("text", ["5", "5 parsecs", "", "ms"])
-def test_what_is_no_time_is_refused(text: str) -> None:
+def test_a_text_that_is_no_time_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match=r"."):
         units.time_ps(text)

@@ -17,19 +17,19 @@ def read(key: str, text: str) -> str:
 
 
 @given(st.floats(1.0, 9.9e6))  # a link's propagation is at most 10 s
-def test_a_time(microseconds: float) -> None:
+def test_a_written_time_reads_back_the_same(microseconds: float) -> None:
     shown = units.microseconds(microseconds)
     assert units.time_ps(read("topology.propagation", shown)) == pytest.approx(microseconds * 1e6, rel=0.006)
 
 
 @given(st.integers(2_000, 10**15))
-def test_a_size(bytes_: int) -> None:
+def test_a_written_size_reads_back_the_same(bytes_: int) -> None:
     shown = units.size(bytes_)
     assert units.amount_bytes(read("queue.limit", shown)) == pytest.approx(bytes_, rel=0.006)
 
 
 @given(st.integers(1_000, 10**13))
-def test_a_rate(bps: int) -> None:
+def test_a_written_rate_reads_back_the_same(bps: int) -> None:
     shown = f"{units.count(bps)}bps"
     assert units.rate_bps(read("topology.rate", shown)) == pytest.approx(bps, rel=0.006)
 

@@ -31,7 +31,7 @@ def test_prune_asks_first_and_takes_no_for_an_answer(pruned: Tailcut) -> None:
     assert runs("results/tiny") == 4
 
 
-def test_prune_without_somebody_to_ask_removes_nothing(pruned: Tailcut) -> None:
+def test_prune_without_an_answer_removes_nothing(pruned: Tailcut) -> None:
     assert pruned("prune", "results/tiny").exit_code == 1
     assert runs("results/tiny") == 4
 

@@ -114,7 +114,7 @@ def test_the_script_for_ssh_says_how_it_is_used(arguments: list[str]) -> None:
 
 
 @pytest.mark.parametrize("script", ["slurm.sbatch", "by-ssh.sh"])
-def test_scripts_are_what_a_shell_understands(script: str) -> None:
+def test_the_shell_accepts_the_scripts(script: str) -> None:
     subprocess.run(["bash", "-n", str(EXAMPLES / script)], check=True)
 
 

@@ -107,14 +107,16 @@ def test_files_too_large_for_an_executor_are_an_error_with_the_way_out(
     assert all(path.name.startswith("tailcut-runs-") for path in scratch.iterdir())
 
 
-def test_what_was_made_elsewhere_is_taken_whole(sent: tuple[Store, str, dict[str, bytes]]) -> None:
+def test_a_run_made_elsewhere_is_stored_whole(sent: tuple[Store, str, dict[str, bytes]]) -> None:
     store, run_id, files = sent
     store.adopt(run_id, files)
     assert store.state(run_id).value == "complete"
 
 
 @pytest.mark.parametrize("name", ["../outside.parquet", "/outside", ".hidden", "a/b", ""])
-def test_a_name_that_leads_elsewhere_writes_nothing(sent: tuple[Store, str, dict[str, bytes]], name: str) -> None:
+def test_a_file_name_that_leads_out_of_the_run_writes_nothing(
+    sent: tuple[Store, str, dict[str, bytes]], name: str
+) -> None:
     store, run_id, files = sent
     with pytest.raises(StoreError, match="has a file called") as refused:
         store.adopt(run_id, {**files, name: b"x"})
@@ -151,7 +153,7 @@ def test_a_run_of_another_identifier_is_not_taken(sent: tuple[Store, str, dict[s
         store.adopt("0" * 64, files)
 
 
-def test_other_tables_for_a_run_that_is_there_are_called_what_they_are(
+def test_different_tables_for_an_existing_run_are_reported_as_such(
     sent: tuple[Store, str, dict[str, bytes]],
 ) -> None:
     store, run_id, files = sent
@@ -174,7 +176,7 @@ def test_a_worker_of_another_version_makes_nothing(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("sees", [True, False], ids=["shared directory", "directory of its own"])
-def test_what_its_system_refuses_a_worker_is_the_workers_fault_and_no_lost_connection(
+def test_a_system_error_on_a_worker_is_not_taken_for_a_lost_connection(
     sees: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     experiment = tailcut.load(experiments.tiny(tmp_path))

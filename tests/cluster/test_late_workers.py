@@ -47,7 +47,7 @@ def farm(client: Client) -> "DaskFarm":
     return found
 
 
-def test_one_that_does_not_say_its_memory_as_the_others_do_is_given_nothing_and_named() -> None:
+def test_a_worker_that_declares_no_memory_while_others_do_gets_no_runs_and_is_named() -> None:
     client = Client(first=4e9)
     found = farm(client)
     client.declared["mute"] = 0
@@ -57,7 +57,7 @@ def test_one_that_does_not_say_its_memory_as_the_others_do_is_given_nothing_and_
     assert "it is given no runs" in why
 
 
-def test_one_that_says_its_memory_is_given_runs() -> None:
+def test_a_late_worker_that_declares_its_memory_gets_runs() -> None:
     client = Client(first=4e9)
     found = farm(client)
     client.declared["second"] = 8e9
@@ -65,14 +65,14 @@ def test_one_that_says_its_memory_is_given_runs() -> None:
     assert found.refused() == []
 
 
-def test_where_nobody_says_it_one_that_does_not_is_given_runs() -> None:
+def test_if_no_worker_declares_its_memory_a_late_one_gets_runs() -> None:
     client = Client(first=0)
     found = farm(client)
     client.declared["second"] = 0
     assert found.workers() == {"first": 1, "second": 1}
 
 
-def test_runs_too_big_for_what_all_declare_are_refused_before_any_is_made() -> None:
+def test_runs_larger_than_every_declared_memory_are_refused_before_the_sweep() -> None:
     with pytest.raises(ClusterError) as refused:
         farm(Client(first=1.0))
     assert refused.value.code == "TC-C006"

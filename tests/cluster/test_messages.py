@@ -82,7 +82,7 @@ def run(cluster: Cluster, experiment: tailcut.Experiment, directory: Path, **opt
     [(OTHER_VERSION, r"has Tailcut 9\.9 .* this command is of Tailcut 0\."), (NO_PACKAGE, "has no Tailcut")],
     ids=["another version", "no package"],
 )
-def test_a_worker_that_cannot_give_the_same_is_refused_before_any_run(
+def test_a_worker_that_could_give_other_results_is_refused_before_any_run(
     cluster: Cluster, tmp_path: Path, code: str, said: str
 ) -> None:
     cluster.start_worker(*preload(tmp_path, code))
@@ -93,7 +93,7 @@ def test_a_worker_that_cannot_give_the_same_is_refused_before_any_run(
 
 
 @pytest.mark.parametrize("code", [OTHER_VERSION, NO_PACKAGE], ids=["another version", "no package"])
-def test_a_worker_that_comes_later_and_cannot_give_the_same_is_given_nothing(
+def test_a_late_worker_that_could_give_other_results_gets_no_runs(
     cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: str
 ) -> None:
     monkeypatch.setattr(farm, "WATCH_SECONDS", 0)  # otherwise the runs may end before the head looks

@@ -133,7 +133,7 @@ def sweep(scripted: Scripted, directory: Path, progress: Any, runs: int) -> None
     Sweep(store, progress, Options(), scripted).make(experiment.plan["runs"][:runs])
 
 
-def test_a_run_starts_when_a_worker_begins_it_and_is_told_with_that_worker(tmp_path: Path) -> None:
+def test_a_run_is_reported_as_started_with_the_worker_that_begins_it(tmp_path: Path) -> None:
     told = Told()
     sweep(Scripted([made_on("10.0.0.3:4711", (5, 70), (9, 90))], [{"10.0.0.3:4711": 16}]), tmp_path, told, 1)
     assert told.said == [
@@ -165,13 +165,13 @@ def test_a_worker_whose_own_disk_is_full_gets_nothing_more_and_its_run_is_made_e
     assert told.said[-1] == "finished"
 
 
-def test_an_answer_that_overtakes_what_was_told_is_no_harm(tmp_path: Path) -> None:
+def test_a_result_that_overtakes_its_progress_messages_is_accepted(tmp_path: Path) -> None:
     told = Told()
     sweep(Scripted([silently, silently], [{"late:1": 1}]), tmp_path, told, 2)
     assert [one.partition(" ")[0] for one in told.said[1:]] == ["started", "finished", "started", "finished"]
 
 
-def test_workers_that_come_and_go_are_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_joining_and_leaving_workers_are_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(farm, "WATCH_SECONDS", 0)
     monkeypatch.setattr(farm, "AHEAD", 1)
     told = Told()
@@ -185,7 +185,7 @@ def test_workers_that_come_and_go_are_told(tmp_path: Path, monkeypatch: pytest.M
     ]
 
 
-def test_the_summary_can_be_had_meanwhile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_summary_can_be_read_during_a_sweep(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(farm, "AHEAD", 1)
 
     class Looks(Told):
@@ -201,7 +201,7 @@ def test_the_summary_can_be_had_meanwhile(tmp_path: Path, monkeypatch: pytest.Mo
     assert first.partition(", ")[2] != second.partition(", ")[2]
 
 
-def test_runs_go_no_further_ahead_than_the_workers_that_there_are(
+def test_runs_are_submitted_only_as_far_ahead_as_there_are_workers(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(farm, "WATCH_SECONDS", 0)
@@ -224,7 +224,7 @@ def test_runs_go_no_further_ahead_than_the_workers_that_there_are(
     assert most == farm.AHEAD
 
 
-def test_bars_show_as_many_runs_as_there_is_room_and_the_rate_of_all(tmp_path: Path) -> None:
+def test_bars_show_as_many_runs_as_fit_and_the_total_rate(tmp_path: Path) -> None:
     now = 0.0
     console = Console(width=150, height=20, force_terminal=True, color_system=None, legacy_windows=False)
     with console.capture() as capture, Bars(console, lambda: now) as bars:

@@ -82,7 +82,7 @@ def test_series_change_no_flow(made: Result, tmp_path: Path) -> None:
     st.lists(st.tuples(st.integers(-(2**63), 2**63 - 1), st.floats(allow_nan=False), st.text(max_size=3))),
     st.integers(1, 5),
 )
-def test_equal_tables_are_written_as_equal_bytes_however_they_came_about(
+def test_equal_tables_are_written_as_equal_bytes_whatever_built_them(
     rows: list[tuple[int, float, str]], chunks: int
 ) -> None:
     schema = {"integer": pl.Int64, "float": pl.Float64, "text": pl.String}

@@ -33,7 +33,7 @@ def blocks(language: str, *, of_claims: bool = False) -> pytest.MarkDecorator:
 
 
 @blocks("toml")
-def test_a_part_of_an_experiment_is_one_that_experiments_take(
+def test_parts_of_experiments_in_the_docs_are_accepted(
     text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "capture.csv").write_text("start,src,dst,bytes\n12s,10.0.0.1,10.0.0.2,1000\n", "utf-8")
@@ -43,13 +43,13 @@ def test_a_part_of_an_experiment_is_one_that_experiments_take(
 
 
 @blocks("toml", of_claims=True)
-def test_a_claim_is_one_that_claims_files_take(text: str) -> None:
+def test_claims_in_the_docs_are_accepted(text: str) -> None:
     readings = '[readings."ns-3.10"]\nsays = "another"\n'
     assert claims.document.read("repflow", f'title = "a paper"\nsource = "somebody"\n{readings}{text}').claims
 
 
 @blocks("python")
-def test_a_program_runs(text: str, tmp_path: Path) -> None:
+def test_programs_in_the_docs_run(text: str, tmp_path: Path) -> None:
     """Where it names an experiment, that is a small one here."""
     (tmp_path / "experiment.toml").write_text(
         """

@@ -98,7 +98,7 @@ def test_no_test_waits_for_a_time(found: list[Wait]) -> None:
     assert bare == [], "wait for the condition (until), count ticks, or move the clock; or say in ALLOWED why not"
 
 
-def test_what_is_allowed_is_still_there(found: list[Wait]) -> None:
+def test_every_allowed_wait_still_exists(found: list[Wait]) -> None:
     assert [one for one in ALLOWED if not any(is_of(wait, one) for wait in found)] == []
 
 
@@ -135,5 +135,5 @@ def test_a_planted_wait_is_found(file: str, line: str) -> None:
         ("crates/x/src/x.rs", "thread::sleep(pause); // the program's own"),
     ],
 )
-def test_what_waits_for_a_condition_is_left_alone(file: str, line: str) -> None:
+def test_waits_for_a_condition_are_accepted(file: str, line: str) -> None:
     assert list(waits(file, line)) == []

@@ -73,7 +73,7 @@ def test_compare_has_every_scheme() -> None:
     assert known(*groups) - schemes == mixtures
 
 
-def test_compare_has_failures_and_marks_of_both_kinds() -> None:
+def test_compare_covers_failures_and_both_kinds_of_marks() -> None:
     configurations = [run["config"] for run in plan("compare")["runs"]]
     assert {c["faults"]["active"] for c in configurations} == {False, True}
     assert all(c["faults"]["incidents"] for c in configurations)

@@ -26,7 +26,7 @@ def test_the_schema_is_a_schema() -> None:
     jsonschema.Draft202012Validator.check_schema(SCHEMA)
 
 
-def test_the_schema_is_the_one_that_the_components_make() -> None:
+def test_the_checked_in_schema_is_the_generated_one() -> None:
     assert schema.schema() == SCHEMA, "make build && .venv/bin/tailcut schema > schema/experiment.schema.json"
 
 
@@ -92,7 +92,7 @@ def test_an_exception_of_the_progress_callback_stops_the_run_and_is_passed_on() 
         _core.run(json.dumps(plan["runs"][0]), stop)
 
 
-def test_a_run_that_was_changed_is_refused() -> None:
+def test_a_plan_whose_run_was_edited_is_refused() -> None:
     plan = json.loads(_core.load(str(ROOT / "experiments" / "quickstart.toml"), [("seeds", "1")]))
     run = plan["runs"][0]
     run["config"]["horizon"]["drain"] = "7s"

@@ -147,7 +147,7 @@ def connections(transport: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("path", experiments.shipped("papers"), ids=lambda path: f"{path.parent.name}/{path.stem}")
-def test_whoever_names_a_transport_says_how_it_recovers_losses(path: Path) -> None:
+def test_every_named_transport_states_its_loss_recovery(path: Path) -> None:
     """The hosts of the papers are what they were, whatever the simulator's default is."""
     file = tomllib.loads(path.read_text("utf-8"))
     named = [file["transport"], *(scheme.get("transport", {}) for scheme in file["schemes"].values())]

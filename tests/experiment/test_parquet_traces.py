@@ -92,7 +92,7 @@ def test_only_the_columns_that_mean_something_are_read() -> None:
         ({"start_us": [1, 2]}, "flows.parquet: more than one column has the meaning start_ns"),
     ],
 )
-def test_what_is_wrong_in_a_file_is_named_by_row_and_column(
+def test_an_error_in_a_parquet_trace_names_row_and_column(
     change: dict[str, list[Any]], message: str, tmp_path: Path
 ) -> None:
     pl.DataFrame(FLOWS | change).write_parquet(tmp_path / "flows.parquet")
@@ -119,7 +119,7 @@ def test_a_run_reads_its_trace_again_and_refuses_one_that_has_changed(tmp_path: 
         _core.run(json.dumps(run), read_table=read_table)
 
 
-def test_a_fault_of_the_reader_is_not_told_as_one_of_the_file(tmp_path: Path) -> None:
+def test_a_defect_of_the_reader_is_not_reported_as_an_error_of_the_file(tmp_path: Path) -> None:
     def broken(_content: bytes, _wanted: object) -> list[tuple[str, str, list[Any] | None]]:
         raise ZeroDivisionError("a defect")
 

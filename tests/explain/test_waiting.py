@@ -49,7 +49,7 @@ def waits(told: FlowStory) -> list[WindowWait]:
     return list(find_window_waits(told.story, WAY).values())
 
 
-def test_slow_start_fills_its_window_until_the_receivers_is_full(tmp_path: Path) -> None:
+def test_waits_are_for_slow_start_until_the_receive_window_is_full(tmp_path: Path) -> None:
     # 10, 20 and then 40 segments a round trip: the receiver has room for no more.
     found = waits(told(tmp_path, LONE.format(transport="")))
     assert [(one.which, one.window // 1_460) for one in found][:2] == [("slow start", 10), ("slow start", 20)]
@@ -62,7 +62,7 @@ def test_slow_start_fills_its_window_until_the_receivers_is_full(tmp_path: Path)
         assert 6 * WAY - (segments + 2) * 1_230_400 <= one.lasts_ps <= 6 * WAY + 10 * 1_230_400
 
 
-def test_beyond_its_threshold_it_is_the_congestion_window(tmp_path: Path) -> None:
+def test_beyond_the_slow_start_threshold_the_wait_is_for_the_congestion_window(tmp_path: Path) -> None:
     found = waits(
         told(tmp_path, LONE.format(transport='initial_ssthresh = "14600B"\ncongestion = { kind = "newreno" }'))
     )
@@ -117,7 +117,7 @@ def story(packets: list[dict[str, Any]], acts: list[dict[str, Any]]) -> dict[str
     return {"packets": packets, "acts": acts, "transport": "tcp", "receive_window": 64_000}
 
 
-def test_who_has_room_or_repairs_a_loss_does_not_wait_for_its_window() -> None:
+def test_a_sender_with_free_window_or_in_recovery_is_not_window_limited() -> None:
     two = [packet(0, 1), packet(50, 1_001)]
     full = {0: WindowWait(50_000_000, 1_999, "slow start")}
     assert find_window_waits(story(two, [act(0, "window", 1_999)]), 10**6) == full
@@ -150,7 +150,7 @@ def test_resets_of_one_end_are_one_line(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("number", "said"), [(1, "RST sent; there after 0.00 µs"), (3, "3 RSTs sent within 80.0 µs")])
-def test_one_reset_is_told_as_itself(number: int, said: str) -> None:
+def test_a_single_reset_is_a_line_of_its_own(number: int, said: str) -> None:
     resets = [packet(40 * at, 0, "rst") for at in range(number)]
     whole = story(resets, []) | {
         "start_ps": 0,

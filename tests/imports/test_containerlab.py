@@ -64,13 +64,13 @@ def test_what_is_imported_runs_and_no_name_of_it_becomes_a_path(tmp_path: Path) 
     assert finished(out) >= 0
 
 
-def test_links_that_state_nothing_take_what_the_command_says(tmp_path: Path) -> None:
+def test_links_without_rate_or_delay_take_those_of_the_command_line(tmp_path: Path) -> None:
     bare = LAB.replace("      rate: 10000000\n      delay: 5us\n", "")
     found = graph(imported(tmp_path, {NAME: bare}, Options(rate_bps=10**9, delay_ps=7_000_000)))
     assert (found["edges"][0]["rate"], found["edges"][0]["propagation"]) == ("1Gbps", "7us")
 
 
-def test_a_container_with_several_links_is_taken_for_a_switch_and_told(tmp_path: Path) -> None:
+def test_a_container_with_several_links_becomes_a_switch_with_a_note(tmp_path: Path) -> None:
     _, found = imports.read(written(tmp_path, {NAME: LAB.replace("kind: nokia_srlinux", "kind: linux")}))
     assert found.notes == [f"{tmp_path / NAME}:7: leaf has 3 links and is taken for a switch"]
 

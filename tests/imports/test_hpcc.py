@@ -102,7 +102,7 @@ def test_what_has_no_place_here_is_refused_by_line_and_column(
     assert error.hint
 
 
-def test_flows_beyond_those_that_are_counted_are_told(tmp_path: Path) -> None:
+def test_flows_beyond_the_stated_count_are_reported(tmp_path: Path) -> None:
     paths = written(tmp_path, FILES | {"flow.txt": FLOWS.replace("3\n", "2\n", 1)})
     _, found = imports.read(paths)
     assert len(found.flows or []) == 2

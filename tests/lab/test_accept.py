@@ -98,7 +98,7 @@ def test_flows_alone_over_every_topology_take_the_closed_form_and_one_constant(
     assert "are early" in "; ".join(accept.judge([*even, early]).wrong)
 
 
-def test_drivers_stand_beside_one_of_net(accept: ModuleType, tmp_path: Path) -> None:
+def test_the_driver_table_compares_each_driver_with_node_net(accept: ModuleType, tmp_path: Path) -> None:
     drivers = bench("lab_drivers")
     runs = [
         made(accept, f"driver: {name}", drivers.planned(name, tmp_path), [], 100_000 * number)
@@ -116,7 +116,7 @@ def test_drivers_stand_beside_one_of_net(accept: ModuleType, tmp_path: Path) -> 
     assert accept.further_tables(runs) == []
 
 
-def test_what_rests_on_a_run_that_was_not_faithful_is_not_accepted(experiment: Path, accept: ModuleType) -> None:
+def test_a_check_without_a_faithful_run_is_reported_as_not_checked(experiment: Path, accept: ModuleType) -> None:
     run = planned(experiment)
     unfaithful, faithful = (made(accept, "driver: net", run, reasons, 0) for reasons in (["it was late"], []))
     others = [made(accept, "any", run, [], 0)] * 18
@@ -127,7 +127,7 @@ def test_what_rests_on_a_run_that_was_not_faithful_is_not_accepted(experiment: P
 
 
 @pytest.mark.parametrize(("verdicts", "runs"), [([[]], 1), ([["late"], []], 2), ([["late"], ["late"]], 2)])
-def test_a_run_that_something_rests_on_is_made_once_more_if_it_was_not_faithful(
+def test_a_run_that_a_check_needs_is_repeated_once_if_unfaithful(
     experiment: Path, accept: ModuleType, monkeypatch: pytest.MonkeyPatch, verdicts: list[list[str]], runs: int
 ) -> None:
     run, left = planned(experiment), list(verdicts)

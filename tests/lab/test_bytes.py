@@ -83,7 +83,7 @@ def at_hosts(done: dict[str, Any]) -> tuple[dict[str, int], dict[str, int]]:
 
 
 @pytest.mark.parametrize("fabric", FABRICS)
-def test_what_hosts_have_sent_they_receive_or_a_port_drops(experiment: Path, fabric: str) -> None:
+def test_every_packet_sent_is_received_or_counted_as_dropped(experiment: Path, fabric: str) -> None:
     run = planned(experiment, **{"queue.limit": '"3packets"', "traffic.load": "0.6"})
     done = carried(run, fabric=fabric)
     up, down = at_hosts(done)

@@ -93,7 +93,9 @@ def test_the_command_says_it_as_json_beside_the_plan(experiment: Path, monkeypat
     assert told == tailcut.load(experiment).plan
 
 
-def test_a_short_run_that_fails_is_told_and_refuses_nothing(experiment: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failed_calibration_run_is_reported_and_refuses_nothing(
+    experiment: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def fails(_fabric: str, _program: object) -> Calibration:
         raise LabError("it took longer than the limit of 20 s")
 
@@ -114,7 +116,7 @@ def test_this_machine_carries_some_frames(fabric: str, alone: bool) -> None:
 
 
 @pytest.mark.usefixtures("kernel")
-def test_this_machine_carries_some_frames_by_repnet() -> None:
+def test_this_machine_carries_some_frames_with_repnet() -> None:
     try:
         program = repnet.program()
     except repnet.MissingError as error:

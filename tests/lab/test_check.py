@@ -69,7 +69,7 @@ def answers(experiment: Path, **overrides: str) -> dict[str, tuple[str, str]]:
     return {one["field"]: (one["answer"], one["text"]) for one in told}
 
 
-def test_a_plan_that_can_be_had_is_told_field_by_field(experiment: Path) -> None:
+def test_check_reports_every_field_of_a_realisable_plan(experiment: Path) -> None:
     told = answers(experiment)
     assert {answer for answer, _ in told.values()} == {"done", "near"}
     for field in ("mss", "initial_window", "receive_window", "recovery", "congestion", "min_rto", "ecn", "close"):
@@ -78,7 +78,7 @@ def test_a_plan_that_can_be_had_is_told_field_by_field(experiment: Path) -> None
     assert "RACK" in told["transport.recovery"][1]
 
 
-def test_flows_that_wait_for_others_are_carried_by_sockets_and_nearly_so_by_repnet(experiment: Path) -> None:
+def test_dependent_flows_are_done_with_sockets_and_near_with_repnet(experiment: Path) -> None:
     poisson = 'kind = "poisson"\nsizes = "20KB"\nload = 0.2'
     experiment.write_text(experiment.read_text().replace(poisson, 'kind = "transfers"\nbytes = "20KB"'))
     assert answers(experiment)["traffic.kind"][0] == "done"
@@ -87,7 +87,7 @@ def test_flows_that_wait_for_others_are_carried_by_sockets_and_nearly_so_by_repn
     assert (answer, "Node does not report ACKs" in text) == ("near", True)
 
 
-def test_flows_of_a_few_bytes_that_nothing_tells_apart_are_refused_where_repnet_carries_them(experiment: Path) -> None:
+def test_indistinguishable_tiny_flows_are_refused_with_repnet(experiment: Path) -> None:
     pings = 'kind = "pings"\ncount = 300\nbytes = "1B"\nfrom = 0\nto = 1'
     experiment.write_text(experiment.read_text().replace('kind = "poisson"\nsizes = "20KB"\nload = 0.2', pings))
     assert "fatal" not in {answer for answer, _ in answers(experiment).values()}
@@ -99,7 +99,9 @@ def test_flows_of_a_few_bytes_that_nothing_tells_apart_are_refused_where_repnet_
 
 
 @pytest.mark.parametrize(("key", "value", "field"), REFUSED, ids=[key for key, _, _ in REFUSED])
-def test_what_cannot_be_had_is_refused_by_name(experiment: Path, key: str, value: str, field: str) -> None:
+def test_fields_that_the_lab_cannot_realise_are_refused_by_name(
+    experiment: Path, key: str, value: str, field: str
+) -> None:
     if key == "transport.kind":
         experiment.write_text(experiment.read_text().replace('initial_rto = "1s"', "").replace('"tcp"', value))
         told = answers(experiment)
@@ -120,7 +122,7 @@ def test_what_cannot_be_had_is_refused_by_name(experiment: Path, key: str, value
         ("queue", '{ kind = "red" }'),
     ],
 )
-def test_what_differs_only_in_the_hosts_or_the_fabric_can_be_had(experiment: Path, key: str, value: str) -> None:
+def test_near_realisations_in_hosts_or_fabric_are_accepted(experiment: Path, key: str, value: str) -> None:
     if key == "queue":
         experiment.write_text(experiment.read_text().replace('[queue]\nlimit = "50packets"', '[queue]\nkind = "red"'))
         told = answers(experiment)
@@ -129,7 +131,7 @@ def test_what_differs_only_in_the_hosts_or_the_fabric_can_be_had(experiment: Pat
     assert "fatal" not in {answer for answer, _ in told.values()}
 
 
-def test_which_time_series_are_recorded_is_told(experiment: Path) -> None:
+def test_check_reports_which_time_series_are_recorded(experiment: Path) -> None:
     assert answers(experiment)["series"] == ("done", "no time series is requested")
     for what in ("segments", "attribution", "fabric"):
         assert answers(experiment, **{f"measure.{what}": "true"})[f"measure.{what}"][0] == "near"
@@ -166,7 +168,7 @@ def test_the_command_shows_the_table_and_ends_by_whether_it_can_be_had(experimen
         ("nft numgen", "kernel", {"balance.kind": '"round-robin"'}, "balance"),
     ],
 )
-def test_what_this_machine_lacks_is_refused_by_check_and_by_run_with_the_remedy(
+def test_check_and_run_refuse_what_this_machine_lacks_with_the_remedy(
     experiment: Path, missing: Missing, name: str, fabric: str, overrides: dict[str, str], field: str
 ) -> None:
     plan = tailcut.load(experiment, set=overrides).plan
@@ -183,7 +185,9 @@ def test_what_this_machine_lacks_is_refused_by_check_and_by_run_with_the_remedy(
 
 
 @pytest.mark.parametrize("name", ["hosts with cubic", "tbf", "hash seeds", "nft numgen", "netem", "red", "fq"])
-def test_what_a_plan_does_not_take_may_be_missing(experiment: Path, missing: Missing, name: str) -> None:
+def test_missing_parts_that_the_plan_does_not_need_are_no_obstacle(
+    experiment: Path, missing: Missing, name: str
+) -> None:
     missing[name] = "it is not there"
     assert not any(gap.fatal for gap in backend("lab").check(tailcut.load(experiment).plan, Options()))
 
@@ -200,11 +204,11 @@ def test_what_a_plan_does_not_take_may_be_missing(experiment: Path, missing: Mis
         ("kernel", {"faults.incidents": '[{ kind = "link-down", link = "h0>s0", at = "1ms", until = "2ms" }]'}),
     ],
 )
-def test_every_field_of_the_schema_is_told(experiment: Path, fabric: str, overrides: dict[str, str]) -> None:
+def test_check_reports_every_field_of_the_schema(experiment: Path, fabric: str, overrides: dict[str, str]) -> None:
     assert untold(tailcut.load(experiment, set=overrides).plan, fabric, json.loads(_core.schema())) == []
 
 
-def test_every_field_of_multipath_tcp_is_told(experiment: Path) -> None:
+def test_check_reports_every_field_of_multipath_tcp(experiment: Path) -> None:
     experiment.write_text(
         experiment.read_text().replace(
             'kind = "tcp"\ninitial_rto = "1s"', 'kind = "mptcp"\ntcp = { initial_rto = "1s" }'
@@ -214,7 +218,7 @@ def test_every_field_of_multipath_tcp_is_told(experiment: Path) -> None:
 
 
 @pytest.mark.parametrize("of", ["SwitchSpec", "DropTail", "TcpSpec"])
-def test_a_field_that_nobody_tells_would_be_found(experiment: Path, of: str) -> None:
+def test_a_field_missing_from_the_check_is_detected(experiment: Path, of: str) -> None:
     plan = tailcut.load(experiment).plan
     schema = json.loads(_core.schema())
     kinds = {"DropTail": ("QueueSpec", "drop-tail", "queue"), "TcpSpec": ("TransportSpec", "tcp", "transport")}
@@ -270,14 +274,14 @@ def leaves(schema: dict[str, Any], spec: dict[str, Any], name: str, kind: str | 
         ({"transport.ack_every": "2", "transport.quick_acks": "16"}, "delayed_ack_timeout", "near"),
     ],
 )
-def test_what_the_kernel_has_in_place_of_a_parameter_is_told(
+def test_check_reports_what_the_kernel_does_in_place_of_a_parameter(
     experiment: Path, overrides: dict[str, str], field: str, answer: str
 ) -> None:
     assert answers(experiment, **overrides)[f"transport.{field}"][0] == answer
 
 
 @pytest.mark.parametrize(("kind", "mode"), [("repflow", "mode flow"), ("repsyn", "mode syn")])
-def test_replication_can_be_had_by_repnet(experiment: Path, kind: str, mode: str) -> None:
+def test_repnet_realises_replication(experiment: Path, kind: str, mode: str) -> None:
     told = answers(experiment, **{"replicate.kind": f'"{kind}"'})
     assert "fatal" not in {answer for answer, _ in told.values()}
     assert told["replicate.kind"][0] == "near"
@@ -286,7 +290,7 @@ def test_replication_can_be_had_by_repnet(experiment: Path, kind: str, mode: str
     assert open_ended["transport.close"][0] == "fatal"
 
 
-def test_what_replication_is_compared_with_is_told_that_the_same_program_carries_it(experiment: Path) -> None:
+def test_baselines_of_replication_are_reported_to_run_over_node_net(experiment: Path) -> None:
     assert "node:net" not in answers(experiment)["replicate.kind"][1]
     experiment.write_text(experiment.read_text() + '[schemes.RepFlow]\nreplicate = { kind = "repflow" }\n')
     told = [one["text"] for one in fields(tailcut.load(experiment).plan) if one["field"] == "replicate.kind"]
@@ -295,7 +299,7 @@ def test_what_replication_is_compared_with_is_told_that_the_same_program_carries
 
 
 @pytest.mark.parametrize("program", ["node", "repnet-bench"])
-def test_without_repnet_bench_replication_is_refused_and_all_else_is_not(
+def test_without_repnet_bench_only_replication_is_refused(
     experiment: Path, monkeypatch: pytest.MonkeyPatch, program: str
 ) -> None:
     monkeypatch.setattr(repnet, "program", PROGRAM)
@@ -309,7 +313,7 @@ def test_without_repnet_bench_replication_is_refused_and_all_else_is_not(
     assert not any(gap.fatal for gap in backend("lab").check(tailcut.load(experiment).plan, Options()))
 
 
-def test_nothing_is_run_of_what_is_refused(experiment: Path, tmp_path: Path) -> None:
+def test_a_refused_plan_makes_no_run(experiment: Path, tmp_path: Path) -> None:
     wanted = tailcut.load(experiment, set={"transport.ack_every": "2"})
     with pytest.raises(BackendError, match=r"transport\.ack_every") as refused:
         tailcut.run(wanted, on="lab", out=tmp_path / "results")
@@ -335,7 +339,7 @@ def test_only_the_lab_repeats(experiment: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", SHIPPED, ids=lambda path: path.stem)
-def test_the_labs_experiments_can_be_had_by_the_simulator_and_by_the_lab(path: Path) -> None:
+def test_simulator_and_lab_realise_the_labs_experiments(path: Path) -> None:
     if path.stem == "mptcp" and not Path("/proc/sys/net/mptcp/pm_type").exists():
         skipping.missing("the kernel lab: this kernel has no Multipath TCP with subflows from user space")
     plan = tailcut.load(path).plan

@@ -95,7 +95,7 @@ def test_a_window_falls_by_the_estimate_and_the_plan_says_how_that_begins(marked
 
 
 @pytest.mark.usefixtures("kernel", "bpf")
-def test_acknowledgements_that_wait_tell_of_marks_as_well(marked: Path) -> None:
+def test_delayed_acks_echo_marks_as_well(marked: Path) -> None:
     by_two = {"transport.ack_every": "2", "transport.quick_acks": "16"}
     done = carried(planned(marked, **DCTCP, **by_two))
     assert mean(done, QUEUE) < 20
@@ -103,7 +103,7 @@ def test_acknowledgements_that_wait_tell_of_marks_as_well(marked: Path) -> None:
 
 
 @pytest.mark.usefixtures("kernel", "bpf")
-def test_two_labs_side_by_side_have_one_each(marked: Path) -> None:
+def test_two_labs_side_by_side_register_a_dctcp_each(marked: Path) -> None:
     run = planned(marked, **DCTCP)
     with ThreadPoolExecutor(2) as both:
         names = {done["hosts"]["route"]["metrics"][0]["congestion"] for done in both.map(carried, [run, run])}
@@ -112,7 +112,7 @@ def test_two_labs_side_by_side_have_one_each(marked: Path) -> None:
 
 @pytest.mark.usefixtures("kernel", "bpf")
 @pytest.mark.parametrize("moments", [3, pytest.param(30, marks=pytest.mark.soak)])
-def test_whatever_is_killed_nothing_is_registered_any_more(marked: Path, tmp_path: Path, moments: int) -> None:
+def test_a_killed_lab_leaves_no_dctcp_registered(marked: Path, tmp_path: Path, moments: int) -> None:
     before = registered()
     command = Command(marked, tmp_path, [word for key, value in DCTCP.items() for word in ("--set", f"{key}={value}")])
     command.measure()
@@ -120,7 +120,7 @@ def test_whatever_is_killed_nothing_is_registered_any_more(marked: Path, tmp_pat
     wait_until_gone(registered, before)
 
 
-def test_where_programs_are_not_compiled_it_is_refused_with_what_to_do(
+def test_without_compiled_programs_dctcp_is_refused_with_the_remedy(
     marked: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(programs, "BUILT", marked.parent)

@@ -48,7 +48,9 @@ def test_a_machine_that_offers_everything_has_no_obstacle(monkeypatch: pytest.Mo
 
 
 @pytest.mark.parametrize("name", ["namespaces", "iproute2", "veth", "packet_ring", "hosts_with_reno"])
-def test_what_no_run_can_do_without_is_an_obstacle_with_its_remedy(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+def test_a_missing_part_that_every_run_needs_is_an_obstacle_with_its_remedy(
+    monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
     probe(monkeypatch, **{name: "it is forbidden"})
     obstacle = doctor.obstacle(doctor.findings())
     assert obstacle is not None
@@ -78,7 +80,9 @@ def test_what_no_run_can_do_without_is_an_obstacle_with_its_remedy(monkeypatch: 
         "timers",
     ],
 )
-def test_what_some_runs_need_is_told_and_no_obstacle(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+def test_a_missing_part_that_some_runs_need_is_reported_but_no_obstacle(
+    monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
     probe(monkeypatch, **{name: "it is not there"})
     found = doctor.findings(timers=True)
     assert doctor.obstacle(found) is None
@@ -93,23 +97,23 @@ def test_a_process_that_cannot_even_begin_is_an_obstacle(monkeypatch: pytest.Mon
     assert "ended before it had tried" in str(doctor.obstacle(doctor.findings()))
 
 
-def test_another_system_is_told_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_system_other_than_linux_is_reported_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "platform", "darwin")
     assert "darwin" in str(doctor.obstacle(doctor.findings()))
 
 
 @pytest.mark.usefixtures("kernel")
-def test_everything_is_tried_that_is_told_of() -> None:
+def test_every_reported_capability_is_probed() -> None:
     assert {one.name for one in doctor.findings(timers=True)} == set(EVERYTHING)
 
 
 @pytest.mark.usefixtures("kernel")
-def test_timers_are_waited_for_only_where_somebody_asks_for_them() -> None:
+def test_timers_are_measured_only_on_request() -> None:
     assert {one.name for one in doctor.findings()} == {*EVERYTHING} - {"timers"}
 
 
 @pytest.mark.usefixtures("kernel")
-def test_a_queue_that_the_kernel_has_is_set_and_one_that_it_has_not_is_told_of() -> None:
+def test_each_queue_discipline_is_set_or_reported_as_missing() -> None:
     found = {one.name: one for one in doctor.findings()}
     for kind in ("netem", "red", "fq"):
         assert found[kind].found == "set" if found[kind].offered else "tc" in found[kind].found

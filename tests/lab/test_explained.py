@@ -94,7 +94,7 @@ def told(result: Result, flow: int) -> tuple[Explained, list[tuple[float, str]]]
     return one, [(line.at_ps / 1e6, line.what) for line in lines(one.stories[0])]
 
 
-def test_both_ends_tell_what_was_lost_and_when_it_was_there(experiment: Path, tmp_path: Path, kernels: Kernels) -> None:
+def test_captures_at_both_ends_show_losses_and_arrivals(experiment: Path, tmp_path: Path, kernels: Kernels) -> None:
     flow = first_flow(experiment)
     result = captured(experiment, tmp_path / "results", flow["src"], flow["dst"])
     one, said = told(result, flow["id"])
@@ -134,7 +134,9 @@ def test_both_ends_tell_what_was_lost_and_when_it_was_there(experiment: Path, tm
     }
 
 
-def test_a_sender_alone_does_not_say_what_arrived(experiment: Path, tmp_path: Path, kernels: Kernels) -> None:
+def test_a_capture_at_the_sender_alone_does_not_show_arrivals(
+    experiment: Path, tmp_path: Path, kernels: Kernels
+) -> None:
     flow = first_flow(experiment)
     one, said = told(captured(experiment, tmp_path / "results", flow["src"]), flow["id"])
     texts = [text for _, text in said]
@@ -146,7 +148,7 @@ def test_a_sender_alone_does_not_say_what_arrived(experiment: Path, tmp_path: Pa
     assert not any(lost(packet) for packet in one.stories[0].story["packets"])
 
 
-def test_a_receiver_alone_says_what_was_missing(experiment: Path, tmp_path: Path, kernels: Kernels) -> None:
+def test_a_capture_at_the_receiver_alone_shows_gaps(experiment: Path, tmp_path: Path, kernels: Kernels) -> None:
     flow = first_flow(experiment)
     _, said = told(captured(experiment, tmp_path / "results", flow["dst"]), flow["id"])
     assert (1_001_010, "SYN arrives") in said[:1]
@@ -158,7 +160,7 @@ def test_a_receiver_alone_says_what_was_missing(experiment: Path, tmp_path: Path
     assert (1_036_010, "ACK of everything before byte 4,381 sent") in said
 
 
-def test_what_is_shown_says_what_is_not_known(experiment: Path, tmp_path: Path, kernels: Kernels) -> None:
+def test_a_story_from_a_capture_states_what_is_unknown(experiment: Path, tmp_path: Path, kernels: Kernels) -> None:
     from rich.console import Console
 
     flow = first_flow(experiment)
@@ -173,7 +175,7 @@ def test_what_is_shown_says_what_is_not_known(experiment: Path, tmp_path: Path, 
     assert "not known" in next(line for line in text.splitlines() if line.startswith("T; 'C' P"))
 
 
-def test_the_slowest_are_those_that_the_capture_has(experiment: Path, tmp_path: Path, kernels: Kernels) -> None:
+def test_slowest_flows_are_chosen_among_captured_ones(experiment: Path, tmp_path: Path, kernels: Kernels) -> None:
     flow = first_flow(experiment)
     other = next(host for host in range(4) if host not in (flow["src"], flow["dst"]))
     result = captured(experiment, tmp_path / "results", other)
@@ -189,7 +191,9 @@ def test_the_slowest_are_those_that_the_capture_has(experiment: Path, tmp_path: 
     assert f"--on lab --repeat 2 {points}" in refused.value.hint
 
 
-def test_without_a_capture_it_says_what_makes_one(experiment: Path, tmp_path: Path, kernels: Kernels) -> None:
+def test_without_a_capture_explain_names_the_command_that_makes_one(
+    experiment: Path, tmp_path: Path, kernels: Kernels
+) -> None:
     flow = first_flow(experiment)
     result = tailcut.run(tailcut.load(experiment), on="lab", out=tmp_path / "results", repeat=2)
     with pytest.raises(ExplainError, match="without a capture") as refused:
@@ -272,7 +276,7 @@ def raced(at_us: Sequence[float]) -> Wires:
     return wires
 
 
-def test_connections_of_ports_that_kernels_chose_are_found_by_when_they_began(
+def test_connections_with_kernel_chosen_ports_are_found_by_their_start(
     experiment: Path, tmp_path: Path, kernels: Kernels, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("tailcut.lab.repnet.program", lambda: ["node", "main.js"])
@@ -298,7 +302,7 @@ def test_connections_of_ports_that_kernels_chose_are_found_by_when_they_began(
 
 
 @pytest.mark.usefixtures("kernel")
-def test_frames_of_real_kernels_tell_what_their_flow_table_tells(experiment: Path, tmp_path: Path) -> None:
+def test_stories_of_captured_frames_agree_with_the_flow_table(experiment: Path, tmp_path: Path) -> None:
     result = captured(experiment, tmp_path / "results", 0, 1, 2, 3)
     place = select_runs(result)
     flows = {row["id"]: row for row in result.lab_flows.iter_rows(named=True)}

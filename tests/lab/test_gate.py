@@ -35,7 +35,7 @@ def reasons(outcome: dict[str, Any]) -> str:
     return "; ".join(outcome["unfaithful"])
 
 
-def test_nothing_is_thrown_away_in_a_run_that_nothing_disturbs(experiment: Path) -> None:
+def test_an_undisturbed_run_discards_no_frame(experiment: Path) -> None:
     facts = carried(planned(experiment))["facts"]
     assert facts["ring_drops"] == facts["refused"] == facts["strange"] == 0
     assert facts["thrown_away"] == {}
@@ -46,7 +46,7 @@ def test_nothing_is_thrown_away_in_a_run_that_nothing_disturbs(experiment: Path)
 
 
 @needs(Path("/proc/net/if_inet6").exists(), "this kernel has no IPv6")
-def test_neither_hosts_nor_fabric_have_ipv6_whose_frames_no_plan_knows(tmp_path: Path, token: str) -> None:
+def test_hosts_and_fabric_send_no_ipv6_frames(tmp_path: Path, token: str) -> None:
     addresses: list[str] = []
 
     def look(lab: Lab) -> None:
@@ -56,14 +56,14 @@ def test_neither_hosts_nor_fabric_have_ipv6_whose_frames_no_plan_knows(tmp_path:
     assert addresses == [""] * 5
 
 
-def test_a_fabric_that_is_held_up_hands_over_late_and_keeps_no_rate(tmp_path: Path, token: str) -> None:
+def test_a_paused_fabric_hands_frames_over_late_and_misses_its_rate(tmp_path: Path, token: str) -> None:
     outcome = disturbed(star(tmp_path, LONG), token, 1_500_000_000, lambda lab: stop([lab.fabric], 0.3))
     assert "the fabric handed over one frame in a hundred more than" in reasons(outcome)
     assert "a busy link missed its rate in" in reasons(outcome)
     assert outcome["facts"]["paces"]["off"] >= 2
 
 
-def test_a_port_of_kernels_that_keeps_no_rate_is_told_of(tmp_path: Path, token: str) -> None:
+def test_a_kernel_port_that_misses_its_rate_is_reported(tmp_path: Path, token: str) -> None:
     def slow_down(lab: Lab) -> None:
         home = Path(f"/proc/{lab.fabric}/ns/net").readlink()
         kept = {one: one.readlink() for one in Path(f"/proc/{lab.fabric}/fd").iterdir()}
@@ -78,14 +78,14 @@ def test_a_port_of_kernels_that_keeps_no_rate_is_told_of(tmp_path: Path, token: 
     assert outcome["facts"]["paces"]["off"] >= 10
 
 
-def test_a_failure_that_kernels_carry_out_late_is_told_of(tmp_path: Path, token: str) -> None:
+def test_a_late_incident_of_the_kernel_fabric_is_reported(tmp_path: Path, token: str) -> None:
     run = star(tmp_path, SOME, incidents='[{ kind = "link-down", link = "h3>s0", at = "900ms" }]')
     outcome = disturbed(run, token, 250_000_000, lambda lab: stop([lab.fabric], 1.2), fabric="kernel")
     assert "a failure or repair was carried out" in reasons(outcome)
     assert outcome["facts"]["changed"]["longest_ns"] > 50_000_000
 
 
-def test_hosts_that_are_held_up_start_flows_late(tmp_path: Path, token: str) -> None:
+def test_paused_hosts_start_flows_late(tmp_path: Path, token: str) -> None:
     outcome = disturbed(star(tmp_path, SOME), token, 250_000_000, lambda lab: stop(lab.hosts, 0.3))
     assert "one flow in a hundred started more than" in reasons(outcome)
 
@@ -94,13 +94,13 @@ TWO = "0,1,1000,1000\n0,1,1000,1500000"
 """The second goes long after the run is disturbed, however late that is: the run is not over by then."""
 
 
-def test_flows_alone_tell_of_a_machine_that_keeps_no_time_after_the_run(tmp_path: Path, token: str) -> None:
+def test_idle_flows_reveal_an_untimely_machine_after_the_run(tmp_path: Path, token: str) -> None:
     with stuttering() as stutter:
         outcome = disturbed(star(tmp_path, TWO), token, 250_000_000, lambda lab: stutter.begin(lab.fabric))
     assert "after the run test flows on the idle fabric took" in reasons(outcome)
 
 
-def test_flows_alone_tell_of_a_machine_that_keeps_no_time_before_the_run(tmp_path: Path, token: str) -> None:
+def test_idle_flows_reveal_an_untimely_machine_before_the_run(tmp_path: Path, token: str) -> None:
     with stuttering() as stutter:
         stutter.begin_with_the_next_run()
         outcome = disturbed(star(tmp_path, TWO), token, 250_000_000, lambda _lab: stutter.end())
@@ -108,7 +108,7 @@ def test_flows_alone_tell_of_a_machine_that_keeps_no_time_before_the_run(tmp_pat
     assert None not in outcome["facts"]["before"]["late_ns"]
 
 
-def test_packets_that_kernels_throw_away_are_told_of(tmp_path: Path, token: str) -> None:
+def test_packets_dropped_by_kernels_are_reported(tmp_path: Path, token: str) -> None:
     # A segment whose checksum is wrong, from the host to itself.
     raw = "import socket; s = socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_TCP)\n"
     raw += "s.sendto(bytes([4, 0, 4, 1, *[0] * 8, 0x50, 2, 1, 0, 9, 9, 0, 0]), ('127.0.0.1', 0))"
@@ -118,20 +118,20 @@ def test_packets_that_kernels_throw_away_are_told_of(tmp_path: Path, token: str)
     assert outcome["facts"]["thrown_away"] == {"Tcp InCsumErrors": 1}
 
 
-def test_frames_that_no_flow_is_known_for_are_told_of(tmp_path: Path, token: str) -> None:
+def test_frames_of_no_planned_flow_are_reported(tmp_path: Path, token: str) -> None:
     call = "import socket; s = socket.socket(); s.setblocking(False); s.connect_ex(('10.77.0.2', 9))"
     run = star(tmp_path, SOME)
     outcome = disturbed(run, token, 250_000_000, lambda lab: within(lab.hosts[3], sys.executable, "-c", call))
     assert "frames match no flow of the plan" in reasons(outcome)
 
 
-def test_frames_that_cannot_be_handed_over_are_told_of(tmp_path: Path, token: str) -> None:
+def test_frames_that_cannot_be_handed_over_are_reported(tmp_path: Path, token: str) -> None:
     run = star(tmp_path, SOME, drain="100ms")
     outcome = disturbed(run, token, 250_000_000, lambda lab: within(lab.fabric, "ip", "link", "set", "e1", "down"))
     assert "frames were refused by a host's interface" in reasons(outcome)
 
 
-def test_frames_that_find_no_room_on_their_way_in_are_told_of(tmp_path: Path, token: str) -> None:
+def test_frames_dropped_at_the_fabrics_input_are_reported(tmp_path: Path, token: str) -> None:
     flood = "import socket; s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)\n"
     flood += "for _ in range(20_000): s.sendto(b'', ('10.77.0.2', 9))"
 

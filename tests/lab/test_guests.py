@@ -76,7 +76,7 @@ def test_a_guest_that_fails_fails_the_run(experiment: Path) -> None:
         process.run(run, lambda _now, _over: None, LIMIT_SECONDS, guests=[{"host": 0, "command": ["false"]}])
 
 
-def test_a_line_says_what_is_to_run_and_a_line_how_it_was(experiment: Path) -> None:
+def test_the_guests_module_reads_one_json_line_and_prints_one(experiment: Path) -> None:
     asked: dict[str, Any] = {"experiment": str(experiment), "set": {"horizon.arrivals": '"100ms"'}, "guests": []}
     command = [sys.executable, "-m", "tailcut.lab.guests"]
     done = subprocess.run(command, input=json.dumps(asked), capture_output=True, check=True, encoding="utf-8")

@@ -16,7 +16,7 @@ lone = bench("lab_lone")
 @pytest.mark.usefixtures("kernel")
 @pytest.mark.parametrize("topology", lone.TOPOLOGIES)
 @judged_when_idle
-def test_a_lone_flow_takes_the_closed_form_and_one_constant(tmp_path: Path, topology: str) -> None:
+def test_a_flow_on_the_idle_fabric_takes_the_closed_form_plus_one_constant(tmp_path: Path, topology: str) -> None:
     flows, unfaithful = [], []
     for run in lone.planned(topology, tmp_path):
         done = carried(run)
@@ -33,7 +33,7 @@ def test_a_lone_flow_takes_the_closed_form_and_one_constant(tmp_path: Path, topo
 
 
 @pytest.mark.parametrize("topology", lone.TOPOLOGIES)
-def test_flows_alone_are_of_every_size_and_one_is_over_before_the_next(tmp_path: Path, topology: str) -> None:
+def test_idle_flows_have_every_size_and_run_one_after_the_other(tmp_path: Path, topology: str) -> None:
     sizes = set()
     for run in lone.planned(topology, tmp_path):
         flows = json.loads(_core.demand(json.dumps(run)))["flows"]
@@ -44,7 +44,7 @@ def test_flows_alone_are_of_every_size_and_one_is_over_before_the_next(tmp_path:
     assert max(sizes) == 1_000_000
 
 
-def test_how_far_a_size_is_from_closed_form_and_constant() -> None:
+def test_the_table_gives_each_sizes_deviation_from_closed_form_plus_constant() -> None:
     small = [lone.Flow("star", 1, 4e6, late) for late in (90e3, 100e3, 500e3)]
     large = [lone.Flow("star", 10**6, 9.9e6, late) for late in (100e3, 400e3, 600e3)]
     constant = lone.constant_ns(small + large)

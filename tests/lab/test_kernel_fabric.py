@@ -38,7 +38,7 @@ def carried(run: dict[str, Any]) -> dict[str, Any]:
     return kernels.carried(run, fabric=KERNEL)
 
 
-def test_what_kernels_realise_is_told_field_by_field(experiment: Path) -> None:
+def test_check_reports_every_field_that_kernel_switches_realise(experiment: Path) -> None:
     told = answers(experiment)
     assert "fatal" not in told.values()
     assert {field for field, answer in told.items() if answer == "near" and not field.startswith("transport")} == {
@@ -61,7 +61,9 @@ def test_what_kernels_realise_is_told_field_by_field(experiment: Path) -> None:
         ("host.framing_overhead", '"2B"', "host.framing_overhead"),
     ],
 )
-def test_what_kernels_do_not_realise_is_refused_by_name(experiment: Path, key: str, value: str, field: str) -> None:
+def test_fields_that_kernel_switches_cannot_realise_are_refused_by_name(
+    experiment: Path, key: str, value: str, field: str
+) -> None:
     if key == "queue.kind":
         experiment.write_text(experiment.read_text().replace('limit = "50packets"', f"kind = {value}"))
         told = answers(experiment)
@@ -78,13 +80,13 @@ def test_a_queue_of_more_bytes_than_tc_counts_is_refused(experiment: Path, key: 
 
 
 @pytest.mark.parametrize("kind", ["ecmp", "spray", "round-robin"])
-def test_what_the_kernel_balances_can_be_had(experiment: Path, kind: str) -> None:
+def test_kernel_switches_realise_these_balancers(experiment: Path, kind: str) -> None:
     assert answers(experiment, **{"balance.kind": f'"{kind}"'})["balance"] in {"done", "near"}
 
 
 @pytest.mark.usefixtures("bpf")
 @pytest.mark.parametrize(("name", "value"), [("detect", "host-marked"), ("reroute", "five-tuple"), ("samples", 9)])
-def test_what_the_program_that_is_tinyflow_cannot_is_refused_by_name(
+def test_tinyflow_parameters_that_its_program_lacks_are_refused_by_name(
     experiment: Path, name: str, value: str | int
 ) -> None:
     tinyflow = {"balance.kind": '"tinyflow"'}
@@ -123,7 +125,7 @@ print(_core.lab_check(sys.stdin.read(), False, "kernel", sys.argv[1]))
     assert "this user may not load BPF programs: run the lab as root" in refused[0]
 
 
-def test_a_fabric_that_is_not_there_or_for_another_backend_is_refused(experiment: Path) -> None:
+def test_an_unknown_fabric_or_one_for_another_backend_is_refused(experiment: Path) -> None:
     wanted = tailcut.load(experiment)
     with pytest.raises(BackendError, match="the lab has no fabric 'wood'") as refused:
         tailcut.run(wanted, on="lab", lab_fabric="wood")
@@ -149,7 +151,7 @@ def test_the_fabric_that_an_experiment_names_changes_no_run(experiment: Path) ->
     assert named["runs"] == without["runs"]
 
 
-def test_the_command_tells_of_the_fabric_that_is_asked_for(experiment: Path) -> None:
+def test_check_reports_on_the_fabric_of_the_command_line(experiment: Path) -> None:
     asked = ["check", str(experiment), "--on", "lab", "--set", 'balance.kind="drill"']
     runner = CliRunner()
     assert runner.invoke(cli.app, asked).exit_code == 0
@@ -160,7 +162,9 @@ def test_the_command_tells_of_the_fabric_that_is_asked_for(experiment: Path) -> 
 
 
 @pytest.mark.usefixtures("kernel")
-def test_runs_of_both_fabrics_lie_side_by_side_and_the_machine_is_as_before(experiment: Path, tmp_path: Path) -> None:
+def test_runs_of_both_fabrics_share_a_directory_and_leave_the_machine_unchanged(
+    experiment: Path, tmp_path: Path
+) -> None:
     before = network()
     wanted = tailcut.load(experiment)
     out = tmp_path / "results"
@@ -195,7 +199,7 @@ def test_runs_of_both_fabrics_lie_side_by_side_and_the_machine_is_as_before(expe
 
 
 @pytest.mark.usefixtures("kernel")
-def test_a_full_queue_drops_and_what_is_dropped_is_sent_again(experiment: Path) -> None:
+def test_a_full_queue_drops_packets_and_they_are_retransmitted(experiment: Path) -> None:
     done = carried(planned(experiment, **{"queue.limit": '"3packets"', "traffic.load": "0.6"}))
     measured = done["measured"]
     assert all(flow["fct_ns"] for flow in measured["flows"])
@@ -250,7 +254,7 @@ def chi_squared(counts: list[int], each: float) -> float:
 
 
 @pytest.mark.usefixtures("kernel")
-def test_flows_take_every_path_alike_and_tiers_choose_apart(tmp_path: Path) -> None:
+def test_flows_spread_evenly_over_paths_and_tiers_choose_independently(tmp_path: Path) -> None:
     """From one rack to another pod: two ports at the edge, and behind each two to the core.
 
     If switches of both tiers chose alike, half of the four would have nothing.
@@ -267,7 +271,7 @@ def test_flows_take_every_path_alike_and_tiers_choose_apart(tmp_path: Path) -> N
 
 @pytest.mark.usefixtures("kernel")
 @pytest.mark.parametrize("fabric", FABRICS)
-def test_sprayed_packets_take_every_path_alike(tmp_path: Path, fabric: str) -> None:
+def test_sprayed_packets_spread_evenly_over_paths(tmp_path: Path, fabric: str) -> None:
     plan = small(tmp_path, LEAF_SPINE, [(0, 2), (1, 3)])
     done = kernels.carried(planned(plan, **{"balance.kind": '"spray"'}), fabric=fabric)
     # The kernel draws other numbers every time: once in 10^9 runs it is more.
@@ -294,7 +298,7 @@ SPINES = ["leaf0>spine0", "leaf0>spine1"]
 
 
 @pytest.mark.usefixtures("kernel", "bpf")
-def test_a_flow_changes_its_way_when_it_pauses_and_not_otherwise(tmp_path: Path) -> None:
+def test_a_flow_changes_its_path_only_after_a_pause(tmp_path: Path) -> None:
     path = one_flow(tmp_path, 300_000)
     flowlet = {"balance.kind": '"flowlet"'}
     # At 20 Mbps its packets are 0.6 ms apart, and 206 of them are drawn for.
@@ -309,7 +313,7 @@ def test_a_flow_changes_its_way_when_it_pauses_and_not_otherwise(tmp_path: Path)
 
 
 @pytest.mark.usefixtures("kernel", "bpf")
-def test_an_elephant_takes_several_ways_and_a_mouse_one(tmp_path: Path) -> None:
+def test_an_elephant_takes_several_paths_and_a_mouse_one(tmp_path: Path) -> None:
     spec = '{ kind = "tinyflow", window = "1s", sample_every = "20KB", detect = "exact-port", reroute_every = "15KB" }'
     # Of 206 packets the first 26 are a flow's like any other, and each draw is for ten: once in 10^5 runs all go one.
     elephant = sent(carried(planned(one_flow(tmp_path, 300_000), balance=spec)), SPINES)
@@ -320,7 +324,7 @@ def test_an_elephant_takes_several_ways_and_a_mouse_one(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("kernel", "bpf")
-def test_flowlets_leave_out_a_way_that_fails_while_they_run(tmp_path: Path) -> None:
+def test_flowlets_avoid_a_path_that_fails_during_the_run(tmp_path: Path) -> None:
     """The flow would draw for every packet."""
     path = one_flow(tmp_path, 300_000)
     down = '[{ kind = "link-down", link = "s0>s2", at = "40ms" }]'
@@ -332,7 +336,7 @@ def test_flowlets_leave_out_a_way_that_fails_while_they_run(tmp_path: Path) -> N
 
 
 @pytest.mark.usefixtures("kernel")
-def test_a_link_that_fails_is_left_out_and_what_it_lost_is_sent_again(tmp_path: Path) -> None:
+def test_a_failed_link_is_avoided_and_its_losses_are_retransmitted(tmp_path: Path) -> None:
     path = small(tmp_path, LEAF_SPINE, [(0, 2), (3, 1)])
     down = '[{{ kind = "link-down", link = "s0>s2"{when} }}]'
     dead = ["leaf0>spine0", "spine0>leaf0"]
@@ -351,14 +355,14 @@ def test_a_link_that_fails_is_left_out_and_what_it_lost_is_sent_again(tmp_path: 
 
 
 @pytest.mark.usefixtures("kernel")
-def test_what_hosts_send_to_a_link_of_theirs_that_is_down_is_lost_and_thrown_away_by_no_kernel(tmp_path: Path) -> None:
+def test_no_kernel_drops_packets_sent_to_a_failed_host_link(tmp_path: Path) -> None:
     path = small(tmp_path, LEAF_SPINE, [(0, 2), (3, 1)])
     down = '[{ kind = "link-down", link = "h0>s0", at = "200ms", until = "500ms" }]'
     assert carried(planned(path, **{"faults.incidents": down}))["facts"]["thrown_away"] == {}
 
 
 @pytest.mark.usefixtures("kernel")
-def test_no_flow_is_sent_alone_after_a_run_while_others_go_on_sending(tmp_path: Path) -> None:
+def test_no_idle_flow_is_sent_after_a_run_while_others_go_on_sending(tmp_path: Path) -> None:
     unfinished = carried(star(tmp_path, "0,1,8000000,1000", drain="100ms"))
     assert unfinished["facts"]["after"]["late_ns"] == []
     assert not [reason for reason in unfinished["unfaithful"] if "after the run" in reason]
@@ -371,7 +375,7 @@ def test_no_flow_is_sent_alone_after_a_run_while_others_go_on_sending(tmp_path: 
     ['kind = "link-down", link = "s0>h3"', 'kind = "switch-down", switch = "s0"'],
     ids=["the last host's link", "the switch"],
 )
-def test_flows_alone_after_a_run_arrive_whatever_it_has_left_broken(tmp_path: Path, incident: str) -> None:
+def test_idle_flows_after_a_run_arrive_despite_its_failed_links(tmp_path: Path, incident: str) -> None:
     """Lone flows go from the first host to the last, which nothing repairs."""
     done = carried(star(tmp_path, "0,1,1000,1000", drain="1s", incidents=f'[{{ {incident}, at = "100ms" }}]'))
     assert len(done["facts"]["after"]["late_ns"]) == 5
@@ -385,7 +389,7 @@ IN_PLACE = 'mount --bind "$1" "$2" && exec "$3" -m tailcut.lab.worker'
 
 
 @pytest.mark.usefixtures("kernel")
-def test_a_failure_that_did_not_take_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_incident_without_effect_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Here `ip` does not hear that a link is to be set down."""
     place = Path(shutil.which("ip", path="/usr/sbin:/sbin:/usr/bin:/bin") or "").resolve()
     real, broken = (tmp_path / name for name in ("real", "broken"))
@@ -467,7 +471,7 @@ def test_queues_of_kernels_are_sampled(tmp_path: Path) -> None:
 
 @pytest.mark.usefixtures("kernel")
 @needs_root
-def test_it_works_without_root(experiment: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_kernel_fabric_works_without_root(experiment: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(process, "COMMAND", (sys.executable, "-c", AS_NOBODY))
     if not offered("namespaces") or not offered("hosts with reno"):
         missing("the kernel lab without root: this kernel lets nobody make namespaces")
@@ -477,9 +481,7 @@ def test_it_works_without_root(experiment: Path, monkeypatch: pytest.MonkeyPatch
 
 @pytest.mark.usefixtures("kernel", "bpf")
 @pytest.mark.parametrize("moments", [3, pytest.param(30, marks=pytest.mark.soak)])
-def test_whatever_is_killed_the_kernel_has_no_program_of_the_switches_any_more(
-    experiment: Path, tmp_path: Path, moments: int
-) -> None:
+def test_a_killed_lab_leaves_no_switch_program_in_the_kernel(experiment: Path, tmp_path: Path, moments: int) -> None:
     before = in_kernel()
     command = Command(experiment, tmp_path, ("--lab-fabric", KERNEL, "--set", "balance.kind=flowlet"))
     command.measure()

@@ -66,7 +66,7 @@ def test_exactly_the_flows_of_the_plan_are_carried_and_every_byte_arrives(experi
 
 
 @pytest.mark.parametrize("fabric", FABRICS)
-def test_the_fabric_goes_before_hosts_and_these_before_all_others(tmp_path: Path, token: str, fabric: str) -> None:
+def test_the_fabric_outranks_hosts_and_hosts_outrank_all_others(tmp_path: Path, token: str, fabric: str) -> None:
     ranks: list[int] = []
 
     def look(lab: Lab) -> None:
@@ -76,7 +76,7 @@ def test_the_fabric_goes_before_hosts_and_these_before_all_others(tmp_path: Path
     assert ranks == ([2, 1, 1, 1, 1] if offered("processors first") else [0] * 5)
 
 
-def test_it_is_known_of_every_flow_how_late_it_started(experiment: Path, tmp_path: Path) -> None:
+def test_the_start_delay_of_every_flow_is_recorded(experiment: Path, tmp_path: Path) -> None:
     result = tailcut.run(tailcut.load(experiment), on="lab", out=tmp_path / "results")
     late = result.lab_flows["start_late_ns"]
     assert late.null_count() == 0
@@ -123,7 +123,7 @@ def test_queues_windows_and_rates_are_sampled(experiment: Path) -> None:
         assert 0 < bits <= 8 * 300_001 * 1.2
 
 
-def test_flows_that_wait_for_others_start_when_these_are_over(experiment: Path) -> None:
+def test_dependent_flows_start_when_the_flows_they_wait_for_have_ended(experiment: Path) -> None:
     experiment.write_text(experiment.read_text().replace(POISSON, EVERY_JOB))
     run = planned(experiment)
     done = carried(run)
@@ -150,7 +150,7 @@ def result_tiers(directory: Path) -> list[dict[str, Any]]:
     ],
     ids=["cubic", "bbr", "newreno with timestamps", "sprayed and never closed", "a queue of three packets"],
 )
-def test_what_the_plan_says_of_hosts_and_fabric_is_had(experiment: Path, overrides: dict[str, str]) -> None:
+def test_host_and_fabric_settings_are_applied_as_planned(experiment: Path, overrides: dict[str, str]) -> None:
     for kind in ("cubic", "bbr"):
         if kind in overrides.get("transport.congestion", "") and not offered(f"hosts with {kind}"):
             missing(f"the kernel lab: this kernel does not offer {kind}")
@@ -169,7 +169,7 @@ def test_what_the_plan_says_of_hosts_and_fabric_is_had(experiment: Path, overrid
         assert again > 0
 
 
-def test_marks_reach_the_hosts_that_asked_for_them(experiment: Path) -> None:
+def test_ecn_marks_reach_hosts_that_negotiated_ecn(experiment: Path) -> None:
     text = experiment.read_text().replace(
         'limit = "50packets"', 'kind = "ecn"\nlimit = "50packets"\nthreshold = "3packets"'
     )
@@ -207,7 +207,7 @@ def test_two_labs_run_side_by_side(experiment: Path, fabric: str) -> None:
 
 @needs_root
 @pytest.mark.parametrize(("kind", "kernels"), [("newreno", "reno"), ("bbr", "bbr")])
-def test_it_works_without_root(experiment: Path, monkeypatch: pytest.MonkeyPatch, kind: str, kernels: str) -> None:
+def test_a_run_works_without_root(experiment: Path, monkeypatch: pytest.MonkeyPatch, kind: str, kernels: str) -> None:
     monkeypatch.setattr(process, "COMMAND", (sys.executable, "-c", AS_NOBODY))
     if not offered("namespaces") or not offered(f"hosts with {kernels}"):
         missing("the kernel lab without root: this kernel lets nobody make namespaces")
@@ -227,7 +227,7 @@ def test_a_run_that_takes_too_long_is_ended(experiment: Path, monkeypatch: pytes
     wait_until_none(str(experiment))
 
 
-def test_a_kernel_that_refuses_is_told_of(experiment: Path) -> None:
+def test_an_error_of_the_kernel_is_reported(experiment: Path) -> None:
     run = planned(experiment, **{"transport.ack_every": "2"})
     with pytest.raises(process.LabError, match="cannot realise this run"):
         carried(run)

@@ -55,12 +55,12 @@ def command(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
 
 
 @pytest.mark.parametrize(("moment", "of"), MOMENTS)
-def test_whatever_is_killed_at_whatever_moment_leaves_nothing_behind(command: Command, moment: int, of: int) -> None:
+def test_a_lab_killed_at_any_moment_leaves_nothing_behind(command: Command, moment: int, of: int) -> None:
     assert command.killed(moment, of) == []
 
 
 @pytest.mark.parametrize("fabric", ["engine", "kernel"])
-def test_the_machines_own_network_is_the_same_while_a_run_lasts(experiment: Path, fabric: str) -> None:
+def test_a_run_does_not_change_the_machines_own_network(experiment: Path, fabric: str) -> None:
     run: dict[str, Any] = planned(experiment, **{"horizon.arrivals": '"600ms"'})
     before, during = network(), []
     process.run(json.dumps(run), lambda _now, _over: during.append(network()), LIMIT_SECONDS, fabric=fabric)

@@ -45,7 +45,7 @@ def test_where_no_run_is_faithful_the_page_has_the_verdicts(experiment: Path, tm
     assert "processes waited" in page
 
 
-def test_kernels_are_held_against_the_simulator_over_the_seeds_that_both_have(
+def test_kernels_and_simulator_are_compared_over_their_common_seeds(
     experiment: Path, tmp_path: Path, kernels: Kernels
 ) -> None:
     three = tailcut.load(experiment, seeds=3)
@@ -108,15 +108,13 @@ def test_a_percentile_that_is_the_slowest_flow_is_called_so(experiment: Path, tm
 
 
 @pytest.mark.parametrize("fabric", ["engine", "kernel"])
-def test_runs_over_kernels_alone_are_all_that_was_asked_for(
-    experiment: Path, tmp_path: Path, kernels: Kernels, fabric: str
-) -> None:
+def test_results_of_the_lab_alone_are_complete(experiment: Path, tmp_path: Path, kernels: Kernels, fabric: str) -> None:
     shown = said("run", experiment, "--on", "lab", "--lab-fabric", fabric, "--out", tmp_path / "results")
     assert "1 of 1 faithful" in shown
     assert "not there" not in shown
 
 
-def test_an_interrupt_tells_how_many_runs_of_the_lab_are_kept(
+def test_an_interrupt_reports_how_many_lab_runs_are_kept(
     experiment: Path, tmp_path: Path, kernels: Kernels, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def run(*arguments: Any, **more: Any) -> dict[str, Any]:
@@ -141,7 +139,7 @@ def test_a_repeat_that_fails_is_named(experiment: Path, tmp_path: Path, monkeypa
     assert [line.rpartition(", ")[2] for line in others] == ["repeat 1: no", "repeat 2: no"]
 
 
-def test_a_full_disk_ends_the_lab_and_what_had_failed_before_is_told(
+def test_a_full_disk_ends_the_lab_and_earlier_failures_are_reported(
     experiment: Path, tmp_path: Path, kernels: Kernels, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def run(planned: str, *arguments: Any, **more: Any) -> dict[str, Any]:
@@ -172,7 +170,7 @@ def test_modules_of_the_users_directory_are_not_taken_for_pythons_own(
     assert process.probe(timers=False)
 
 
-def test_a_process_that_ends_within_its_last_line_has_ended_before_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_worker_that_exits_within_its_last_line_fails_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
     cut = """import sys; sys.stdin.readline(); sys.stdout.write('{"done": {"frames": 1')"""
     monkeypatch.setattr(process, "COMMAND", (sys.executable, "-c", cut))
     with pytest.raises(process.LabError, match="ended before the run did"):

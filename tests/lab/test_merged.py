@@ -30,7 +30,7 @@ def test_the_same_run_measured_on_another_machine_becomes_a_further_repeat(
     assert tailcut.open_results(tmp_path / "a").lab_runs["repeat"].to_list() == [1, 2]
 
 
-def test_what_was_merged_before_is_there(experiment: Path, tmp_path: Path, kernels: Kernels) -> None:
+def test_merging_the_same_directory_again_adds_nothing(experiment: Path, tmp_path: Path, kernels: Kernels) -> None:
     into = measured(experiment, tmp_path / "a")
     other = measured(experiment, tmp_path / "b", repeat=2)
     taken = upkeep.merge(into, other).taken

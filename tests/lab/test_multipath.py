@@ -90,7 +90,7 @@ def carrying(series: Mapping[str, Any]) -> set[str]:
 
 
 @pytest.mark.usefixtures("subflows")
-def test_what_of_it_can_be_had_is_told(multipath: Path) -> None:
+def test_fields_of_multipath_tcp_are_reported_done_near_or_fatal(multipath: Path) -> None:
     told = {one["field"]: one for one in fields(tailcut.load(multipath).plan)}
     assert told["transport.kind"]["answer"] == "near"
     assert "uncoupled" in told["transport.kind"]["text"]

@@ -108,7 +108,7 @@ def compiled_everywhere() -> Iterator[tuple[Path, str, set[str]]]:
         yield path, kept, linux
 
 
-def test_what_is_compiled_everywhere_names_nothing_that_only_linux_has() -> None:
+def test_platform_independent_modules_name_nothing_linux_only() -> None:
     wrong = []
     several = list(compiled_everywhere())
     assert len(several) > 15
@@ -124,7 +124,7 @@ def test_what_is_compiled_everywhere_names_nothing_that_only_linux_has() -> None
     assert wrong == []
 
 
-def test_it_compiles_where_a_compiler_for_another_system_is_at_hand() -> None:
+def test_the_lab_crate_compiles_for_another_system() -> None:
     rustc = shutil.which("rustc")
     if rustc is None:
         missing("there is no rustc")

@@ -36,13 +36,13 @@ def wait(switch: Loaded, ns: int) -> None:
     switch.set("table", bytes(4), ENTRY.pack(lock, choice, last - ns, count, used))
 
 
-def test_packets_of_a_flow_that_follow_closely_take_one_way(flowlets: Loaded) -> None:
+def test_closely_spaced_packets_of_a_flow_take_one_path(flowlets: Loaded) -> None:
     marks = flowlets.marks(packet(0, TO, 1024), 200)
     assert len(set(marks)) == 1
     assert 1 <= marks[0] <= WAYS
 
 
-def test_after_a_gap_a_flow_may_take_another_way_and_keeps_it(flowlets: Loaded) -> None:
+def test_after_a_gap_a_flow_may_take_another_path_and_keeps_it(flowlets: Loaded) -> None:
     bursts = []
     for _ in range(100):
         bursts.append(set(flowlets.marks(packet(0, TO, 1024), 5)))
@@ -60,26 +60,26 @@ def test_a_silence_that_is_shorter_than_the_gap_changes_nothing(flowlets: Loaded
 
 
 @pytest.mark.parametrize("flowlets", [{"bytes": 3 * (1500 + FRAMING)}], indirect=True)
-def test_so_many_bytes_on_the_wire_let_a_flow_change_its_way(flowlets: Loaded) -> None:
+def test_a_flow_may_change_its_path_after_a_number_of_bytes(flowlets: Loaded) -> None:
     bursts = [set(flowlets.marks(packet(0, TO, 1024), 3)) for _ in range(100)]
     assert all(len(burst) == 1 for burst in bursts)
     assert set().union(*bursts) == {1, 2, 3, 4}
 
 
 @pytest.mark.parametrize("flowlets", [{"gap": 0}], indirect=True)
-def test_every_packet_draws_where_any_silence_is_a_gap_and_all_ways_alike(flowlets: Loaded) -> None:
+def test_with_the_smallest_gap_every_packet_draws_among_all_paths_evenly(flowlets: Loaded) -> None:
     marks = flowlets.marks(packet(0, TO, 1024), 2000)
     chi_squared = sum((marks.count(way) - 500) ** 2 / 500 for way in range(1, WAYS + 1))
     assert chi_squared < 44.2  # once in 10^9 runs it is more
 
 
-def test_where_there_is_one_way_or_another_protocol_nothing_is_marked(flowlets: Loaded) -> None:
+def test_packets_with_one_path_or_of_another_protocol_are_not_marked(flowlets: Loaded) -> None:
     assert flowlets.mark(packet(0, ELSEWHERE, 1024)) == 0
     assert flowlets.mark(packet(0, TO, 1024, protocol=17)) == 0
     assert flowlets.mark(packet(0, TO, 1024)[:14].replace(b"\x08\0", b"\x86\xdd") + bytes(60)) == 0
 
 
-def test_ways_that_fail_are_left_out(flowlets: Loaded) -> None:
+def test_failed_paths_are_avoided(flowlets: Loaded) -> None:
     flowlets.ways(TO, 1 + 1)
     for _ in range(50):
         assert flowlets.mark(packet(0, TO, 1024)) in {1, 2}
@@ -129,7 +129,7 @@ def test_a_flow_is_an_elephant_from_its_second_sample_on(edge: Loaded) -> None:
     assert 0 not in marks[9:]
 
 
-def test_an_elephant_draws_another_way_every_so_many_bytes_and_all_alike(edge: Loaded) -> None:
+def test_an_elephant_draws_a_new_path_every_so_many_bytes_evenly(edge: Loaded) -> None:
     marks = edge.marks(packet(0, TO, 1024), 9 + 3 * 1000)[9:]
     stretches = [marks[at : at + 3] for at in range(0, len(marks), 3)]
     assert all(len(set(stretch)) == 1 for stretch in stretches)
@@ -137,7 +137,7 @@ def test_an_elephant_draws_another_way_every_so_many_bytes_and_all_alike(edge: L
     assert sum((count - 250) ** 2 / 250 for count in counts) < 44.2  # once in 10^9 runs it is more
 
 
-def test_flows_that_a_sample_falls_on_but_once_stay_where_they_are(edge: Loaded) -> None:
+def test_flows_sampled_only_once_keep_their_path(edge: Loaded) -> None:
     assert {edge.mark(packet(0, TO, port)) for port in range(1024, 1524)} == {0}
 
 

@@ -128,7 +128,7 @@ def test_node_collects_no_garbage_while_flows_are_due(
     assert noted.read_text() == ""
 
 
-def test_what_node_does_not_tell_stays_empty(experiment: Path, program: list[str]) -> None:
+def test_columns_that_node_does_not_report_stay_empty(experiment: Path, program: list[str]) -> None:
     run = runs(experiment)["repflow"]
     made = _core.tabulate(json.dumps(run), json.dumps(carried(run, program)["measured"]))
     flows = tables.frame(made["flows"])
@@ -169,7 +169,7 @@ def test_the_flows_that_meet_a_congested_path_are_a_third_and_with_two_copies_a_
 
 
 @needs_root
-def test_it_works_without_root(experiment: Path, program: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_repnet_hosts_work_without_root(experiment: Path, program: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(process, "COMMAND", (sys.executable, "-c", AS_NOBODY))
     if not offered("namespaces") or not offered("hosts with reno"):
         missing("the kernel lab without root: this kernel lets nobody make namespaces")
@@ -185,7 +185,7 @@ def test_settings_of_the_user_do_not_reach_repnet(
     assert carried(runs(experiment)["repflow"], program)["copied"] > 0
 
 
-def test_a_program_that_cannot_begin_is_told_of(experiment: Path, program: list[str]) -> None:
+def test_a_bench_process_that_cannot_start_is_reported(experiment: Path, program: list[str]) -> None:
     run = runs(experiment)["none"]
     with pytest.raises(process.LabError, match="/nowhere/node"):
         carried(run, ["/nowhere/node", "main.js"])

@@ -133,7 +133,7 @@ def counted_in(experiment: Path, out: Path) -> tailcut.Result:
     return tailcut.open_results(out, with_unfaithful=True)
 
 
-def test_unfaithful_runs_are_counted_in_and_marked_where_that_is_asked_for(
+def test_with_unfaithful_counts_unfaithful_runs_and_marks_them(
     experiment: Path, tmp_path: Path, kernels: Kernels
 ) -> None:
     result = counted_in(experiment, tmp_path / "results")
@@ -161,7 +161,7 @@ def test_a_summary_ends_in_the_verdicts_and_marks_numbers_with_unfaithful_runs(
 
 
 @pytest.mark.parametrize(("made_before", "options", "code"), [(0, [], 0), (1, [], 3), (1, ["--with-unfaithful"], 0)])
-def test_a_run_over_kernels_of_which_none_is_faithful_ends_with_a_code_of_its_own(
+def test_a_lab_command_without_a_faithful_run_has_its_own_exit_code(
     experiment: Path, tmp_path: Path, kernels: Kernels, made_before: int, options: list[str], code: int
 ) -> None:
     kernels.runs = made_before
@@ -180,7 +180,7 @@ def test_a_run_over_kernels_of_which_none_is_faithful_ends_with_a_code_of_its_ow
         (5, 5, [], 4, None),
     ],
 )
-def test_an_interrupted_lab_without_a_faithful_run_ends_with_a_code_of_its_own(
+def test_an_interrupted_lab_command_without_a_faithful_run_has_its_own_exit_code(
     experiment: Path,
     tmp_path: Path,
     kernels: Kernels,
@@ -207,7 +207,7 @@ def test_an_interrupted_lab_without_a_faithful_run_ends_with_a_code_of_its_own(
     assert hint is None or hint in done.stderr
 
 
-def test_an_interrupted_lab_goes_on_and_names_what_makes_its_unfaithful_runs_again(
+def test_an_interrupted_lab_command_continues_and_names_the_command_for_unfaithful_runs(
     experiment: Path, tmp_path: Path, kernels: Kernels, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     kernels.runs = 1
@@ -276,7 +276,7 @@ def test_without_repeats_there_is_no_spread_over_them(experiment: Path, tmp_path
     assert "over repeats" not in command("summary", tmp_path / "results")
 
 
-def test_a_run_that_fails_is_told_and_the_others_are_made(
+def test_a_failed_lab_run_is_reported_and_the_others_are_made(
     experiment: Path, tmp_path: Path, kernels: Kernels, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def run(planned: str, on_progress: Any, limit: float | None, *_: Any, **__: Any) -> dict[str, Any]:
@@ -315,7 +315,7 @@ def test_a_run_that_another_command_is_making_is_waited_for_and_not_made_again(
     assert "T; 'C' P, seed 1: another process is making it\n[1/1] T; 'C' P, seed 1" in said.getvalue()
 
 
-def test_what_is_compared_with_replication_is_carried_by_the_same_program(
+def test_baselines_of_replication_run_over_the_same_program(
     experiment: Path, tmp_path: Path, kernels: Kernels, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(repnet, "program", lambda: ["node", "main.js"])
@@ -333,7 +333,7 @@ def test_what_is_compared_with_replication_is_carried_by_the_same_program(
     assert upkeep.unreferenced_runs(store) == []
 
 
-def test_upkeep_knows_whose_runs_they_are(experiment: Path, tmp_path: Path, kernels: Kernels) -> None:
+def test_prune_and_merge_attribute_lab_runs_to_their_plan(experiment: Path, tmp_path: Path, kernels: Kernels) -> None:
     wanted = tailcut.load(experiment)
     for name in ("a", "b"):
         tailcut.run(wanted, on="lab", out=tmp_path / name, repeat=1 if name == "a" else 3)
@@ -348,6 +348,6 @@ def test_upkeep_knows_whose_runs_they_are(experiment: Path, tmp_path: Path, kern
     assert kernels.runs == 4
 
 
-def test_the_backend_has_a_name() -> None:
+def test_the_lab_backend_is_called_lab_and_makes_one_repeat() -> None:
     assert LabBackend.name == "lab"
     assert Options().repeat == 1

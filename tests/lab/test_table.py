@@ -94,7 +94,7 @@ def test_a_table_has_every_seed_that_is_there_also_when_time_was_up_at_an_earlie
     assert {row.seeds for row in table.rows("tiny", at_work.made("tiny", 2))} == {2}
 
 
-def test_what_is_further_apart_than_it_should_be_is_said(table: ModuleType) -> None:
+def test_deviations_beyond_the_bounds_are_reported(table: ModuleType) -> None:
     def side(mean: float, p99: float) -> Any:
         return table.Side([mean, mean * 1.1], mean, p99, 0, 100)
 

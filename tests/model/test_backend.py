@@ -177,7 +177,7 @@ def test_times_are_those_of_full_packets_at_the_hosts_rate(plan: Planner) -> Non
         ),
     ],
 )
-def test_what_is_beyond_the_analysis_leaves_cells_empty_and_says_why(
+def test_configurations_beyond_the_analysis_leave_cells_empty_with_the_reason(
     plan: Planner, old: str, new: str, reason: str
 ) -> None:
     made = plan(FULL_SECTIONS, (old, new))
@@ -215,7 +215,7 @@ def test_what_the_analysis_simplifies_is_said_beforehand(plan: Planner) -> None:
     assert "topology.propagation" in gaps
 
 
-def test_failures_that_are_switched_off_are_none(plan: Planner) -> None:
+def test_disabled_faults_do_not_concern_the_model(plan: Planner) -> None:
     incident = '{ kind = "link-down", link = "edge0>agg0", at = "0s" }'
     made = plan(FULL_SECTIONS + f"\n[faults]\nactive = false\nincidents = [{incident}]\n")
     assert cell(summary(made), "TCP", "short", "mean")["value_us"] is not None
@@ -232,7 +232,7 @@ def test_failures_that_are_switched_off_are_none(plan: Planner) -> None:
         ('[series]\ndifferentials = ["h0>h15"]', "series.differentials", "no packets to measure"),
     ],
 )
-def test_what_the_network_has_and_the_analysis_lacks_is_said_too(
+def test_features_that_the_analysis_lacks_are_named_beforehand(
     plan: Planner, section: str, where: str, reason: str
 ) -> None:
     plain = {gap.where for gap in ModelBackend().check(plan(), tailcut_options())}
@@ -251,7 +251,7 @@ def test_the_model_runs_through_the_same_call_as_the_simulator(tmp_path: Path, p
     assert cell(rows.filter(backend="model"), "RepFlow", "short", "p99")["value_us"] is not None
 
 
-def test_whoever_runs_the_model_is_told_what_it_leaves_out(tmp_path: Path, plan: Planner) -> None:
+def test_running_the_model_reports_what_it_leaves_out(tmp_path: Path, plan: Planner) -> None:
     class Heard(Silent):
         notes: ClassVar[list[str]] = []
 

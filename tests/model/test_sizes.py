@@ -65,7 +65,7 @@ def test_no_flow_is_larger_than_the_largest(sizes: FlowSizes, factor: float) -> 
     assert sizes.cdf(sizes.packets[-1] * factor) == 1.0
 
 
-def test_where_the_table_goes_on_without_flows_none_is_larger() -> None:
+def test_trailing_table_rows_without_flows_add_no_sizes() -> None:
     sizes = FlowSizes((1.0, 2.0, 4.0, 8.0, 50.0), (0.1, 0.2, 0.9, 1.0, 1.0))
     assert sizes.cdf(20.0) == 1.0
 
@@ -86,7 +86,7 @@ def test_short_and_long_flows_share_all_bytes(sizes: FlowSizes, limit: float) ->
         ((1.0, 2.0), (1.0,), "as many probabilities"),
     ],
 )
-def test_what_is_not_a_distribution_is_refused(
+def test_a_table_that_is_no_distribution_is_refused(
     packets: tuple[float, ...], probability: tuple[float, ...], complaint: str
 ) -> None:
     with pytest.raises(ValueError, match=complaint):

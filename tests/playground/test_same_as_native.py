@@ -84,7 +84,7 @@ def unpacked(answer: bytes) -> tuple[dict[str, Any], bytes]:
     return json.loads(answer[4 : 4 + length]), answer[4 + length :]
 
 
-def test_the_schemes_leave_no_component_out() -> None:
+def test_the_compared_schemes_cover_every_component() -> None:
     named = set(re.findall(r'kind = "([a-z-]+)"', " ".join(SCHEMES.values())))
     defaults = {"tcp", "drop-tail", "ecmp", "none"}
     groups = ("transport", "queue", "balance", "replicate")

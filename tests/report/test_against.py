@@ -39,7 +39,7 @@ def over_kernels(study: Study, longer: dict[tuple[str, str], float], runs: int =
     return replace(study, against=table, over_kernels=runs, unfaithful=unfaithful)
 
 
-def test_every_class_and_statistic_is_held_against_the_simulator(simulated: Study) -> None:
+def test_every_class_and_statistic_is_compared_with_the_simulator(simulated: Study) -> None:
     study = over_kernels(simulated, {("short", "p99"): 1.5, ("long", "mean"): 0.9})
     table = tables.against(study)
     of = {(row["class"], row["statistic"]): row for row in table.filter(scheme="RepFlow", point="0.2").to_dicts()}
@@ -113,7 +113,7 @@ def test_the_flows_of_all_seeds_count_alike() -> None:
 
 
 @pytest.mark.parametrize("bounds", [(None, 11.0), (11.0, None)])
-def test_a_bound_is_not_held_against_anything(bounds: tuple[float | None, float | None]) -> None:
+def test_lower_bounds_are_not_compared(bounds: tuple[float | None, float | None]) -> None:
     simulated, real = (Runs({1: [10.0, one], 2: [12.0]}) for one in bounds)
     assert compare_with_kernels(PLAN, simulated, real).filter(statistic="mean").height == 0
 
@@ -121,7 +121,7 @@ def test_a_bound_is_not_held_against_anything(bounds: tuple[float | None, float 
 @pytest.mark.parametrize(
     ("unfaithful", "said"), [(1, "1 of 4 runs over real kernels is"), (3, "3 of 4 runs over real kernels are")]
 )
-def test_unfaithful_runs_are_told_of(simulated: Study, unfaithful: int, said: str) -> None:
+def test_unfaithful_runs_are_reported(simulated: Study, unfaithful: int, said: str) -> None:
     study = over_kernels(simulated, {}, runs=4, unfaithful=unfaithful)
     assert any(said in one for one in words.cautions(study, tables.curves(study)))
     faithful = over_kernels(simulated, {}, runs=4)

@@ -59,7 +59,7 @@ def test_the_tables_say_the_same_as_those_of_tiers_and_flows(result: Result) -> 
         assert (of.group_by("copy").len()["len"] == row["hops"]).all()
 
 
-def test_nothing_is_kept_unless_it_is_asked_for(tmp_path: Path) -> None:
+def test_fabric_samples_are_stored_only_on_request(tmp_path: Path) -> None:
     plain = tailcut.run(tailcut.load(experiments.tiny(tmp_path), seeds=1), out=tmp_path / "plain")
     assert plain.fabric.height == plain.ports.height == plain.paths.height == 0
     assert FabricSamples.of(Study.of(plain)) is None
@@ -111,7 +111,7 @@ def test_thinning_out_keeps_what_happened_up_to_the_end_of_a_run(
     assert thin.drops[:, 0].tolist() == drops
 
 
-def test_what_is_packed_comes_out_again(shown: FabricSamples) -> None:
+def test_encoded_samples_decode_to_the_same_values(shown: FabricSamples) -> None:
     sampled = shown.runs["RepFlow"]
     queue, use, *drops = np.frombuffer(zlib.decompress(sampled.packed(1)), np.uint8).reshape(6, 96, -1)
     assert queue.T.tolist() == np.minimum(sampled.queue, 255).tolist()
@@ -121,7 +121,7 @@ def test_what_is_packed_comes_out_again(shown: FabricSamples) -> None:
     assert not np.any(drops[1:])
 
 
-def test_no_drop_is_lost_where_they_are_many() -> None:
+def test_many_drops_keep_their_exact_count() -> None:
     none, drops = np.zeros((2, 1), np.uint32), np.array([[256], [70_000]], np.uint32)
     planes = zlib.decompress(Sampled(None, 1000, none, none, drops).packed(1))  # type: ignore[arg-type]
     assert np.frombuffer(planes[4:], np.uint8).reshape(4, 2).T.tolist() == [[0, 1, 0, 0], [0x70, 0x11, 1, 0]]

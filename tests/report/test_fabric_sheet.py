@@ -56,7 +56,7 @@ def test_every_link_has_the_colour_of_what_waits_there(result: Result) -> None:
         assert len(panel.findall(f"{SVG}circle")) == 36
 
 
-def test_it_is_one_of_the_files_and_says_when_it_is(result: Result, tmp_path: Path) -> None:
+def test_the_sheet_is_among_the_written_files_and_states_its_instant(result: Result, tmp_path: Path) -> None:
     written = report.write(result, tmp_path / "page.html")
     names = [path.name for path in written]
     assert names[-2:] == ["fabric.svg", "fabric.png"]

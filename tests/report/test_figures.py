@@ -76,7 +76,7 @@ def test_the_model_is_dashed_and_has_no_band(page: dict[str, Figure]) -> None:
     assert marks(spec) == ["area", "line", "point"]
 
 
-def test_what_the_model_leaves_empty_is_named_with_its_reason(page: dict[str, Figure]) -> None:
+def test_empty_cells_of_the_model_are_named_with_their_reason(page: dict[str, Figure]) -> None:
     assert page["fct"].gaps == ["any class of RepSYN, model (the analysis does not cover RepSYN)"]
 
 
@@ -169,7 +169,7 @@ def test_size_groups_are_named_in_words_and_in_order(page: dict[str, Figure]) ->
         (">10MB", "> 10 MB"),
     ],
 )
-def test_a_size_group_in_words(interval: str, label: str) -> None:
+def test_size_group_labels_are_spelled_out(interval: str, label: str) -> None:
     assert size_label(interval) == label
 
 
@@ -186,7 +186,7 @@ def test_a_lossless_network_has_no_panel_of_drops_and_says_so(tmp_path: Path) ->
 FOUR = ("TCP", "RepFlow", "RepSYN", "DCTCP")
 
 
-def test_four_schemes_and_more_are_shown_at_a_glance_first(tmp_path: Path) -> None:
+def test_from_four_schemes_on_an_overview_figure_comes_first(tmp_path: Path) -> None:
     of = Study.of(synthetic.build(tmp_path, synthetic.Shape(schemes=FOUR, sweep=LOADS, seeds=(1, 2), flows=100)))
     page = figures(of)
     assert next(iter(page)) == "glance"
@@ -196,7 +196,7 @@ def test_four_schemes_and_more_are_shown_at_a_glance_first(tmp_path: Path) -> No
     assert columns == ["short|p99", "short|mean", "long|mean", "long|p99", "packets|sent", "changes|in"]
 
 
-def test_a_change_of_almost_everything_has_its_place_in_the_plane(tmp_path: Path) -> None:
+def test_a_change_of_almost_100_percent_fits_into_the_overview(tmp_path: Path) -> None:
     of = Study.of(synthetic.build(tmp_path, synthetic.Shape(schemes=FOUR, sweep=(), seeds=(1,), flows=50)))
     almost = pl.when(pl.col("scheme") == "DCTCP").then(-0.999976).otherwise("change")
     figure = figures(replace(of, summary=of.summary.with_columns(change=almost)))["glance"]
@@ -204,7 +204,7 @@ def test_a_change_of_almost_everything_has_its_place_in_the_plane(tmp_path: Path
     assert plane.filter(scheme="DCTCP").select("x", "y").row(0) == (2.4e-5, 2.4e-5)
 
 
-def test_few_schemes_need_no_glance(page: dict[str, Figure]) -> None:
+def test_few_schemes_get_no_overview_figure(page: dict[str, Figure]) -> None:
     assert page["glance"].panels == []
 
 

@@ -15,7 +15,7 @@ def shown(directory: Path, runs: int) -> str:
     return Result(store, plan)._repr_html_()
 
 
-def test_what_was_found_the_summary_and_a_figure_are_shown(tmp_path: Path) -> None:
+def test_a_notebook_shows_headline_summary_and_a_figure(tmp_path: Path) -> None:
     html = shown(tmp_path, runs=4)
     assert html.startswith("<p>RepFlow ")
     assert "Short flows" in html
@@ -23,9 +23,9 @@ def test_what_was_found_the_summary_and_a_figure_are_shown(tmp_path: Path) -> No
     assert "Tails &amp; &lt;mice&gt;" in html
 
 
-def test_missing_runs_are_told(tmp_path: Path) -> None:
+def test_a_notebook_reports_missing_runs(tmp_path: Path) -> None:
     assert "<p>1 of 4 runs are missing.</p>" in shown(tmp_path, runs=3)
 
 
-def test_results_of_which_nothing_is_there_say_how_to_make_them(tmp_path: Path) -> None:
+def test_results_without_runs_say_how_to_make_them(tmp_path: Path) -> None:
     assert "none of them has finished: <code>tailcut run" in shown(tmp_path, runs=0)

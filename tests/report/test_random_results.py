@@ -107,7 +107,7 @@ def check_drawn(result: Result) -> None:
 
 
 @pytest.mark.parametrize("batch", BATCHES)
-def test_what_is_shown_of_any_result_set_is_what_its_flow_tables_say(batch: int, tmp_path: Path) -> None:
+def test_numbers_on_the_page_equal_those_of_the_flow_tables(batch: int, tmp_path: Path) -> None:
     for number in range(SETS * batch, SETS * (batch + 1)):
         result = random_results.build(tmp_path / str(number), number, small=True)
         check_summary(result)
@@ -118,7 +118,7 @@ def test_what_is_shown_of_any_result_set_is_what_its_flow_tables_say(batch: int,
 
 
 @pytest.mark.parametrize("first", LARGE)
-def test_what_is_shown_of_a_large_result_set_is_what_its_flow_tables_say(first: int, tmp_path: Path) -> None:
+def test_numbers_on_the_page_of_a_large_result_set_equal_those_of_the_flow_tables(first: int, tmp_path: Path) -> None:
     for number in range(first, first + 25):
         result = random_results.build(tmp_path / str(number), number)
         check_summary(result)

@@ -35,7 +35,7 @@ def test_an_outlier_among_changes_is_clipped_at_the_top() -> None:
     assert scale.domain[1] < 100
 
 
-def test_many_large_values_are_no_outliers() -> None:
+def test_large_values_are_no_outliers_if_there_are_many() -> None:
     values = [1.0] * 20 + [500.0] * 13
     assert base.scale_of(of_names(values)).domain[1] > 500
 

@@ -250,7 +250,7 @@ def cell(table: pl.DataFrame, scheme: str, name: str, statistic: str) -> dict[st
     return rows.row(0, named=True)
 
 
-def test_a_time_that_no_finished_flow_stands_behind_is_no_time(tmp_path: Path) -> None:
+def test_a_percentile_without_a_finished_flow_behind_it_is_empty(tmp_path: Path) -> None:
     of = study(tmp_path, synthetic.Shape(sweep=(), seeds=(1, 2), flows=100, unfinished=1.0))
     long = cell(tables.curves(of), "RepFlow", "long", "p99")
     assert (long["value_us"], long["normalised"], long["change"]) == (None, None, None)
@@ -320,7 +320,7 @@ def test_packets_are_counted_over_the_seeds_of_which_both_have_runs(tmp_path: Pa
     ("changed", "asks"),
     [({"replicate": {}}, "hosts"), ({"balance": {}}, "switches"), ({"transport": {}, "queue": {}}, "both"), ({}, "–")],
 )
-def test_a_scheme_asks_for_changes_where_its_sections_differ(
+def test_the_changed_side_follows_from_the_sections_that_differ(
     two_loads: Study, changed: dict[str, object], asks: str
 ) -> None:
     plan = copy.deepcopy(two_loads.plan)

@@ -66,6 +66,6 @@ def test_the_baseline_is_grey_wherever_it_stands_in_the_plan() -> None:
     assert theme.colour("RepSYN") == PAIRS[2][0]
 
 
-def test_grey_is_the_baselines_alone_while_there_is_another_look() -> None:
+def test_only_the_baseline_is_grey_while_other_looks_are_free() -> None:
     theme = theme_for([f"s{i}" for i in range(50)], "s0", interactive=False)
     assert [s for s in theme.schemes if theme.colour(s) == PAIRS[0][0]] == ["s0"]

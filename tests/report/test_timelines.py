@@ -29,7 +29,7 @@ def result(tmp_path_factory: pytest.TempPathFactory) -> Result:
     return tailcut.run(tailcut.load(experiments.tiny(directory), set=LOSSES, seeds=1), out=directory / "results")
 
 
-def test_the_slowest_of_each_scheme_are_drawn_under_every_scheme(result: Result) -> None:
+def test_the_slowest_flows_of_each_scheme_are_drawn_under_every_scheme(result: Result) -> None:
     told = timelines(result, 2, THEME).flows
     wanted = [flow for scheme in ("TCP", "RepFlow") for flow in slowest(result, select_runs(result, scheme), 2)]
     assert [one.flow for one in told] == list(dict.fromkeys(wanted))
@@ -55,7 +55,7 @@ def test_a_diagram_has_every_loss_and_every_timer(result: Result) -> None:
     assert losses > 0
 
 
-def test_the_page_has_them_only_when_asked_and_the_same_twice(result: Result) -> None:
+def test_the_page_has_slow_flows_only_on_request_and_the_same_ones_twice(result: Result) -> None:
     study = Study.of(result)
     data = Data.of(study)
     assert 'id="slow-flows"' not in page.render(study, data, THEME)
@@ -68,7 +68,7 @@ def test_the_page_has_them_only_when_asked_and_the_same_twice(result: Result) ->
     assert len(section) < 100_000 * 2 * len(figures)
 
 
-def test_the_command_draws_as_many_as_it_is_asked_for(result: Result, tmp_path: Path) -> None:
+def test_report_draws_the_requested_number_of_slow_flows(result: Result, tmp_path: Path) -> None:
     written = result.report(tmp_path / "page.html", 1)
     html = written[0].read_text("utf-8")
     assert 1 <= html.count('<figure class="slow"') <= 2
@@ -82,7 +82,7 @@ def swept(tmp_path_factory: pytest.TempPathFactory) -> Result:
     return tailcut.run(tailcut.load(path), out=directory / "results")
 
 
-def test_every_point_of_the_sweep_is_told_the_last_first(swept: Result) -> None:
+def test_slow_flows_of_every_point_are_shown_the_last_point_first(swept: Result) -> None:
     told = timelines(swept, 1, THEME)
     assert [where for where, _ in told.at] == ["load 0.4, seed 1", "load 0.2, seed 1"]
     assert told.left_out == []
@@ -94,7 +94,7 @@ def test_every_point_of_the_sweep_is_told_the_last_first(swept: Result) -> None:
     assert len(set(keys)) == len(keys)
 
 
-def test_seeds_are_those_that_are_asked_for(swept: Result, tmp_path: Path) -> None:
+def test_slow_flows_are_of_the_requested_seeds(swept: Result, tmp_path: Path) -> None:
     told = timelines(swept, 1, THEME, [2, 1])
     assert [where for where, _ in told.at] == [f"load {load}, seed {seed}" for seed in (2, 1) for load in (0.4, 0.2)]
     with pytest.raises(ExplainError, match="seed 9") as refused:
@@ -104,7 +104,7 @@ def test_seeds_are_those_that_are_asked_for(swept: Result, tmp_path: Path) -> No
     assert re.findall(r'<optgroup label="([^"]+)">', html) == ["load 0.4, seed 2", "load 0.2, seed 2"]
 
 
-def test_what_there_is_no_room_for_is_left_out_and_said(swept: Result) -> None:
+def test_stories_beyond_the_page_limit_are_left_out_and_counted(swept: Result) -> None:
     told = timelines(swept, 1, THEME, [1, 2], most_bytes=1)
     assert [where for where, _ in told.at] == ["load 0.4, seed 1"]
     assert told.left_out == ["load 0.2, seed 1", "load 0.4, seed 2", "load 0.2, seed 2"]
@@ -119,7 +119,7 @@ def test_what_there_is_no_room_for_is_left_out_and_said(swept: Result) -> None:
     assert len(section) == pytest.approx(sum(map(_bytes, whole.flows)), rel=0.2)
 
 
-def test_slow_flows_of_several_directories_are_told_at_every_point_of_each(tmp_path: Path) -> None:
+def test_slow_flows_of_several_directories_are_shown_at_every_point_of_each(tmp_path: Path) -> None:
     for name, load, other in (("a", 0.2, "RepFlow"), ("b", 0.2, "TCP"), ("c", 0.4, "TCP")):
         experiment = experiments.tiny(tmp_path, f'[sweep]\n"traffic.load" = [{load}]\n')
         document = tomllib.loads(experiment.read_text())

@@ -31,26 +31,26 @@ def keep_in(monkeypatch: pytest.MonkeyPatch, place: Callable[[], Path]) -> None:
     monkeypatch.setattr(platformdirs, "user_cache_path", lambda *_, **__: place())
 
 
-def test_the_second_page_takes_what_the_first_bundled(bundled: list[str]) -> None:
+def test_the_second_page_reuses_the_bundled_script_of_the_first(bundled: list[str]) -> None:
     first = vega.script()
     assert vega.script() == first
     assert len(bundled) == 1
 
 
-def test_it_does_not_end_the_element_that_it_stands_in(bundled: list[str]) -> None:
+def test_the_script_contains_no_closing_script_tag(bundled: list[str]) -> None:
     assert "</script" not in vega.script()
     assert "</script" not in vega.script(), "nor when it was kept"
     assert len(bundled) == 1
 
 
-def test_another_version_bundles_its_own(bundled: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_another_version_bundles_its_own_script(bundled: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     vega.script()
     monkeypatch.setattr(metadata, "version", lambda _: "99.0")
     vega.script()
     assert len(bundled) == 2
 
 
-def test_where_nothing_can_be_kept_it_is_bundled_each_time(
+def test_without_a_writable_cache_the_script_is_bundled_each_time(
     bundled: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     file = tmp_path / "file"
@@ -60,7 +60,7 @@ def test_where_nothing_can_be_kept_it_is_bundled_each_time(
     assert len(bundled) == 2
 
 
-def test_a_user_without_a_home_keeps_nothing(
+def test_without_a_home_directory_nothing_is_cached(
     bundled: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -70,7 +70,7 @@ def test_a_user_without_a_home_keeps_nothing(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_what_is_kept_and_is_no_text_is_bundled_again(bundled: list[str]) -> None:
+def test_a_damaged_cache_file_is_bundled_again(bundled: list[str]) -> None:
     script = vega.script()
     vega.kept_at().write_bytes(b"\xff\xfe\xff")
     assert vega.script() == script

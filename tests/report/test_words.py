@@ -52,7 +52,7 @@ def headline(study: Study, table: pl.DataFrame) -> str:
     return words.headline(study, table)
 
 
-def test_a_gain_at_every_point_is_told_with_its_interval_and_its_least(study: Study) -> None:
+def test_a_gain_at_every_point_is_stated_with_its_interval_and_its_smallest_value(study: Study) -> None:
     said = headline(study, rows((-30.0, -40.0, -20.0), (-52.0, -56.0, -48.0)))
     assert said == (
         "RepFlow cuts the 99th percentile of short flows' completion times by 52 % (95 % interval 48 to 56 %) at load"
@@ -60,7 +60,7 @@ def test_a_gain_at_every_point_is_told_with_its_interval_and_its_least(study: St
     )
 
 
-def test_a_gain_that_some_intervals_do_not_tell_from_zero_says_at_how_many_points_they_do(study: Study) -> None:
+def test_a_gain_states_at_how_many_points_its_interval_excludes_zero(study: Study) -> None:
     said = headline(study, rows((-10.0, -25.0, 5.0), (-52.0, -56.0, -48.0)))
     assert said.endswith("; the change is clear at 1 of 2 points of the sweep.")
 
@@ -73,34 +73,34 @@ def test_no_gain_is_called_no_clear_effect(study: Study) -> None:
     )
 
 
-def test_a_clear_mean_is_added_when_the_tail_tells_nothing(study: Study) -> None:
+def test_a_clear_mean_is_added_when_the_tail_shows_no_clear_effect(study: Study) -> None:
     table = pl.concat([rows((-10.0, -25.0, 5.0)), rows((-20.0, -25.0, -15.0), statistic="mean")])
     assert headline(study, table).endswith("Their mean falls by 20 % (95 % interval 15 to 25 %) at load 0.1.")
 
 
-def test_a_loss_is_told_as_a_loss(study: Study) -> None:
+def test_a_loss_is_called_a_loss(study: Study) -> None:
     said = headline(study, rows((30.0, 20.0, 40.0), (8.0, 4.0, 12.0)))
     assert said.startswith("RepFlow lengthens the 99th percentile")
     assert "by 30 % (95 % interval 20 to 40 %) at load 0.1" in said
 
 
-def test_a_gain_of_almost_everything_is_not_called_one_of_everything(study: Study) -> None:
+def test_a_gain_of_almost_100_percent_is_not_rounded_to_100(study: Study) -> None:
     assert "by 99.9 % (no interval" in headline(study, rows((-99.998, None, None)))
     assert words.change(-99.998) == "−99.9 %"
 
 
-def test_gains_and_losses_are_both_told(study: Study) -> None:
+def test_gains_and_losses_are_both_stated(study: Study) -> None:
     said = headline(study, rows((-30.0, -40.0, -20.0), (8.0, 4.0, 12.0)))
     assert "cuts" in said
     assert "by 30 %" in said
     assert "lengthens it by 8 %" in said
 
 
-def test_what_all_seeds_gave_alike_has_no_interval_and_the_sentence_says_so(study: Study) -> None:
+def test_a_change_equal_in_all_seeds_is_stated_as_having_no_interval(study: Study) -> None:
     assert "by 30 % (no interval)" in headline(study, rows((-30.0, None, None)))
 
 
-def test_one_seed_tells_no_effect_from_chance(study: Study) -> None:
+def test_one_seed_shows_no_clear_effect(study: Study) -> None:
     table = rows((-30.0, None, None)).with_columns(change_seeds=pl.lit(1))
     assert headline(study, table) == (
         "RepFlow changes the 99th percentile of short flows' completion times by −30 % against TCP; one seed does not"
@@ -108,7 +108,7 @@ def test_one_seed_tells_no_effect_from_chance(study: Study) -> None:
     )
 
 
-def test_a_change_without_a_star_is_told_with_what_it_lacks(study: Study) -> None:
+def test_a_change_without_a_star_states_what_it_lacks(study: Study) -> None:
     lacking = rows((-30.0, -50.0, -10.0), note="over 3 of 4 seeds; no star: that takes five seeds")
     assert headline(study, lacking).endswith(
         "by −30 % (95 % interval −50 % to −10 %) against TCP; no star: that takes five seeds."
@@ -117,7 +117,7 @@ def test_a_change_without_a_star_is_told_with_what_it_lacks(study: Study) -> Non
     assert "by −30 % to −20 % against TCP" in headline(study, several)
 
 
-def test_without_an_interval_a_percent_is_no_difference(study: Study) -> None:
+def test_without_an_interval_one_percent_is_no_clear_effect(study: Study) -> None:
     assert "too little to call a difference" in headline(study, rows((-1.0, None, None)))
 
 
@@ -130,7 +130,9 @@ def test_the_loss_of_a_lower_bound_is_at_least_that(study: Study) -> None:
 
 
 @pytest.mark.parametrize(("change", "bound"), [(-30.0, "at least"), (30.0, "at most"), (-30.0, "roughly")])
-def test_what_unfinished_flows_may_turn_round_is_no_effect(study: Study, change: float, bound: str) -> None:
+def test_a_change_whose_sign_unfinished_flows_leave_open_is_no_clear_effect(
+    study: Study, change: float, bound: str
+) -> None:
     said = headline(study, rows((change, change - 10, change + 10), bound=bound))
     assert said.startswith("RepFlow shows no clear effect")
     assert said.endswith("and unfinished flows leave open which way it goes.")
@@ -150,7 +152,7 @@ def test_the_changes_below_a_headline_carry_their_bounds(study: Study) -> None:
     assert words.verdicts(study, table)[0].detail == "mean of short flows ≤ −20 %"
 
 
-def test_a_single_scheme_is_told_without_a_comparison(tmp_path: Path) -> None:
+def test_a_single_scheme_is_described_without_a_comparison(tmp_path: Path) -> None:
     of = Study.of(synthetic.build(tmp_path, synthetic.Shape(schemes=("TCP",), sweep=(), seeds=(1,), flows=50)))
     said = headline(of, tables.curves(of))
     assert said.startswith("The 99th percentile of short flows' completion times under TCP is ")
@@ -175,19 +177,19 @@ def alone(study: Study, *rows: pl.DataFrame) -> str:
 TAIL = "The 99th percentile of short flows' completion times under TCP is"
 
 
-def test_a_single_scheme_of_two_backends_is_told_by_the_first(study: Study) -> None:
+def test_a_single_scheme_of_two_backends_is_described_by_the_first(study: Study) -> None:
     plan: Any = {**study.plan, "schemes": ["TCP"]}
     of = replace(study, plan=plan)
     assert alone(of, of_tcp(), of_tcp(backend="model", value_us=50.0)) == f"{TAIL} 100 µs."
     assert alone(of, of_tcp(backend="model")) == f"{TAIL} 100 µs according to the model."
 
 
-def test_only_a_scheme_that_is_alone_is_said_to_be(study: Study) -> None:
+def test_only_a_single_scheme_with_results_is_reported_as_such(study: Study) -> None:
     assert alone(study, of_tcp()) == f"{TAIL} 100 µs; no other scheme has results to hold against it."
     assert alone(study, of_tcp(), of_tcp(scheme="RepFlow")) == f"{TAIL} 100 µs."
 
 
-def test_a_lower_bound_is_told_as_one(study: Study) -> None:
+def test_a_lower_bound_is_described_as_one(study: Study) -> None:
     assert f"{TAIL} at least 100 µs" in alone(study, of_tcp(lower_bound=True))
 
 
@@ -199,18 +201,18 @@ def test_the_strongest_gain_makes_the_headline(study: Study) -> None:
     assert headline(of, pl.concat([weaker, rows((-30.0, -40.0, -20.0))])).startswith("RepFlow cuts")
 
 
-def test_jobs_are_told_where_the_traffic_makes_them_up(study: Study) -> None:
+def test_jobs_are_described_if_the_traffic_has_jobs(study: Study) -> None:
     jobs = rows((-20.0, -25.0, -15.0), statistic="mean", name="shuffle").with_columns(grouping=pl.lit("job"))
     said = headline(study, pl.concat([rows((-30.0, -40.0, -20.0)), jobs]))
     assert said.startswith("RepFlow cuts the mean completion time of shuffles by 20 %")
 
 
-def test_long_flows_are_told_where_there_are_no_short_ones(study: Study) -> None:
+def test_long_flows_are_described_if_there_are_no_short_ones(study: Study) -> None:
     said = headline(study, rows((-20.0, -25.0, -15.0), statistic="mean", name="long"))
     assert said.startswith("RepFlow cuts the mean of long flows' completion times by 20 %")
 
 
-def test_throughput_is_told_where_no_flow_ends(study: Study) -> None:
+def test_throughput_is_described_if_no_flow_ends(study: Study) -> None:
     speeds = pl.DataFrame(
         {"scheme": ["TCP", "TCP", "RepFlow"], "cell": "", "point": "0.2", "ideal_mean": [50.0, 50.0, 90.0]}
     )
@@ -229,7 +231,7 @@ def test_runs_that_are_missing_are_counted(tmp_path: Path) -> None:
     assert said[0].startswith("12 of 36 runs are not in the directory")
 
 
-def test_unfinished_flows_are_told_where_they_are_most(tmp_path: Path) -> None:
+def test_unfinished_flows_are_reported_where_they_are_most(tmp_path: Path) -> None:
     of = Study.of(
         synthetic.build(tmp_path, synthetic.Shape(sweep=(), seeds=(1, 2, 3, 4, 5), flows=900, unfinished=0.5))
     )
@@ -239,7 +241,7 @@ def test_unfinished_flows_are_told_where_they_are_most(tmp_path: Path) -> None:
     assert "% of long flows under" in said[0]
 
 
-def test_few_jobs_whose_tail_is_told_are_a_caution(tmp_path: Path) -> None:
+def test_a_tail_of_fewer_than_100_jobs_is_a_caution(tmp_path: Path) -> None:
     of = Study.of(synthetic.build(tmp_path, synthetic.Shape(sweep=(), seeds=(1, 2, 3, 4, 5), flows=900)))
     flows = of.summary.filter(pl.col("grouping") == "class", pl.col("class") == "short")
     queries = flows.with_columns(grouping=pl.lit("job"), n_flows=pl.lit(60, pl.UInt64), **{"class": pl.lit("query")})

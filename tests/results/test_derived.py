@@ -49,7 +49,7 @@ def no_reading(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return read
 
 
-def test_what_is_kept_is_what_would_be_computed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_cached_statistics_equal_computed_ones(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     store = filled(tmp_path / "results")
     first = answers(store)
     read = no_reading(monkeypatch)
@@ -70,9 +70,7 @@ def test_only_new_runs_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     same(whole, answers(filled(tmp_path / "other")))
 
 
-def test_other_tables_and_another_way_to_measure_are_computed_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_changed_tables_or_measure_settings_are_computed_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     store = filled(tmp_path / "results")
     answers(store)
     (run, *_) = PLAN["runs"]
@@ -98,14 +96,18 @@ def test_a_file_that_is_damaged_is_computed_anew(of_a_power_cut: Callable[[bytes
     same(answers(store), first)
 
 
-def test_nothing_waits_for_the_disk_that_can_be_computed_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_derived_files_are_written_without_waiting_for_the_disk(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     store = filled(tmp_path / "results")
     monkeypatch.setattr(os, "fsync", lambda _: pytest.fail("a summary writes a file for each run"))
     answers(store)
     assert list((store.directory / "derived").iterdir())
 
 
-def test_where_nothing_may_be_written_it_is_computed_each_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_in_a_read_only_directory_statistics_are_computed_each_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def refused(store: Store, path: Path, content: bytes) -> None:
         raise OSError(errno.EROFS, os.strerror(errno.EROFS))
 

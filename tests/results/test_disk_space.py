@@ -51,7 +51,7 @@ def states(result_directory: Path, experiment: tailcut.Experiment) -> list[State
     return [Store(result_directory).state(run["id"]) for run in experiment.plan["runs"]]
 
 
-def test_no_run_is_begun_that_there_is_no_room_for(
+def test_a_run_without_room_on_disk_is_not_begun(
     experiment: tailcut.Experiment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     say_free(monkeypatch, forever(1000))
@@ -65,7 +65,7 @@ def test_no_run_is_begun_that_there_is_no_room_for(
     assert told.begun == []
 
 
-def test_what_there_is_room_for_is_made_and_the_same_call_makes_the_rest(
+def test_runs_that_fit_are_made_and_the_same_call_makes_the_rest_later(
     experiment: tailcut.Experiment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     enough = sum(disk_space.expected_bytes(run) for run in experiment.plan["runs"])
@@ -80,7 +80,7 @@ def test_what_there_is_room_for_is_made_and_the_same_call_makes_the_rest(
     assert len(told.begun) == 2
 
 
-def test_that_the_disk_will_be_full_before_the_end_is_said_at_the_start(
+def test_a_sweep_that_will_fill_the_disk_warns_at_the_start(
     experiment: tailcut.Experiment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     say_free(monkeypatch, forever(disk_space.expected_bytes(experiment.plan["runs"][0]) * 2))
@@ -89,14 +89,14 @@ def test_that_the_disk_will_be_full_before_the_end_is_said_at_the_start(
     assert [note for note in told.notes if "are expected to take about" in note]
 
 
-def test_what_is_free_is_asked_of_the_system_which_may_not_know(tmp_path: Path) -> None:
+def test_free_space_is_unknown_if_the_system_does_not_report_it(tmp_path: Path) -> None:
     free = disk_space.free_bytes(tmp_path)
     assert free is not None
     assert 0 < free <= shutil.disk_usage(tmp_path).total
     assert disk_space.free_bytes(tmp_path / "not there") is None
 
 
-def test_where_the_system_does_not_say_what_is_free_runs_are_made(
+def test_runs_are_made_if_free_space_is_unknown(
     experiment: tailcut.Experiment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     say_free(monkeypatch, forever(None))
@@ -132,7 +132,7 @@ def test_a_full_disk_costs_the_file_of_the_summary_and_not_the_result(
     assert [note for note in told.notes if "no room for summary.parquet" in note]
 
 
-def test_the_core_tells_that_a_disk_is_full_in_words_that_are_understood() -> None:
+def test_an_error_of_the_core_about_a_full_disk_is_recognised() -> None:
     assert disk_space.is_full(ValueError(f"h0.pcapng: No space left on device (os error {errno.ENOSPC})"))
     assert not disk_space.is_full(ValueError("h0.pcapng: Permission denied (os error 13)"))
     assert not disk_space.is_full(PermissionError(errno.EACCES, "no"))
@@ -217,7 +217,7 @@ def on_a_small_disk(directory: Path, size: str, program: str, *options: str) -> 
     return done
 
 
-def test_on_a_small_disk_what_fits_is_made_and_the_rest_told(tmp_path: Path) -> None:
+def test_on_a_small_disk_runs_that_fit_are_made_and_the_rest_reported(tmp_path: Path) -> None:
     done = on_a_small_disk(tmp_path, "300k", RUN, "--jobs", "1", "--set", "horizon.arrivals=100ms")
     assert done.returncode == 1
     assert "error[TC-R002]: there is no room for more runs in small" in done.stderr
@@ -227,7 +227,7 @@ def test_on_a_small_disk_what_fits_is_made_and_the_rest_told(tmp_path: Path) -> 
     assert "Traceback" not in done.stderr
 
 
-def test_a_disk_that_does_not_say_what_is_free_is_told_when_it_is_full(tmp_path: Path) -> None:
+def test_a_full_disk_of_unknown_size_is_reported(tmp_path: Path) -> None:
     done = on_a_small_disk(tmp_path, "300k", SAYS_NOTHING, "--jobs", "1", "--capture", "host:0")
     assert done.returncode == 1
     assert "error[TC-R002]: there is no room for more runs in small: the disk was full when" in done.stderr

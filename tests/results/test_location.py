@@ -41,7 +41,7 @@ def test_results_follow_the_path_of_the_file(here: Path, file: str, directory: s
     assert default_directory(Path(file)) == Path(directory)
 
 
-def test_however_a_file_is_named_its_results_are_in_one_place(here: Path) -> None:
+def test_every_spelling_of_a_path_gives_the_same_directory(here: Path) -> None:
     (here / "real").mkdir()
     (here / "linked").symlink_to(here / "real")
     for name in ("real/mine.toml", "./real/../real/mine.toml", here / "real/mine.toml"):
@@ -102,7 +102,7 @@ def test_an_experiment_that_was_edited_goes_on_in_its_directory(here: Path) -> N
     assert Store.create(here / "results", planned("Another title"), mine).plan()["title"] == "Another title"
 
 
-def test_a_file_that_is_named_otherwise_is_the_same_file(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_another_spelling_of_a_path_is_the_same_experiment(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     mine = file(here / "folder/mine.toml")
     Store.create(here / "results", planned(), mine)
     Store.create(Path("results"), planned("2"), Path("folder/../folder/mine.toml"))
@@ -134,13 +134,13 @@ def test_a_directory_of_an_older_version_goes_by_the_file_as_it_was_typed(here: 
     Store.create(here / "results", planned(), file(here / "papers/rps/fig7b.toml"))
 
 
-def test_a_damaged_plan_belongs_to_nobody(here: Path) -> None:
+def test_a_directory_with_a_damaged_plan_can_be_reused(here: Path) -> None:
     Store.create(here / "results", planned(), file(here / "mine.toml"))
     (here / "results/plan.json").write_text("{")
     Store.create(here / "results", planned(), file(here / "other.toml"))
 
 
-def test_a_plan_that_is_read_is_the_plan_that_was_asked_for(here: Path) -> None:
+def test_the_stored_plan_reads_back_the_same(here: Path) -> None:
     assert Store.create(here / "results", planned(), file(here / "mine.toml")).plan() == planned()
 
 

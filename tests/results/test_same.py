@@ -47,7 +47,7 @@ def test_where_schemes_are_equal_at_some_points_only_these_are_named(tmp_path: P
     assert said.startswith("B equals A flow by flow at load 0.2: ")
 
 
-def test_the_unfinished_are_equal_to_the_unfinished_alone(tmp_path: Path) -> None:
+def test_unfinished_flows_equal_only_unfinished_flows(tmp_path: Path) -> None:
     plan = made_up.plan(schemes=["A", "B", "C"], sweep=[], seeds=[1])
     times: dict[Any, list[float | None]] = {("A", None, 1): [None], ("B", None, 1): [None], ("C", None, 1): [0.0]}
     (said,) = result(tmp_path / "results", plan, times).same
@@ -95,7 +95,7 @@ def foreseen(text: str, **options: Any) -> list[str]:
     return same.foreseen(tailcut.loads(text, **options).plan)
 
 
-def test_balancers_where_there_is_one_path_are_told_beforehand() -> None:
+def test_balancers_on_a_single_path_are_reported_beforehand() -> None:
     assert foreseen(STAR + BALANCERS) == ["Spray and Turns will equal ECMP flow by flow: there is one path."]
     assert foreseen(PATHS + BALANCERS) == [], "two spines"
 
@@ -126,7 +126,7 @@ def test_a_threshold_above_the_queue_is_never_reached(limit: str, told: bool) ->
     )
 
 
-def test_an_axis_that_does_not_reach_a_scheme_is_told() -> None:
+def test_an_axis_without_effect_on_a_scheme_is_reported() -> None:
     text = (
         PATHS
         + '[schemes.Plain]\nqueue = { kind = "drop-tail" }\n'
@@ -152,19 +152,19 @@ def given(topology: str, seeds: str = "3") -> list[str]:
     return [said for said in foreseen(text) if said.startswith("Seeds")]
 
 
-def test_seeds_that_change_nothing_are_told_beforehand() -> None:
+def test_seeds_without_effect_are_reported_beforehand() -> None:
     (said,) = given('kind = "star"\nhosts = 2')
     assert said.startswith("Seeds change nothing: the flows are given, and nothing else is drawn.")
 
 
-def test_of_the_schemes_those_that_draw_nothing_are_named() -> None:
+def test_schemes_that_draw_no_random_numbers_are_named() -> None:
     (said,) = given('kind = "parallel-paths"\nhosts_per_side = 1\npaths = 2')
     assert said.startswith("Seeds change nothing of Fixed: ")
 
 
-def test_nothing_is_told_of_one_seed() -> None:
+def test_a_single_seed_gets_no_warning() -> None:
     assert given('kind = "star"\nhosts = 2', seeds="1") == []
 
 
-def test_nothing_is_told_of_flows_that_seeds_draw() -> None:
+def test_flows_drawn_from_the_seed_get_no_warning() -> None:
     assert [said for said in foreseen(STAR + BALANCERS, set={"seeds": 2}) if said.startswith("Seeds")] == []

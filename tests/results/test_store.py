@@ -87,7 +87,7 @@ def test_a_file_with_another_time_is_read_whole(store: Store) -> None:
     assert store.state(RUN["id"]) is State.DAMAGED
 
 
-def test_files_that_were_copied_and_have_other_times_are_as_they_were(store: Store) -> None:
+def test_copied_files_with_other_times_are_intact(store: Store) -> None:
     made_up.put(store, RUN, made_up.flows([100]))
     for file in store.path(RUN["id"]).iterdir():
         os.utime(file, ns=(1, 1))
@@ -108,7 +108,7 @@ def test_files_of_the_size_and_time_that_they_were_written_with_are_not_read(
         store.verify(RUN["id"])
 
 
-def test_what_was_found_damaged_stays_known(store: Store) -> None:
+def test_damage_found_by_verify_stays_known(store: Store) -> None:
     made_up.put(store, RUN, made_up.flows([100]))
     changed_with_its_old_time(store.path(RUN["id"]) / "flows.parquet")
     assert store.verify(RUN["id"]) is State.DAMAGED
@@ -147,7 +147,7 @@ def test_a_directory_with_other_files_is_refused_and_left_alone(tmp_path: Path) 
     assert [path.name for path in tmp_path.iterdir()] == ["thesis.txt"]
 
 
-def test_opening_what_is_no_store_names_the_remedy(tmp_path: Path) -> None:
+def test_opening_a_directory_without_results_names_the_remedy(tmp_path: Path) -> None:
     with pytest.raises(StoreError) as caught:
         results.open(tmp_path)
     assert (caught.value.code, "tailcut run" in str(caught.value.hint)) == ("TC-S002", True)
@@ -167,7 +167,7 @@ def test_a_plan_of_another_format_is_refused(store: Store) -> None:
     assert caught.value.code == "TC-S004"
 
 
-def test_a_run_of_another_format_is_told_and_neither_damaged_nor_made_again(store: Store) -> None:
+def test_a_run_of_another_format_is_reported_and_not_made_again(store: Store) -> None:
     made_up.put(store, RUN, made_up.flows([100]))
     record = store.path(RUN["id"]) / "run.json"
     record.write_text(json.dumps(json.loads(record.read_text()) | {"format": 99}))
@@ -287,7 +287,7 @@ def test_the_same_run_again_is_not_written_again(store: Store) -> None:
     assert store.path(RUN["id"]).stat().st_ino == first
 
 
-def test_a_run_made_twice_with_other_tables_is_called_what_it_is(store: Store) -> None:
+def test_a_run_made_twice_with_different_tables_is_reported_as_such(store: Store) -> None:
     made_up.put(store, RUN, made_up.flows([100]))
     with pytest.raises(StoreError, match="made twice and its tables differ") as caught:
         made_up.put(store, RUN, made_up.flows([200]))

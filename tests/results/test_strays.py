@@ -55,7 +55,7 @@ def test_verify_and_merge_agree_on_what_is_stray(tmp_path: Path, name: str) -> N
     assert store.strays() == sorted([store.directory / "runs" / first, store.path(IDS[0]) / first])
 
 
-def test_what_is_under_way_is_not_stray(tmp_path: Path) -> None:
+def test_drafts_and_locks_are_not_stray(tmp_path: Path) -> None:
     store = store_of(tmp_path / "a", 1)
     with store.claim(IDS[1]), store.scratch(IDS[1]), store.probe():
         assert store.strays() == []

@@ -236,7 +236,7 @@ def test_the_change_of_or_against_a_lower_bound_is_a_bound(
     assert row["change_bound"] == bound
 
 
-def test_where_no_flow_of_one_scheme_finished_there_is_no_change(tmp_path: Path) -> None:
+def test_without_finished_flows_of_one_scheme_there_is_no_change(tmp_path: Path) -> None:
     tables = {("TCP", 1): made_up.flows([100]), ("RepFlow", 1): made_up.flows([None])}
     summary = results(tmp_path, made_up.plan(sweep=[], seeds=[1]), tables).summary()
     assert summary["change"].null_count() == summary.height

@@ -28,7 +28,7 @@ def test_a_table_is_read_from_its_own_directory_and_not_from_one_that_its_name_m
     ]
 
 
-def test_all_code_reads_tables_that_way() -> None:
+def test_no_module_reads_parquet_except_through_tables() -> None:
     by_itself = {"pl.read_parquet(", "pl.scan_parquet("}
     sources = {path: path.read_text("utf-8") for path in PACKAGE.rglob("*.py")}
     found = {

@@ -43,7 +43,7 @@ def means(result: Result) -> pl.DataFrame:
     return result.summary().filter(grouping="all", statistic="mean")
 
 
-def test_points_and_seeds_of_all_are_there_and_what_both_have_counts_once(tmp_path: Path) -> None:
+def test_points_and_seeds_of_all_directories_are_joined_and_common_runs_count_once(tmp_path: Path) -> None:
     one = filled(tmp_path / "a", made_up.plan(sweep=loads(0.2, 0.4), seeds=[1, 2]))
     other = filled(tmp_path / "b", made_up.plan(sweep=loads(0.6, 0.4), seeds=[2, 3]))
     both = tailcut.open_results(one, other)
@@ -55,7 +55,7 @@ def test_points_and_seeds_of_all_are_there_and_what_both_have_counts_once(tmp_pa
     assert both.missing_runs == []
 
 
-def test_schemes_of_one_are_held_against_the_baseline_of_the_other(tmp_path: Path) -> None:
+def test_schemes_of_one_directory_are_compared_with_the_baseline_of_another(tmp_path: Path) -> None:
     one = filled(tmp_path / "a", made_up.plan(schemes=["TCP"], sweep=[]))
     other = filled(tmp_path / "b", made_up.plan(schemes=["RepFlow"], sweep=[]), took_us=50.0)
     assert means(tailcut.open_results(one, other)).select("scheme", "change").rows() == [
@@ -72,7 +72,7 @@ def test_schemes_of_one_are_held_against_the_baseline_of_the_other(tmp_path: Pat
         ({"scheme": {"queue": {"kind": "red"}}}, "results", ["a", "b"]),
     ],
 )
-def test_what_differs_is_an_axis_or_the_directory_is(
+def test_the_differing_key_or_else_the_directory_becomes_an_axis(
     tmp_path: Path, sections: dict[str, Any], axis: str, values: list[str]
 ) -> None:
     one = filled(tmp_path / "a", made_up.plan(sweep=[]))
@@ -83,13 +83,13 @@ def test_what_differs_is_an_axis_or_the_directory_is(
     assert means(both)["change"].drop_nulls().to_list() == [0.0, 0.0]
 
 
-def test_what_only_one_sweeps_has_its_fixed_value_in_the_other(tmp_path: Path) -> None:
+def test_an_axis_swept_in_one_directory_has_its_fixed_value_in_the_other(tmp_path: Path) -> None:
     one = filled(tmp_path / "a", made_up.plan(sweep=loads(0.2, 0.4)))
     other = filled(tmp_path / "b", made_up.plan(sweep=[]), took_us=50.0)
     assert tailcut.open_results(one, other).plan["sweep"] == loads(0.2, 0.4, 0.5)
 
 
-def test_answers_of_the_model_are_taken_from_each(tmp_path: Path) -> None:
+def test_rows_of_the_model_are_taken_from_each_directory(tmp_path: Path) -> None:
     plans = [made_up.plan(sweep=[]), changed(made_up.plan(sweep=[]), topology={"rate": "10Gbps"})]
     for name, plan in zip("ab", plans, strict=True):
         store = Store.open(filled(tmp_path / name, plan))
@@ -120,19 +120,19 @@ def test_one_run_with_two_outcomes_is_refused(tmp_path: Path, called: str, code:
     assert refused.value.code == code
 
 
-def test_a_run_that_is_damaged_in_one_is_read_from_the_other(tmp_path: Path) -> None:
+def test_a_run_damaged_in_one_directory_is_read_from_the_other(tmp_path: Path) -> None:
     one = filled(tmp_path / "a", made_up.plan(sweep=[]))
     other = Path(shutil.copytree(one, tmp_path / "b"))
     next(one.glob("runs/*/flows.parquet")).write_bytes(b"cut")
     assert tailcut.open_results(one, other).missing_runs == []
 
 
-def test_a_directory_twice_is_one(tmp_path: Path) -> None:
+def test_a_directory_given_twice_counts_once(tmp_path: Path) -> None:
     one = filled(tmp_path / "a", made_up.plan(sweep=[]))
     assert means(tailcut.open_results(one, one)).equals(means(tailcut.open_results(one)))
 
 
-def test_what_is_computed_stays_with_its_runs_and_files_of_all_have_names_of_their_own(tmp_path: Path) -> None:
+def test_derived_files_stay_in_each_directory_and_joint_files_have_their_own_names(tmp_path: Path) -> None:
     one = filled(tmp_path / "a", made_up.plan(sweep=loads(0.2), seeds=[1]))
     other = filled(tmp_path / "b", made_up.plan(sweep=loads(0.4), seeds=[1]))
     written = tailcut.open_results(one, other).write_summary()

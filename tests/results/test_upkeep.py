@@ -46,7 +46,7 @@ def asked(store: Store, plan: Plan, **overrides: str) -> None:
     Store.create(store.directory, {**plan, "overrides": overrides} if overrides else plan)
 
 
-def test_what_a_plan_with_other_overrides_needs_is_kept(tmp_path: Path) -> None:
+def test_runs_of_a_plan_with_other_overrides_are_kept(tmp_path: Path) -> None:
     store = filled(tmp_path / "results", 1, 2, 3)
     asked(store, made_up.plan(schemes=["TCP"], sweep=[], seeds=[2]), seeds="[2]")
     assert upkeep.unreferenced_runs(store) == [IDS[2]]
@@ -102,7 +102,7 @@ def test_a_store_of_which_another_plan_is_damaged_loses_nothing(tmp_path: Path) 
 # --- merge ----------------------------------------------------------------------------------------------------------
 
 
-def test_the_runs_of_both_are_in_the_first_and_the_second_is_as_it_was(tmp_path: Path) -> None:
+def test_merge_adds_the_runs_of_the_second_store_and_leaves_it_unchanged(tmp_path: Path) -> None:
     into, other = filled(tmp_path / "a", 1, 2), filled(tmp_path / "b", 2, 3)
     before = {path: path.read_bytes() for path in other.directory.rglob("*") if path.is_file()}
     merged = upkeep.merge(into, other)
@@ -121,7 +121,7 @@ def test_runs_are_put_together_where_nothing_tells_which_processes_there_are(
     assert names(into) == sorted(IDS[:2])
 
 
-def test_a_merged_run_is_taken_for_written_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_merged_run_counts_as_written_in_its_new_store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     into, other = filled(tmp_path / "a", 1), filled(tmp_path / "b", 2)
     upkeep.merge(into, other)
     monkeypatch.setattr("tailcut.results.store._digest", lambda path: "read again")
@@ -151,7 +151,7 @@ def test_other_tables_for_the_same_run_are_refused(tmp_path: Path) -> None:
     assert caught.value.code == "TC-S011"
 
 
-def test_another_experiment_is_refused(tmp_path: Path) -> None:
+def test_merging_a_store_of_another_experiment_is_refused(tmp_path: Path) -> None:
     into = filled(tmp_path / "a", 1)
     other = Store.create(tmp_path / "b", {**ONE_SEED, "title": "Something else"})
     with pytest.raises(StoreError, match="'Something else'") as caught:
@@ -159,7 +159,7 @@ def test_another_experiment_is_refused(tmp_path: Path) -> None:
     assert caught.value.code == "TC-S012"
 
 
-def test_rows_of_backends_that_keep_no_runs_are_taken_too(tmp_path: Path) -> None:
+def test_merge_takes_summaries_of_backends_without_runs(tmp_path: Path) -> None:
     import polars as pl
 
     into, other = filled(tmp_path / "a", 1), filled(tmp_path / "b", 1)

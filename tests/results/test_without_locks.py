@@ -141,7 +141,7 @@ BEFORE = ["absent", "damaged", "complete"]
 
 @pytest.mark.parametrize("taken_for_dead", [False, True], ids=["told apart", "all taken for dead"])
 @pytest.mark.parametrize("before", BEFORE)
-def test_no_interleaving_of_two_stores_leaves_a_run_in_part(
+def test_no_interleaving_of_two_stores_leaves_a_partial_run(
     before: str, taken_for_dead: bool, place: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(drafts, "left_behind", lambda path: taken_for_dead)

@@ -49,14 +49,14 @@ def job(run: PlannedRun, *, wait: bool = False) -> str:
     return json.dumps({"run": run, "capture": None, "wait": wait}) + "\n"
 
 
-def test_what_is_under_way_is_not_broken_into(experiment: tailcut.Experiment, store: Store) -> None:
+def test_sigterm_waits_for_a_step_that_must_not_be_interrupted(experiment: tailcut.Experiment, store: Store) -> None:
     process = started(store, "-c", ASKED_IN_THE_MIDDLE)
     answers, said = process.communicate(job(experiment.plan["runs"][0]))
     assert (process.returncode, answers, said) == (143, "", "goes on\n")
     assert list((store.directory / "runs").iterdir()) == []
 
 
-def test_one_that_waits_for_a_job_ends_at_once(experiment: tailcut.Experiment, store: Store) -> None:
+def test_a_worker_waiting_for_a_job_exits_at_once_on_sigterm(experiment: tailcut.Experiment, store: Store) -> None:
     process = started(store, "-m", "tailcut.backends.worker")
     assert process.stdin is not None
     assert process.stdout is not None
@@ -69,7 +69,9 @@ def test_one_that_waits_for_a_job_ends_at_once(experiment: tailcut.Experiment, s
     process.communicate()
 
 
-def test_one_that_waits_for_another_process_ends_at_once(experiment: tailcut.Experiment, store: Store) -> None:
+def test_a_worker_waiting_for_another_process_exits_at_once_on_sigterm(
+    experiment: tailcut.Experiment, store: Store
+) -> None:
     run, other, *_ = experiment.plan["runs"]
     process = started(store, "-m", "tailcut.backends.worker")
     assert process.stdin is not None

@@ -124,7 +124,7 @@ def test_a_mapping_may_stand_in_the_experiment(table: str, tmp_path: Path) -> No
         ("10.0.0.1,web\n", "hosts.csv: 10.0.0.1 is 'web', which is no host of the topology"),
     ],
 )
-def test_a_mapping_that_is_none_is_refused_by_line(mapping: str, message: str, tmp_path: Path) -> None:
+def test_a_damaged_mapping_is_refused_by_line(mapping: str, message: str, tmp_path: Path) -> None:
     (tmp_path / "hosts.csv").write_text(mapping)
     error = refusal(experiment(tmp_path, ADDRESSES, 'hosts = "hosts.csv"'))
     assert (error.code, error.key, error.line) == ("TC-E100/trace-hosts", "traffic.hosts", 8)
@@ -158,7 +158,7 @@ BOM = "\ufeff"
         (b"src,dst\xff\n", "trace-file", "cannot be read: it is not text in UTF-8 (byte 8)", "UTF-8"),
     ],
 )  # fmt: skip
-def test_what_is_wrong_is_named_by_line_and_column(
+def test_an_error_in_a_trace_names_line_and_column(
     content: str | bytes, code: str, message: str, hint: str, tmp_path: Path
 ) -> None:
     error = refusal(experiment(tmp_path, content))
@@ -196,7 +196,7 @@ def test_two_traces_of_the_same_flows_make_the_same_run(tmp_path: Path) -> None:
     assert len(ids) == 1
 
 
-def test_a_trace_that_is_read_here_runs_and_is_told_by_its_name(tmp_path: Path) -> None:
+def test_a_trace_read_in_python_runs_and_keeps_its_name(tmp_path: Path) -> None:
     loaded = tailcut.load(experiment(tmp_path, "src,dst,bytes,start_ns\nh0,h1,5000,0\n"))
     assert loaded.plan["runs"][0]["config"]["traffic"]["file"] == "flows.csv (as read)"
     assert tailcut.run(loaded, out=tmp_path / "results", jobs=1).flows["bytes"].to_list() == [5000]
@@ -236,7 +236,7 @@ def test_arrivals_end_with_the_trace_by_default(rest: str, tmp_path: Path) -> No
         assert plan["runs"][0]["config"]["horizon"]["arrivals"] == "900000001ns"
 
 
-def test_a_misspelt_key_of_a_trace_is_told_all_that_there_are(tmp_path: Path) -> None:
+def test_a_misspelt_key_of_a_trace_is_refused_with_all_known_keys(tmp_path: Path) -> None:
     error = refusal(experiment(tmp_path, "src,dst,bytes,start_ns\n0,1,5,0\n", 'windo = ["0s", "1s"]'))
     assert error.code == "TC-E010"
     assert error.expected == "one of kind, file, columns, flows, hosts, window, origin, scale"

@@ -64,7 +64,7 @@ def test_rows_of_parquet_files_are_taken_too(tmp_path: Path) -> None:
     assert taken(tmp_path, file.getvalue(), 'window = ["2s", "3s"]', name="f.parquet") == [(6, 0.5)]
 
 
-def test_what_is_no_whole_nanosecond_after_scaling_is_rounded_down(tmp_path: Path) -> None:
+def test_scaled_times_are_rounded_down_to_nanoseconds(tmp_path: Path) -> None:
     found = read(tmp_path, "src,dst,bytes,start_ns\n0,1,5,0\n0,1,5,10\n0,1,5,11\n", "scale = 0.1")
     assert [flow.start_ns for flow in found] == [0, 1, 1]
 
@@ -96,7 +96,7 @@ def test_flows_in_the_experiment_are_taken_the_same_way(tmp_path: Path) -> None:
         ("scale = 1e6", "file", 7, "flows.csv: line 3: starts 1000000s after the beginning: a run has at most a day"),
     ],
 )
-def test_settings_that_cannot_be_are_refused_where_they_stand(
+def test_impossible_settings_of_a_trace_are_refused_with_their_place(
     more: str, key: str, line: int, message: str, tmp_path: Path
 ) -> None:
     error = refusal(experiment(tmp_path, SECONDS, more, rest=""))
@@ -105,7 +105,7 @@ def test_settings_that_cannot_be_are_refused_where_they_stand(
     assert error.hint
 
 
-def test_a_trace_of_times_of_day_tells_which_days_it_has(tmp_path: Path) -> None:
+def test_an_error_about_times_of_day_names_the_days_of_the_trace(tmp_path: Path) -> None:
     error = refusal(experiment(tmp_path, DAYS, 'window = ["2025-01-01", "2025-01-02"]'))
     assert error.message.endswith("the trace goes from 2024-05-01T12:00:00Z to 2024-05-01T12:00:05Z")
 
@@ -128,7 +128,7 @@ transport = { initial_window = "2packets" }
 """
 
 
-def test_several_keys_of_a_trace_are_swept_as_those_of_others_are(tmp_path: Path) -> None:
+def test_several_keys_of_a_trace_can_be_swept(tmp_path: Path) -> None:
     plan = tailcut.load(experiment(tmp_path, SECONDS, rest=SWEPT), seeds=1).plan
     windows = ['["0s", "1.5s"]', '["0s", "2.5s"]', '["0s", "2.6s"]']
     assert [(axis["key"], axis["values"]) for axis in plan["sweep"]] == [
@@ -189,7 +189,7 @@ def test_files_and_scales_are_swept_together(tmp_path: Path) -> None:
          [("traffic.scale", 10), ("traffic.scale", 10), ("topology.rate", 11)]),
     ],
 )  # fmt: skip
-def test_what_is_wrong_with_a_trace_hides_nothing_else(
+def test_an_error_of_a_trace_does_not_hide_other_errors(
     more: str, rest: str, expected: list[tuple[str, int]], tmp_path: Path
 ) -> None:
     error = refusal(experiment(tmp_path, SECONDS, more, rest=rest))
@@ -197,7 +197,7 @@ def test_what_is_wrong_with_a_trace_hides_nothing_else(
     assert error.rendered == "\n\n".join(one["rendered"] for one in error.errors)
 
 
-def test_a_file_that_is_not_there_is_told_once_whatever_is_swept(tmp_path: Path) -> None:
+def test_a_missing_file_is_reported_once_whatever_is_swept(tmp_path: Path) -> None:
     path = experiment(
         tmp_path, SECONDS, rest='[sweep.traffic]\nscale = [1, 2]\nwindow = [["0s", "1s"], ["1s", "2s"]]\n'
     )
@@ -207,7 +207,7 @@ def test_a_file_that_is_not_there_is_told_once_whatever_is_swept(tmp_path: Path)
     assert only["message"] == "flows.csv: cannot be read: No such file or directory"
 
 
-def test_each_part_of_a_mix_that_cannot_be_read_is_told(tmp_path: Path) -> None:
+def test_every_unreadable_part_of_a_mix_is_reported(tmp_path: Path) -> None:
     path = experiment(tmp_path, SECONDS, rest="")
     part = '[[traffic.parts]]\nkind = "trace"\nfile = "flows.csv"\nscale = '
     path.write_text(

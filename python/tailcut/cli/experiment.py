@@ -140,6 +140,7 @@ def run(
         )
     experiment = tailcut.load(file, _overrides(set_), seeds, small=small)
     directory = out_ or experiment.directory
+    needs_faithful = on == "lab" and not with_unfaithful
     try:
         with executor_of(cluster) as executor, nullcontext(None) if quiet else display(err) as progress:
             result = tailcut.run(
@@ -162,21 +163,13 @@ def run(
         raise
     except KeyboardInterrupt:
         result = _interrupted(directory, experiment.plan, on, repeat, lab_fabric)
-        if (
-            on == "lab"
-            and not with_unfaithful
-            and not _judge(result, fabrics.resolve_fabric(experiment.plan, lab_fabric, on))
-        ):
+        if needs_faithful and not _judge(result, fabrics.resolve_fabric(experiment.plan, lab_fabric, on)):
             raise typer.Exit(INTERRUPTED_WITHOUT_FAITHFUL) from None
         raise
     if not quiet:
         show(result)
         _say_where(directory)
-    if (
-        on == "lab"
-        and not with_unfaithful
-        and not _judge(result, fabrics.resolve_fabric(experiment.plan, lab_fabric, on))
-    ):
+    if needs_faithful and not _judge(result, fabrics.resolve_fabric(experiment.plan, lab_fabric, on)):
         raise typer.Exit(NONE_FAITHFUL)
 
 
