@@ -132,13 +132,13 @@ def test_a_second_run_makes_no_run_again(tailcut: Tailcut, tiny: Path) -> None:
     tailcut("run", tiny)
     made = {path: path.stat().st_mtime_ns for path in Path("results/tiny/runs").glob("*/run.json")}
     result = tailcut("run", tiny)
-    assert result.stderr.startswith("all 4 runs are there\n")
+    assert result.stderr.startswith("all 4 runs are finished already\n")
     assert {path: path.stat().st_mtime_ns for path in Path("results/tiny/runs").glob("*/run.json")} == made
 
 
 def test_more_seeds_add_to_what_is_there(tailcut: Tailcut, tiny: Path) -> None:
     tailcut("run", tiny)
-    assert tailcut("run", tiny, "--seeds", 3).stderr.startswith("6 runs, 4 of them are there;")
+    assert tailcut("run", tiny, "--seeds", 3).stderr.startswith("6 runs, 4 finished already;")
 
 
 def test_a_damaged_run_is_made_again_with_a_message(tailcut: Tailcut, tiny: Path) -> None:
@@ -156,12 +156,12 @@ def test_results_of_an_unfinished_sweep_say_so(tailcut: Tailcut, tiny: Path) -> 
     next(Path("results/tiny/runs").glob("*/run.json")).unlink()
     result = tailcut("summary", "results/tiny")
     assert result.exit_code == 0
-    assert "1 of 4 runs is not there, 1 of them damaged: run tiny.toml again, with the same options" in result.stderr
+    assert "1 of 4 runs is missing, 1 of them damaged: run tiny.toml again with the same options" in result.stderr
 
 
 def test_verify_finds_damage_that_other_commands_do_not_look_for(tailcut: Tailcut, tiny: Path) -> None:
     tailcut("run", tiny)
-    assert tailcut("verify", "results/tiny").stdout == "4 runs, all as they were written\n"
+    assert tailcut("verify", "results/tiny").stdout == "4 runs verified, none damaged\n"
     victim = next(Path("results/tiny/runs").glob("*/flows.parquet"))
     content, was = victim.read_bytes(), victim.stat()
     victim.write_bytes(content[:-1] + b"?")
@@ -180,7 +180,7 @@ def test_a_report_leaves_damaged_runs_out_and_says_so(tailcut: Tailcut, tiny: Pa
     victim.write_bytes(victim.read_bytes()[:-1])
     result = tailcut("report", "results/tiny")
     assert result.exit_code == 0
-    assert "1 of 4 runs is not there, 1 of them damaged" in result.stderr
+    assert "1 of 4 runs is missing, 1 of them damaged" in result.stderr
     page = Path("results/tiny/report.html").read_text().replace("\N{NO-BREAK SPACE}", " ")
     assert "1 of 4 runs is not in the directory" in page
 

@@ -82,7 +82,7 @@ def test_an_interrupt_ends_with_130_keeps_what_is_done_and_says_how_to_go_on(
         _, said = process.communicate()
     assert process.returncode == 130
     assert "Interrupted." in said
-    assert "To go on from there: tailcut run tiny.toml" in said
+    assert "To continue: tailcut run tiny.toml" in said
     assert "Traceback" not in said
     found = states(tmp_path)
     assert 1 <= found.count(State.COMPLETE) < 12
@@ -99,7 +99,7 @@ def test_after_an_interrupt_the_same_command_makes_only_what_is_missing(tmp_path
     kept = states(tmp_path).count(State.COMPLETE)
     with sweeping(tmp_path) as process:
         assert process.stderr is not None
-        assert process.stderr.readline().startswith(f"12 runs, {kept} of them are there;")
+        assert process.stderr.readline().startswith(f"12 runs, {kept} finished already;")
 
 
 def test_workers_end_when_the_command_is_killed(tmp_path: Path) -> None:
@@ -219,6 +219,6 @@ def test_on_a_terminal_control_c_stops_the_sweep(tmp_path: Path) -> None:
     assert os.waitstatus_to_exitcode(status) == 130
     shown = screen.decode()
     assert "packet-hops/s" in shown
-    assert "To go on from there" in shown
+    assert "To continue" in shown
     assert json.loads((tmp_path / "results/tiny/plan.json").read_text())["title"]
     assert State.DAMAGED not in states(tmp_path)

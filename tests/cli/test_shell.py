@@ -38,7 +38,7 @@ def test_after_an_interrupt_the_command_that_goes_on_can_be_pasted_into_a_shell(
     monkeypatch.setattr(sys, "argv", ["/somewhere/tailcut", *asked])
     result = tailcut(*asked)
     assert result.exit_code == 130
-    assert shlex.split(result.stderr.rpartition("To go on from there: ")[2]) == ["tailcut", *asked]
+    assert shlex.split(result.stderr.rpartition("To continue: ")[2]) == ["tailcut", *asked]
 
 
 def test_words_between_colons_are_shown_as_they_are(tailcut: Tailcut, tiny: Path) -> None:

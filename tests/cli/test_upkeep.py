@@ -40,21 +40,21 @@ def test_prune_removes_what_is_confirmed(pruned: Tailcut) -> None:
     done = CliRunner().invoke(cli.app, ["prune", "results/tiny"], input="y\n")
     assert (done.exit_code, "2 runs removed" in done.stderr) == (0, True)
     assert runs("results/tiny") == 2
-    assert "not there" not in pruned("summary", "results/tiny").stderr
+    assert "missing" not in pruned("summary", "results/tiny").stderr
 
 
 def test_prune_with_yes_does_not_ask(pruned: Tailcut) -> None:
     assert pruned("prune", "results/tiny", "--yes").exit_code == 0
     assert runs("results/tiny") == 2
     again = pruned("prune", "results/tiny")
-    assert (again.exit_code, "has 0 runs" in again.stderr) == (0, True)
+    assert (again.exit_code, "results/tiny: 0 runs" in again.stderr) == (0, True)
 
 
 def test_prune_keeps_what_another_plan_needs_unless_only_the_last_counts(tailcut: Tailcut, tiny: Path) -> None:
     tailcut("run", tiny, "-q", "--seeds", 1)
     tailcut("run", tiny, "-q", "--seeds", 1, "--set", "traffic.load=0.2")
-    assert "has 0 runs" in tailcut("prune", "results/tiny", "--dry-run").stderr
-    assert "has 2 runs" in tailcut("prune", "results/tiny", "--dry-run", "--last").stderr
+    assert "results/tiny: 0 runs" in tailcut("prune", "results/tiny", "--dry-run").stderr
+    assert "results/tiny: 2 runs" in tailcut("prune", "results/tiny", "--dry-run", "--last").stderr
 
 
 def test_a_dry_run_names_the_runs_and_removes_none(pruned: Tailcut) -> None:
@@ -70,8 +70,8 @@ def test_two_directories_become_one_and_nothing_is_made_again(tailcut: Tailcut, 
     tailcut("run", tiny, "-q", "--out", "b")
     merged = tailcut("merge", "a", "b")
     assert merged.exit_code == 0
-    assert "2 runs taken, 2 were there; 2 are not in the plan of a" in merged.stderr
-    assert "all 4 runs are there" in tailcut("run", tiny, "--out", "a").stderr
+    assert "2 runs copied, 2 were there already; 2 are not in the plan of a" in merged.stderr
+    assert "all 4 runs are finished already" in tailcut("run", tiny, "--out", "a").stderr
 
 
 def test_merging_what_is_no_directory_of_results_is_one_clear_error(tailcut: Tailcut, tiny: Path) -> None:

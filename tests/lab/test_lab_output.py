@@ -111,7 +111,7 @@ def test_a_percentile_that_is_the_slowest_flow_is_called_so(experiment: Path, tm
 def test_results_of_the_lab_alone_are_complete(experiment: Path, tmp_path: Path, kernels: Kernels, fabric: str) -> None:
     shown = said("run", experiment, "--on", "lab", "--lab-fabric", fabric, "--out", tmp_path / "results")
     assert "1 of 1 faithful" in shown
-    assert "not there" not in shown
+    assert "missing" not in shown
 
 
 def test_an_interrupt_reports_how_many_lab_runs_are_kept(

@@ -34,7 +34,7 @@ Card = Annotated[
     typer.Option(
         "--scorecard",
         metavar="FILE",
-        help=f"The scorecard; by default {SCORECARD} where that is, otherwise the one that comes with Tailcut.",
+        help=f"The scorecard; by default {SCORECARD} if it exists, otherwise the one that comes with Tailcut.",
         show_default=False,
     ),
 ]
@@ -46,7 +46,9 @@ def claims(
     scorecard: Card = None,
     reading: Annotated[
         str | None,
-        typer.Option(metavar="NAME", help="Under this reading; by default as stated.", show_default=False),
+        typer.Option(
+            metavar="NAME", help="The reading to list; by default as the paper states it.", show_default=False
+        ),
     ] = None,
     current: Annotated[
         bool,
@@ -55,7 +57,7 @@ def claims(
         ),
     ] = False,
 ) -> None:
-    """List what the papers claim, and what came out of each claim."""
+    """List the claims of the papers, and the verdict on each."""
     if context.invoked_subcommand is not None:
         return
     if current:
@@ -80,33 +82,36 @@ def claims(
 def run(
     names: Names = None,
     on: Annotated[
-        str, typer.Option(metavar="sim|model|lab|authors", help="Who answers; authors: the numbers that they released.")
+        str,
+        typer.Option(
+            metavar="sim|model|lab|authors", help="The backend; authors: the numbers that the authors released."
+        ),
     ] = "sim",
     small: Annotated[
         bool,
-        typer.Option("--small", metavar="", help="Take the small variants, in seconds: their numbers are no paper's."),
+        typer.Option(
+            "--small", metavar="", help="Run the small variants, in seconds; their numbers are not the paper's."
+        ),
     ] = False,
     reading: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME", help="Under this reading; may be repeated. By default as stated."),
+        typer.Option(metavar="NAME", help="The reading to run; by default as the paper states it. May be repeated."),
     ] = None,
     all_readings: Annotated[
-        bool, typer.Option("--all-readings", metavar="", help="Under every reading that a claim names.")
+        bool, typer.Option("--all-readings", metavar="", help="Run every reading that a claim names.")
     ] = False,
     seeds: Annotated[int | None, typer.Option(metavar="N", min=1, help="Use the seeds 1 to N.")] = None,
     jobs: Jobs = None,
     cluster: Annotated[
-        str | None, typer.Option(metavar="WHERE", help="Make the runs on a Dask cluster, as of `tailcut run`.")
+        str | None, typer.Option(metavar="WHERE", help="Make the runs on a Dask cluster, as `tailcut run` does.")
     ] = None,
     scorecard: Card = None,
     out_: Annotated[
-        Path, typer.Option("--out", "-o", metavar="DIR", help="Where the runs of all claims are kept.")
+        Path, typer.Option("--out", "-o", metavar="DIR", help="The directory for the runs of all claims.")
     ] = RESULTS,
-    quiet: Annotated[
-        bool, typer.Option("--quiet", "-q", metavar="", help="Print nothing but what goes wrong.")
-    ] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", metavar="", help="Print errors only.")] = False,
 ) -> None:
-    """Make the runs that claims need and are not there yet, and put what comes out into the scorecard."""
+    """Make the missing runs that claims need, and write their numbers into the scorecard."""
     from tailcut.claims import load, make
     from tailcut.claims.document import STATED
     from tailcut.terminal import claims as view
@@ -118,7 +123,7 @@ def run(
     readings = [] if all_readings else reading or [STATED]
     batches = make.batches(papers, chosen, on, readings, small=small, seeds=seeds)
     if not batches:
-        raise typer.BadParameter(f"none of these claims is answered by {on} under that reading")
+        raise typer.BadParameter(f"the backend {on} answers none of these claims under that reading")
     card, target = _card(scorecard), _target(scorecard, small=small)
     runs = len({run["id"] for batch in batches for run in make.missing(batch, out_)})
     if not quiet:
@@ -132,7 +137,7 @@ def run(
                         card.put(row)
                         put.append(row)
                 except KeyboardInterrupt:
-                    err.print(f"Interrupted. What had finished is kept in {quoted(out_)}; the same command goes on.")
+                    err.print(f"Interrupted. Finished runs are kept in {quoted(out_)}; the same command goes on.")
                     raise
             if target is not None:  # after each experiment, so that an interruption loses nothing
                 card.write(target)

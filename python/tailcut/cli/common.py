@@ -92,7 +92,7 @@ Directory = Annotated[
 Directories = Annotated[
     list[Path],
     typer.Argument(
-        metavar="DIR...", help="A directory of results; of several, all runs are taken together.", show_default=False
+        metavar="DIR...", help="A directory of results; the runs of several are read together.", show_default=False
     ),
 ]
 Override = Annotated[
@@ -106,7 +106,7 @@ WithUnfaithful = Annotated[
     typer.Option(
         "--with-unfaithful",
         metavar="",
-        help="Count the lab's runs in that the machine could not carry in time; numbers with such are marked.",
+        help="Include unfaithful lab runs (those the machine could not keep on time); affected numbers are marked.",
     ),
 ]
 Jobs = Annotated[

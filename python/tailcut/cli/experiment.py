@@ -23,14 +23,14 @@ if TYPE_CHECKING:
     from tailcut.results import Result
 
 NONE_FAITHFUL = 3
-"""Exit code where runs over kernels were made, or are there, and none is faithful."""
+"""Exit code of a lab command whose results hold no faithful run."""
 INTERRUPTED_WITHOUT_FAITHFUL = 4
-"""Exit code where a command of the lab is interrupted before any of its runs is faithful."""
+"""Exit code of a lab command that is interrupted before any of its runs is faithful."""
 LabFabric = Annotated[
     str | None,
     typer.Option(
         metavar="engine|kernel",
-        help="What lies between the lab's hosts: the simulator's fabric, or kernels; by default FILE's lab.fabric.",
+        help="The fabric between the lab's hosts: the simulator's, or kernel switches; by default FILE's lab.fabric.",
         show_default=False,
     ),
 ]
@@ -44,7 +44,8 @@ def check(
     jobs: Jobs = None,
     as_json: Annotated[bool, typer.Option("--json", metavar="", help="Print the whole plan as JSON.")] = False,
     on: Annotated[
-        str, typer.Option(metavar="|".join(backends.NAMES), help="The backend; lab tells what becomes of every field.")
+        str,
+        typer.Option(metavar="|".join(backends.NAMES), help="The backend; with lab, also how each field is realised."),
     ] = "sim",
     lab_fabric: LabFabric = None,
 ) -> None:
@@ -76,8 +77,7 @@ def run(
             "--out",
             "-o",
             metavar="DIR",
-            help="Where results go; by default results/ and the path of FILE, without a leading experiments/ and"
-            " without suffix.",
+            help="The directory for results; by default results/ and FILE's path without experiments/ and suffix.",
             show_default=False,
         ),
     ] = None,
@@ -91,7 +91,8 @@ def run(
         ),
     ] = None,
     time_limit: Annotated[
-        float | None, typer.Option(metavar="SECONDS", min=0, help="Longest that a run may take; by default any time.")
+        float | None,
+        typer.Option(metavar="SECONDS", min=0, help="The longest time that a run may take; by default no limit."),
     ] = None,
     set_: Override = None,
     seeds: Seeds = None,
@@ -113,9 +114,7 @@ def run(
         str | None,
         typer.Option(metavar="SIZE", help="Most bytes kept of a packet, such as 96B; by default whole packets."),
     ] = None,
-    quiet: Annotated[
-        bool, typer.Option("--quiet", "-q", metavar="", help="Print nothing but what goes wrong.")
-    ] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", metavar="", help="Print errors only.")] = False,
     repeat: Annotated[
         int, typer.Option(metavar="N", min=1, help="Make each run N times; with --on lab only.", show_default=False)
     ] = 1,
@@ -125,10 +124,10 @@ def run(
         bool, typer.Option("--fail-fast", "-x", metavar="", help="End at the first run that fails.")
     ] = False,
     tracebacks: Annotated[
-        bool, typer.Option("--traceback", metavar="", help="Print where in the code runs failed.")
+        bool, typer.Option("--traceback", metavar="", help="Print the traceback of each failed run.")
     ] = False,
 ) -> None:
-    """Make the runs that are not there yet, and print the summary."""
+    """Make the missing runs, and print the summary."""
     from tailcut.errors import RunError
     from tailcut.lab import fabrics
     from tailcut.terminal.progress import display
@@ -136,7 +135,7 @@ def run(
     packets = backends.Capture(tuple(capture or ()), capture_packets, capture_bytes, capture_snapshot)
     if packets.bounds and not packets.points:
         raise typer.BadParameter(
-            "a capture is bounded and none is asked for; say what to capture with --capture host:0"
+            "capture bounds are given, but no capture: say what to capture, such as --capture host:0"
         )
     experiment = tailcut.load(file, _overrides(set_), seeds, small=small)
     directory = out_ or experiment.directory
@@ -182,7 +181,7 @@ def _say_where(directory: Path) -> None:
 
 
 def _judge(result: "Result", fabric: str) -> bool:
-    """Name the command that makes the runs again of which no repeat is faithful; return whether any run is faithful."""
+    """Names the command that repeats runs without a faithful repeat; returns whether any run is faithful."""
     there = [one for one in result.finished_lab_runs if one.fabric == fabric]
     faithful = {one.run["id"] for one in there if one.faithful}
     without = {one.run["id"] for one in there} - faithful
@@ -199,7 +198,7 @@ def _judge(result: "Result", fabric: str) -> bool:
 
 
 def lab() -> None:
-    """Show what this machine offers the kernel lab, what each thing is for, and how to get it."""
+    """Show what the kernel lab needs of this machine, what each part is for, and how to get it."""
     from tailcut.errors import BackendError
     from tailcut.lab import doctor
     from tailcut.terminal import lab as view
@@ -244,7 +243,7 @@ def new(
         Path | None,
         typer.Argument(
             metavar="FILE",
-            help="The file to write; by default experiment.toml, or called as what it is from.",
+            help="The file to write; by default experiment.toml, or named after its original.",
             show_default=False,
         ),
     ] = None,
@@ -253,7 +252,8 @@ def new(
         typer.Option("--from", metavar="NAME", help="Start from an experiment or workload that comes with Tailcut."),
     ] = None,
     list_all: Annotated[
-        bool, typer.Option("--list", metavar="", help="Name what there is to start from, and write nothing.")
+        bool,
+        typer.Option("--list", metavar="", help="List the experiments and workloads that --from accepts, and exit."),
     ] = False,
 ) -> None:
     """Write a small experiment with comments to start from, or a copy of one that comes with Tailcut."""
@@ -272,7 +272,7 @@ def new(
         with file.open("x", encoding="utf-8") as opened:
             opened.write(text)
     except FileExistsError:
-        raise typer.BadParameter(f"{file} is there already; name another file") from None
+        raise typer.BadParameter(f"{file} exists already; name another file") from None
     workload = from_ is not None and from_.endswith(shipped.WORKLOAD)
     use = f'name it in an experiment: sizes = {{ file = "{file}" }}' if workload else f"try tailcut run {quoted(file)}"
     out.print(f"{file}: {use}", highlight=False, soft_wrap=True)
@@ -280,7 +280,7 @@ def new(
 
 @contextlib.contextmanager
 def executor_of(cluster: str | None) -> "Iterator[Client | None]":
-    """Connects to the cluster that is asked for, if one is."""
+    """Connects to the given cluster; yields None without one."""
     if cluster is None:
         yield None
         return
@@ -301,7 +301,7 @@ def _overrides(given: list[str] | None) -> dict[str, str]:
 
 
 def _interrupted(directory: Path, plan: "Plan", on: str, repeat: int, lab_fabric: str | None) -> "Result":
-    """Say what is kept and how to go on; return the results that are kept."""
+    """Prints what is kept and how to continue; returns the kept results."""
     from tailcut.lab import fabrics
     from tailcut.results import Result, Store
 
@@ -312,8 +312,8 @@ def _interrupted(directory: Path, plan: "Plan", on: str, repeat: int, lab_fabric
         kept = sum(one.fabric == fabric and one.repeat <= repeat for one in result.finished_lab_runs)
         runs *= repeat
     again = shlex.join(["tailcut", *sys.argv[1:]])
-    lost = "; one that is under way begins anew" if kept < runs else ""
-    way = "To begin anew" if runs == 1 and not kept else "To go on from there"
+    lost = "; an unfinished run begins anew" if kept < runs else ""
+    way = "To begin anew" if runs == 1 and not kept else "To continue"
     err.print(
         f"Interrupted. {kept} of {runs} runs are kept in {directory}{lost}.\n{way}: {again}",
         highlight=False,

@@ -20,10 +20,10 @@ def explain(
         typer.Option(metavar="N", min=1, help="The N slowest short flows; 1 if no flow is named.", show_default=False),
     ] = None,
     scheme: Annotated[
-        str | None, typer.Option(metavar="NAME", help="The scheme whose flows are meant; by default the baseline.")
+        str | None, typer.Option(metavar="NAME", help="The scheme whose flows to explain; by default the baseline.")
     ] = None,
     seed: Annotated[
-        int | None, typer.Option(metavar="SEED", help="The seed of the run; by default the first that is there.")
+        int | None, typer.Option(metavar="SEED", help="The seed of the run; by default the first with finished runs.")
     ] = None,
     at: Annotated[
         list[str] | None,
@@ -33,24 +33,24 @@ def explain(
         str | None,
         typer.Option(
             metavar="BACKEND",
-            help="Whose runs: sim, or lab from their captures; by default the simulator's, if there are any.",
+            help="The backend: sim, or lab (from captures); by default sim, if it has runs.",
             show_default=False,
         ),
     ] = None,
     repeat: Annotated[
         int | None,
-        typer.Option(metavar="N", min=1, help="Which run of the lab; by default the first that was captured."),
+        typer.Option(metavar="N", min=1, help="The repeat of the lab's run; by default the first captured one."),
     ] = None,
     everything: Annotated[
-        bool, typer.Option("--all", metavar="", help="A line for every packet, and nothing folded.")
+        bool, typer.Option("--all", metavar="", help="Print a line for every packet, and fold none.")
     ] = False,
     as_json: Annotated[
-        bool, typer.Option("--json", metavar="", help="The stories as JSON, every packet with its queues.")
+        bool, typer.Option("--json", metavar="", help="Print the stories as JSON, every packet with its queues.")
     ] = False,
 ) -> None:
-    """Tell what happened to a flow, packet by packet, under every scheme.
+    """Show what happened to a flow, packet by packet, under every scheme.
 
-    Simulated runs are made again with it traced; runs of the lab are told from their captures.
+    Simulated runs are repeated with the flow traced; runs of the lab are read from their captures.
     """
     from tailcut.explain import explain as explained
     from tailcut.explain import select_runs
@@ -59,9 +59,9 @@ def explain(
     from tailcut.terminal.story import story
 
     if flow and slowest:
-        raise typer.BadParameter("--flow and --slowest: one of them says which flows")
+        raise typer.BadParameter("--flow and --slowest exclude each other: give one of them")
     if on not in (None, "sim", "lab"):
-        raise typer.BadParameter(f"--on {on}: sim or lab")
+        raise typer.BadParameter(f"--on {on}: must be sim or lab")
     wanted = {}
     for text in at or ():
         key, value = key_and_value(text)

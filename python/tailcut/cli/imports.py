@@ -12,7 +12,9 @@ from tailcut.cli.results import quoted
 def import_(
     files: Annotated[
         list[Path],
-        typer.Argument(metavar="FILE...", help="Files of another program that belong together.", show_default=False),
+        typer.Argument(
+            metavar="FILE...", help="Files of another program that describe one experiment.", show_default=False
+        ),
     ],
     out_: Annotated[
         Path | None,
@@ -20,7 +22,7 @@ def import_(
             "--out",
             "-o",
             metavar="DIR",
-            help="Where to write; by default called as the first file.",
+            help="The directory to write; by default named after the first file.",
             show_default=False,
         ),
     ] = None,
@@ -29,7 +31,7 @@ def import_(
         typer.Option(
             "--format",
             metavar="NAME",
-            help="Their format, where their names do not say it; an unknown one lists those that there are.",
+            help="The files' format, if their names do not show it; an unknown name lists all formats.",
             show_default=False,
         ),
     ] = None,

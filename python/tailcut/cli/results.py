@@ -26,7 +26,7 @@ def summary(
     ] = False,
     with_unfaithful: WithUnfaithful = False,
 ) -> None:
-    """Print the summary of what is there."""
+    """Print the summary of the finished runs."""
     from tailcut.results.tables import for_spreadsheets
     from tailcut.terminal.table import full_table
 
@@ -50,7 +50,7 @@ def report(
             "--out",
             "-o",
             metavar="PAGE",
-            help="The page; by default DIR/report.html; with the others in its name where there are several.",
+            help="The page; by default DIR/report.html, with the names of further directories added.",
             show_default=False,
         ),
     ] = None,
@@ -61,7 +61,7 @@ def report(
             metavar="N",
             min=0,
             max=20,
-            help="Tell the N slowest flows of each scheme packet by packet; their runs are made again for it.",
+            help="Explain the N slowest flows of each scheme packet by packet, by repeating their runs.",
         ),
     ] = 0,
     slow_seeds: Annotated[
@@ -70,7 +70,7 @@ def report(
             "--explain-seed",
             metavar="SEED",
             min=0,
-            help="The seed of those flows; may be repeated; by default the first that is there.",
+            help="The seed of those flows; by default the first with finished runs. May be repeated.",
             show_default=False,
         ),
     ] = None,
@@ -79,14 +79,14 @@ def report(
     """Write the page: HTML that works offline, and its figures."""
     result = tailcut.open_results(*directories, with_unfaithful=with_unfaithful)
     if slow_seeds and not slow_flows:
-        raise typer.BadParameter("--explain-seed: say how many flows with --explain N")
+        raise typer.BadParameter("--explain-seed needs --explain N, the number of flows")
     missing(result)
     written = result.report(page, slow_flows, slow_seeds or ())
     out.print(f"{written[0]}", highlight=False, soft_wrap=True)
 
 
 def open_(directory: Directory) -> None:
-    """Open the page in the browser; it is written first if it is not there, or older than the results."""
+    """Open the page in the browser; a missing or outdated page is written first."""
     import webbrowser
 
     from tailcut.errors import TailcutError
@@ -98,7 +98,7 @@ def open_(directory: Directory) -> None:
         result.report(page)
     out.print(f"{page}", highlight=False, soft_wrap=True)
     if not webbrowser.open(page.resolve().as_uri()):
-        raise TailcutError("TC-P002", "there is no browser here that could be started", f"open {page.resolve()} in one")
+        raise TailcutError("TC-P002", "no browser can be started here", f"open {page.resolve()} in a browser")
 
 
 def verify(directory: Directory) -> None:
@@ -115,9 +115,9 @@ def verify(directory: Directory) -> None:
             "\n".join(
                 [f"{len(damaged)} of {len(runs)} runs are damaged:", *(f"  {store.path(one)}" for one in damaged)]
             ),
-            "run the experiment again, with the same options, to make them anew",
+            "run the experiment again with the same options: it makes damaged runs anew",
         )
-    out.print(f"{len(runs)} runs, all as they were written", highlight=False)
+    out.print(f"{len(runs)} runs verified, none damaged", highlight=False)
     strays = store.strays()
     if strays:
         which = ", ".join(str(one.relative_to(directory)) for one in strays[:3]) + (", …" if len(strays) > 3 else "")
@@ -127,55 +127,56 @@ def verify(directory: Directory) -> None:
 def prune(
     directory: Directory,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", metavar="", help="Name the runs that would be removed, and remove none.")
+        bool, typer.Option("--dry-run", metavar="", help="List the runs that would be removed, and remove none.")
     ] = False,
-    yes: Annotated[bool, typer.Option("--yes", "-y", metavar="", help="Do not ask.")] = False,
-    last: Annotated[
-        bool, typer.Option("--last", metavar="", help="Keep only what the plan asked for last needs.")
-    ] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", metavar="", help="Remove without asking.")] = False,
+    last: Annotated[bool, typer.Option("--last", metavar="", help="Keep only the runs of the latest plan.")] = False,
 ) -> None:
-    """Remove the runs that no plan asked for in the directory needs."""
+    """Remove the runs that none of the directory's plans needs."""
     from tailcut.results import Store, upkeep
     from tailcut.units import size
 
     store = Store.open(directory)
-    unasked = upkeep.unreferenced_runs(store, by_last=last)
-    kept = len(store.runs()) - len(unasked)
-    for run_id in unasked if dry_run else ():
+    unneeded = upkeep.unreferenced_runs(store, by_last=last)
+    kept = len(store.runs()) - len(unneeded)
+    for run_id in unneeded if dry_run else ():
         out.print(f"{store.path(run_id)}", highlight=False, soft_wrap=True)
-    whose = "the plan asked for last does not need" if last else "no plan needs that was asked for there"
-    what = f"{len(unasked)} runs ({size(upkeep.bytes_of(store, unasked))}) that {whose}"
-    if not unasked or dry_run:
-        err.print(f"{directory} has {what}, and {kept} others.", highlight=False, soft_wrap=True)
+    what = f"{len(unneeded)} runs ({size(upkeep.bytes_of(store, unneeded))})"
+    plan = "the latest plan" if last else "any plan"
+    if not unneeded or dry_run:
+        err.print(f"{directory}: {what} are not part of {plan}; {kept} runs are.", highlight=False, soft_wrap=True)
         return
-    if not yes and not typer.confirm(f"Remove {what} from {directory}, and keep {kept}?", err=True):
+    question = f"Remove {what} that are not part of {plan} from {directory}, and keep {kept}?"
+    if not yes and not typer.confirm(question, err=True):
         raise typer.Exit(1)
-    err.print(f"{upkeep.prune(store, unasked)} runs removed.", highlight=False)
+    err.print(f"{upkeep.prune(store, unneeded)} runs removed.", highlight=False)
 
 
 def merge(
-    into: Annotated[Path, typer.Argument(metavar="DIR", help="The directory of results that takes.")],
-    other: Annotated[Path, typer.Argument(metavar="OTHER", help="The one that gives; it stays as it is.")],
+    into: Annotated[Path, typer.Argument(metavar="DIR", help="The directory of results that receives the runs.")],
+    other: Annotated[
+        Path, typer.Argument(metavar="OTHER", help="The directory whose runs are copied; it stays as it is.")
+    ],
 ) -> None:
-    """Put the runs of another directory into this one."""
+    """Copy the runs of another directory into this one."""
     from tailcut.results import Store, upkeep
 
     store = Store.open(into)
     done = upkeep.merge(store, Store.open(other))
     for run_id in done.damaged:
         err.print(f"{other}: run {run_id} is damaged and was left out", style="yellow", highlight=False, soft_wrap=True)
-    unasked = len(set(upkeep.unreferenced_runs(store, by_last=True)) & {*done.taken, *done.there})
-    repeats = f", {len(done.repeats)} of them as further repeats of the lab's" if done.repeats else ""
-    more = (
-        f"; {unasked} are not in the plan of {into}: run the experiment with their seeds and values" if unasked else ""
-    )
+    unneeded = len(set(upkeep.unreferenced_runs(store, by_last=True)) & {*done.taken, *done.there})
+    repeats = f", {len(done.repeats)} of them as further repeats of lab runs" if done.repeats else ""
+    more = f"; {unneeded} are not in the plan of {into}: run the experiment with their seeds and values"
     err.print(
-        f"{len(done.taken)} runs taken{repeats}, {len(done.there)} were there{more}.", highlight=False, soft_wrap=True
+        f"{len(done.taken)} runs copied{repeats}, {len(done.there)} were there already{more if unneeded else ''}.",
+        highlight=False,
+        soft_wrap=True,
     )
 
 
 def show(result: "Result") -> None:
-    """Print the summary, what became of runs over kernels, and what is missing."""
+    """Prints the summary, the verdicts on lab runs, and which runs are missing."""
     from tailcut.terminal.table import summary_table
 
     out.print(summary_table(result.plan, result.summary(), result.totals()), crop=False)
@@ -190,17 +191,17 @@ def show(result: "Result") -> None:
 
 
 def missing(result: "Result") -> None:
-    """Say which runs are not there, if any, and how to get them."""
+    """Prints how many runs are missing, if any, and how to make them."""
     absent, damaged, runs = len(result.missing_runs), len(result.damaged_runs), len(result.plan["runs"])
     answered_without_runs = absent == runs and set(result.summary()["backend"]) != {"sim"}
     if not absent or answered_without_runs:
         return
-    which = f"{absent} of {runs} runs {'is' if absent == 1 else 'are'} not there"
+    which = f"{absent} of {runs} runs {'is' if absent == 1 else 'are'} missing"
     which += f", {damaged} of them damaged" if damaged else ""
-    again = f"run {result.plan['source_file']} again, with the same options, to fill in what is missing"
+    again = f"run {result.plan['source_file']} again with the same options"
     err.print(f"{which}: {again}.", style="yellow", highlight=False, soft_wrap=True)
 
 
 def quoted(path: Path | str) -> str:
-    """A path as a shell takes it."""
+    """Returns a path quoted for a shell."""
     return shlex.quote(str(path))

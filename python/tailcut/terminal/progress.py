@@ -151,15 +151,15 @@ class Lines:
         pass
 
     def begin(self, runs: int, done: int, expected_packet_hops: int) -> None:
-        """Say what is ahead."""
+        """Prints how many runs are ahead."""
         self._pace.begin(runs, done, expected_packet_hops)
         self._last = self._pace.clock()
         if done == runs:
             if runs:
-                self.note(f"all {runs} runs are there")
+                self.note(f"all {runs} runs are finished already")
             return
-        there = f", {done} of them are there" if done else ""
-        self.note(f"{runs} runs{there}; about {count(expected_packet_hops)} packet-hops to simulate")
+        ready = f", {done} finished already" if done else ""
+        self.note(f"{runs} runs{ready}; about {count(expected_packet_hops)} packet-hops to simulate")
 
     def started(self, run_id: str, label: str, horizon_ps: int, expected_packet_hops: int) -> None:
         """Keep the time."""
