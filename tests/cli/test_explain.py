@@ -29,7 +29,7 @@ def test_explain_shows_the_slowest_flow_under_every_scheme(tailcut: Tailcut, res
     assert text.startswith(f"Flow {slowest}, h")
     assert "50.0 kB; seed 1" in text.splitlines()[0]
     assert text.index("\nTCP: ") < text.index("\nRepFlow: ")
-    assert text.count("the last byte is there") == 2
+    assert text.count("the last byte has arrived") == 2
     assert "SYN sent" in text
     assert "#2" in text, "the second connection of RepFlow"
 
@@ -45,7 +45,7 @@ def test_stories_end_at_the_time_in_the_flow_table(tailcut: Tailcut, results: Pa
             of_scheme = (pl.col("scheme") == told["scheme"], pl.col("seed") == 2, pl.col("id") == flow["flow"])
             row = flows.filter(*of_scheme).row(0, named=True)
             assert told["fct_ps"] // 1000 == row["fct_ns"]
-            ends = [line["at_ps"] for line in told["lines"] if line["what"].startswith("the last byte is there")]
+            ends = [line["at_ps"] for line in told["lines"] if line["what"].startswith("the last byte has arrived")]
             assert ends == [told["fct_ps"]]
             arrived = [one["end"]["at_ps"] for one in told["packets"] if one["end"] and one["end"]["how"] == "received"]
             assert told["start_ps"] + told["fct_ps"] in arrived
@@ -78,7 +78,7 @@ def test_a_point_may_be_given_as_the_experiment_writes_it(tailcut: Tailcut, tmp_
     assert tailcut("run", path, "-o", "swept", "--seeds", 1, "-q").exit_code == 0
     assert "; timestamps true, seed 1" in tailcut("explain", "swept", "--at", "timestamps=true").stdout
     refused = tailcut("explain", "swept", "--at", "timestamps=True")
-    assert "there are those of: true, false" in " ".join(refused.stderr.split())
+    assert "finished runs have: true, false" in " ".join(refused.stderr.split())
 
 
 @pytest.mark.parametrize(
@@ -138,4 +138,4 @@ def test_a_run_of_another_version_is_an_error(tailcut: Tailcut, results: Path, m
 
     monkeypatch.setattr(_core, "explain", other)
     refused = tailcut("explain", results)
-    assert (refused.exit_code, "cannot be made again" in " ".join(refused.stderr.split())) == (2, True)
+    assert (refused.exit_code, "cannot be repeated" in " ".join(refused.stderr.split())) == (2, True)

@@ -149,7 +149,9 @@ def test_resets_of_one_end_are_one_line(tmp_path: Path) -> None:
     assert repeated > 0
 
 
-@pytest.mark.parametrize(("number", "said"), [(1, "RST sent; there after 0.00 µs"), (3, "3 RSTs sent within 80.0 µs")])
+@pytest.mark.parametrize(
+    ("number", "said"), [(1, "RST sent; arrives after 0.00 µs"), (3, "3 RSTs sent within 80.0 µs")]
+)
 def test_a_single_reset_is_a_line_of_its_own(number: int, said: str) -> None:
     resets = [packet(40 * at, 0, "rst") for at in range(number)]
     whole = story(resets, []) | {

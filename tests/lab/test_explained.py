@@ -100,27 +100,27 @@ def test_captures_at_both_ends_show_losses_and_arrivals(experiment: Path, tmp_pa
     one, said = told(result, flow["id"])
     assert said == [
         (0, "SYN sent; lost: it does not arrive"),
-        (0, "then nothing is sent and nothing comes for 1.00 s"),
-        (1_000_000, "SYN sent again; 1.00 s after the first time; there after 1.00 ms"),
-        (1_001_010, "SYN-ACK sent; there after 1.00 ms"),
+        (0, "then nothing is sent or received for 1.00 s"),
+        (1_000_000, "SYN sent again; 1.00 s after the first time; arrives after 1.00 ms"),
+        (1_001_010, "SYN-ACK sent; arrives after 1.00 ms"),
         (1_002_015, "connected"),
         (1_002_020, "3 packets (2.92 kB) sent within 12.0 µs; 2 marked"),
         (1_002_031, "bytes 1,461 to 2,920 sent; lost: it does not arrive"),
         (1_003_640, "2 ACKs sent within 600 µs"),
-        (1_005_240, "then nothing is sent and nothing comes for 29.8 ms"),
+        (1_005_240, "then nothing is sent or received for 29.8 ms"),
         (
             1_034_990,
             "bytes 1,461 to 2,920 sent again; 33.0 ms after the first time, after 1 duplicate ACK; marked on the way;"
-            " there after 1.00 ms",
+            " arrives after 1.00 ms",
         ),
         (1_035_995, said[10][1]),
-        (1_036_000, "ACK of everything before byte 4,381 sent; there after 1.00 ms"),
-        (1_037_005, "the sender knows"),
-        (1_037_010, "FIN sent; there after 1.00 ms"),
-        (1_038_020, "FIN of the receiver sent; there after 1.00 ms"),
-        (1_039_030, "RST sent; there after 1.00 ms"),
+        (1_036_000, "ACK of everything before byte 4,381 sent; arrives after 1.00 ms"),
+        (1_037_005, "the sender has the last ACK"),
+        (1_037_010, "FIN sent; arrives after 1.00 ms"),
+        (1_038_020, "FIN of the receiver sent; arrives after 1.00 ms"),
+        (1_039_030, "RST sent; arrives after 1.00 ms"),
     ]
-    assert said[10][1].startswith("the last byte is there, as the application has it: ")
+    assert said[10][1].startswith("the last byte has arrived and been read by the application: ")
     assert sum(lost(packet) for packet in one.stories[0].story["packets"]) == 2
     assert one.selection.label == "seed 1, repeat 1 of the lab"
     (data,) = as_data([one])
@@ -144,7 +144,7 @@ def test_a_capture_at_the_sender_alone_does_not_show_arrivals(
     assert (1_002_010, "SYN-ACK arrives") in said
     assert (1_034_990, "bytes 1,461 to 2,920 sent again; 33.0 ms after the first time, after 1 duplicate ACK") in said
     assert (1_039_020, "FIN of the receiver arrives") in said
-    assert not any("lost" in text or "there after" in text for text in texts)
+    assert not any("lost" in text or "arrives after" in text for text in texts)
     assert not any(lost(packet) for packet in one.stories[0].story["packets"])
 
 
@@ -183,7 +183,7 @@ def test_slowest_flows_are_chosen_among_captured_ones(experiment: Path, tmp_path
     flows = {row["id"]: row for row in result.lab_flows.iter_rows(named=True)}
     for found in slowest(result, place, 1_000):
         assert other in (flows[found]["src"], flows[found]["dst"])
-    with pytest.raises(ExplainError, match="neither was captured") as refused:
+    with pytest.raises(ExplainError, match="neither host was captured") as refused:
         explain(result, place, [flow["id"]])
     assert refused.value.code == "TC-X005"
     points = f"--capture host:{flow['src']} --capture host:{flow['dst']}"
@@ -196,7 +196,7 @@ def test_without_a_capture_explain_names_the_command_that_makes_one(
 ) -> None:
     flow = first_flow(experiment)
     result = tailcut.run(tailcut.load(experiment), on="lab", out=tmp_path / "results", repeat=2)
-    with pytest.raises(ExplainError, match="without a capture") as refused:
+    with pytest.raises(ExplainError, match="without --capture") as refused:
         select_runs(result)
     # The slowest flow's ends.
     points = f"--capture host:{flow['src']} --capture host:{flow['dst']}"
@@ -213,7 +213,7 @@ def test_without_a_capture_explain_names_the_command_that_makes_one(
         capture=[f"host:{flow['src']}", f"host:{flow['dst']}"],
     )
     assert select_runs(again).label == "seed 1, repeat 3 of the lab"
-    with pytest.raises(ExplainError, match="without a capture"):
+    with pytest.raises(ExplainError, match="without --capture"):
         select_runs(again, repeat=2)
     with pytest.raises(ExplainError, match="repeat 4") as missing:
         select_runs(again, repeat=4)
@@ -230,7 +230,7 @@ def test_the_simulators_runs_come_first_and_the_labs_when_asked(
     place = select_runs(result, on="lab")
     assert list(place.lab) == list(place.runs)
     simulated = tailcut.run(tailcut.load(experiment), out=tmp_path / "simulated")
-    with pytest.raises(ExplainError, match="no run of the kernel lab") as refused:
+    with pytest.raises(ExplainError, match="no finished run of the kernel lab") as refused:
         select_runs(simulated, on="lab")
     assert refused.value.code == "TC-X001"
 
@@ -239,7 +239,7 @@ def test_a_capture_that_was_full_says_so(experiment: Path, tmp_path: Path, kerne
     kernels.left_out = 5
     flow = first_flow(experiment)
     _, said = told(captured(experiment, tmp_path / "results", flow["src"], flow["dst"]), flow["id"])
-    assert said[-1][1] == "the capture was full; what comes after is not in it"
+    assert said[-1][1] == "the capture was full: later packets are not in it"
 
 
 def test_a_capture_that_cannot_be_read_is_refused(experiment: Path, tmp_path: Path, kernels: Kernels) -> None:
@@ -296,7 +296,7 @@ def test_connections_with_kernel_chosen_ports_are_found_by_their_start(
     assert one.without == {"T; 'C' P": "its frames are not in the capture"}
     kernels.wires = raced([20, 25, 30])
     result = captured(experiment, tmp_path / "ambiguous", flow["src"], flow["dst"])
-    with pytest.raises(ExplainError, match="kernels chose the ports") as refused:
+    with pytest.raises(ExplainError, match="ports chosen by the kernel") as refused:
         explain(result, select_runs(result, "RepSYN"), [flow["id"]])
     assert refused.value.code == "TC-X006"
 

@@ -102,7 +102,7 @@ def explain(result: "Result", selection: RunSelection, flows: Sequence[int]) -> 
             selection,
             [told[scheme][flow] for scheme in selection.runs if flow in told[scheme]],
             {
-                scheme: "its frames are not in the capture" if flow in rows[scheme] else "it did not start in its run"
+                scheme: "its frames are not in the capture" if flow in rows[scheme] else "it did not start in that run"
                 for scheme in selection.runs
                 if flow not in told[scheme]
             },
@@ -134,7 +134,7 @@ def _not_seen(result: "Result", selection: RunSelection, row: Mapping[str, Any])
         )
     return ExplainError(
         "TC-X005",
-        f"flow {row['id']} goes from host {row['src']} to host {row['dst']}, and neither was captured in"
+        f"flow {row['id']} goes from host {row['src']} to host {row['dst']}, and neither host was captured in"
         f" {selection.scheme}, {selection.label}",
         again,
     )
@@ -148,7 +148,7 @@ def _rerun(scheme: str, run: PlannedRun, rows: Mapping[int, Mapping[str, Any]]) 
         answer = json.loads(_core.explain(json.dumps(run), list(rows), MOST_PACKETS, read_table))
     except ValueError as error:
         raise ExplainError(
-            "TC-X004", f"{label(run)} cannot be made again: {error}", "run the experiment again with this version"
+            "TC-X004", f"{label(run)} cannot be repeated: {error}", "run the experiment again with this version"
         ) from None
     links = answer["links"]
     told = {}
@@ -160,9 +160,9 @@ def _rerun(scheme: str, run: PlannedRun, rows: Mapping[int, Mapping[str, Any]]) 
             if (None if found is None else found // 1000) != stored:
                 raise ExplainError(
                     "TC-X004",
-                    f"{label(run)}, made again, gives flow {story['flow']} another {name}:"
-                    f" {found} ps, and {stored} ns are stored",
-                    "tailcut verify says whether the results are as they were written; if they are, this is a defect",
+                    f"{label(run)}, repeated, gives flow {story['flow']} another {name}:"
+                    f" {found} ps instead of the stored {stored} ns",
+                    "tailcut verify says whether the stored results are intact; if so, this is a defect of Tailcut",
                 )
         transport = run["config"]["scheme"]["transport"]
         window = transport.get("receive_window")

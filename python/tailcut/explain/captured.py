@@ -68,7 +68,7 @@ def stories(lab: LabRun, file: Path, rows: Mapping[int, Mapping[str, Any]], most
         found, until_ns = _connections(lab.run, frames(file), demand["flows"], wanted)
     except DamagedError as error:
         raise ExplainError(
-            "TC-X006", f"the capture {file} cannot be read: {error}", "take it again, with --repeat for a further run"
+            "TC-X006", f"the capture {file} cannot be read: {error}", "capture a further run with --repeat"
         ) from None
     names = _names(demand)
     if not lab.about["captured"]["left_out"]:

@@ -174,7 +174,7 @@ def _as_received(frames: Sequence[Frame], first: int) -> Iterator[tuple[bool, st
         highest = there[-1][1]
         note, again = "", False
         if any(low <= seq and end <= high for low, high in there):
-            note, again = "there already", True
+            note, again = "received before", True
         elif seq > highest:
             note = f"before bytes {highest:,} to {seq - 1:,}, which are missing"
         elif seq < highest:

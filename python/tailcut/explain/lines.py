@@ -28,7 +28,7 @@ WORDS = {
 }
 LOSSES = {
     "dropped": "dropped at {}: the queue is full",
-    "returned": "returned by {}: there is no room for its header either",
+    "returned": "returned by {}: no room for its header either",
     "dead-link": "lost: {} is down",
     "under-way": "lost: {} went down",
     "corrupted": "corrupted on {}",
@@ -37,7 +37,7 @@ LOSSES = {
 NUMBER = re.compile(r"[0-9][0-9.,]*( ([pnµm]?s|[kMG]?B)\b)?")
 SEVERAL = frozenset({"data", "ack", "pull"})
 SHORT = 60
-"""Lines of a story that has room for all of them; in longer ones, what happens again and again is told once."""
+"""Most lines of a story that is shown whole; in longer ones, lines that recur are counted."""
 FIRST = 3
 """Number of repeated events that are shown."""
 FEW = 24
@@ -160,7 +160,7 @@ def _of_packets(story: Mapping[str, Any], everything: bool) -> Iterator[Line]:
 
 
 def _of_resets(story: Mapping[str, Any], resets: Sequence[Packet]) -> Line:
-    """RSTs of one end of a connection: one for every packet that comes to it after its end."""
+    """Returns the line for the RSTs of one end of a connection: one per packet that reaches it after its close."""
     if len(resets) == 1:
         return _of_one(story, resets[0], None)
     first, span = resets[0], resets[-1]["sent_ps"] - resets[0]["sent_ps"]
@@ -173,7 +173,7 @@ def _of_resets(story: Mapping[str, Any], resets: Sequence[Packet]) -> Line:
 
 
 def _pause(story: Mapping[str, Any]) -> int:
-    """Packets further apart than this are told of apart: half of the way there and back without any queue."""
+    """Returns the shortest gap between packets of two lines, in ps: half of the round trip without queues."""
     ways: dict[bool, int] = {}
     for packet in story["packets"]:
         if packet["end"] is not None and packet["end"]["how"] == "received":
@@ -187,7 +187,7 @@ def _pause(story: Mapping[str, Any]) -> int:
 
 
 def _of_one(story: Mapping[str, Any], packet: Packet, full: WindowWait | None) -> Line:
-    """A packet's own line."""
+    """Returns a packet's own line."""
     what = WORDS[packet["kind"]]
     if packet["bytes"] and packet["kind"] == "data":
         what = f"bytes {packet['seq']:,} to {packet['seq'] + packet['bytes'] - 1:,}"
@@ -206,11 +206,11 @@ def _of_one(story: Mapping[str, Any], packet: Packet, full: WindowWait | None) -
         said.append("marked on the way")
     end = packet["end"]
     if end is None:
-        said.append("still on its way when the flow is over")
+        said.append("still on its way when the flow ends")
     elif lost(packet):
         said.append(LOSSES[end["how"]].format(end["link"]))
     elif end["how"] == "received" and not packet.get("arrives"):
-        said.append(f"there after {time_text(end['at_ps'] - packet['sent_ps'])}")
+        said.append(f"arrives after {time_text(end['at_ps'] - packet['sent_ps'])}")
     if full is not None:
         said.append(str(full))
     several = packet["kind"] in SEVERAL
@@ -220,7 +220,7 @@ def _of_one(story: Mapping[str, Any], packet: Packet, full: WindowWait | None) -
 
 
 def _of_stretch(story: Mapping[str, Any], stretch: Sequence[Packet], full: WindowWait | None) -> Line:
-    """Packets that were sent together, to which nothing happened."""
+    """Returns the line for packets that were sent together and met no incident."""
     if len(stretch) == 1:
         return _of_one(story, stretch[0], full)
     first = stretch[0]
@@ -250,9 +250,9 @@ def _of_senders(story: Mapping[str, Any]) -> Iterator[Line]:
         "timed-out": lambda act: (
             f"the timer{_of(act['timer_ps'])} expires: nothing has come back; window {size(act['window'])}"
         ),
-        "recovers": lambda act: f"acknowledgements tell of a loss: fast retransmit; window {size(act['window'])}",
+        "recovers": lambda act: f"ACKs indicate a loss: fast retransmit; window {size(act['window'])}",
         "recovered": lambda act: f"what was lost has arrived; window {size(act['window'])}",
-        "undid": lambda act: f"nothing had been lost: taken back; window {size(act['window'])}",
+        "undid": lambda act: f"spurious: the reduction is undone; window {size(act['window'])}",
         "heeded": lambda act: f"marks were echoed; window reduced to {size(act['window'])}",
     }
     for act in story["acts"]:
@@ -261,10 +261,10 @@ def _of_senders(story: Mapping[str, Any]) -> Iterator[Line]:
 
 
 def _silences(story: Mapping[str, Any]) -> Iterator[Line]:
-    """Times in which an end of a connection neither sends nor receives, as its capture shows them."""
+    """Yields the times in which an end of a connection neither sends nor receives, by its capture."""
     for act in story["acts"]:
         if act["what"] == "silent":
-            what = f"then nothing is sent and nothing comes for {time_text(act['lasts_ps'])}"
+            what = f"then nothing is sent or received for {time_text(act['lasts_ps'])}"
             yield Line(act["at_ps"] - story["start_ps"], act["copy"], what, "incident")
 
 
@@ -284,25 +284,25 @@ def _of_flow(story: Mapping[str, Any]) -> Iterator[Line]:
         best = (
             f"{story['fct_ps'] / story['ideal_fct_ps']:.1f} times the best possible {time_text(story['ideal_fct_ps'])}"
         )
-        whose = ", as the application has it" if "capture" in story else ""
-        yield Line(story["fct_ps"], None, f"the last byte is there{by}{whose}: {best}", "end")
+        whose = " and been read by the application" if "capture" in story else ""
+        yield Line(story["fct_ps"], None, f"the last byte has arrived{by}{whose}: {best}", "end")
         if story["fct_ack_ps"] is not None:
-            yield Line(story["fct_ack_ps"], None, "the sender knows", "end")
+            yield Line(story["fct_ack_ps"], None, "the sender has the last ACK", "end")
     if not story.get("capture", {"whole": True})["whole"]:
         yield Line(
-            story["until_ps"] - story["start_ps"], None, "the capture was full; what comes after is not in it", "end"
+            story["until_ps"] - story["start_ps"], None, "the capture was full: later packets are not in it", "end"
         )
     if story["left_out"]:
         yield Line(
             story["until_ps"] - story["start_ps"],
             None,
-            f"{packets_text(story['left_out'])} more are not told of",
+            f"{packets_text(story['left_out'])} more are not shown",
             "end",
         )
 
 
 def _folded(found: Sequence[Line]) -> list[Line]:
-    """Neighbours without incident as one line, where there are many."""
+    """Folds neighbouring lines without incident into one, if there are many."""
     if sum(line.kind == "quiet" for line in found) <= FEW:
         return list(found)
     folded: list[Line] = []
@@ -322,7 +322,7 @@ def _folded(found: Sequence[Line]) -> list[Line]:
 
 
 def _together(run: Sequence[Line]) -> Line:
-    """Several stretches without incident as one."""
+    """Returns one line for several stretches without incident."""
     packets = sum(line.packets for line in run)
     said = [f"{packets_text(packets)} in {time_text(run[-1].at_ps - run[0].at_ps)} without incident"]
     wait = max((line.wait for line in run if line.wait is not None), key=lambda wait: wait.waited_ps, default=None)
@@ -338,9 +338,9 @@ def _together(run: Sequence[Line]) -> Line:
 
 
 def _grouped(found: Sequence[Line]) -> list[Line]:
-    """A long story in which what happens again and again is told for the first times, and then counted.
+    """Shortens a long story: of lines that differ only in numbers the first stay, and the others are counted.
 
-    Openings and ends of connections stay where they are; what is between two of them is looked at by itself.
+    Openings and ends of connections stay where they are; lines between two of them are grouped by themselves.
     """
     if len(found) <= SHORT:
         return list(found)
@@ -371,9 +371,9 @@ def _once(between: Sequence[Line]) -> Iterator[Line]:
 
 
 def _counted(same: Sequence[Line]) -> Line:
-    """Lines that differ by their numbers only, as one."""
+    """Returns one line for lines that differ only in their numbers."""
     last = same[-1]
-    what = f"{len(same):,} times more until {time_text(last.at_ps)}, and then: {last.what}"
+    what = f"{len(same):,} times more until {time_text(last.at_ps)}; the last: {last.what}"
     wait = max((line.wait for line in same if line.wait is not None), key=lambda wait: wait.waited_ps, default=None)
     packets, lasts = sum(line.packets for line in same), sum(line.held_ps for line in same)
     return Line(same[0].at_ps, last.copy, what, last.kind, packets, wait, lasts)

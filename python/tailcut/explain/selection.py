@@ -92,8 +92,8 @@ def select_runs(
     if repeat is not None and not in_lab:
         raise ExplainError(
             "TC-X002",
-            f"repeat {repeat} is asked for, and only runs of the lab have repeats",
-            "say --on lab, or leave it out",
+            f"--repeat {repeat}: only runs of the lab have repeats",
+            "add --on lab, or leave --repeat out",
         )
     scheme = _one_of("scheme", scheme or _baseline(plan["baseline"], there), [run["scheme"] for run in there])
     of_scheme = [run for run in there if run["scheme"] == scheme]
@@ -103,7 +103,7 @@ def select_runs(
     points = [point for point in points if all(written(point[key]) == value for key, value in wanted.items())]
     if not points:
         raise ExplainError(
-            "TC-X002", f"no run of {scheme} with seed {seed} is at that point together", "name one key only"
+            "TC-X002", f"no finished run of {scheme} with seed {seed} has all of these values", "give one key only"
         )
     point = points[-1]
     runs = {run["scheme"]: run for run in there if run["seed"] == seed and run["point"] == point}
@@ -146,18 +146,18 @@ def _nothing(result: "Result", on: str | None) -> ExplainError:
     what, more = ("the kernel lab", " --on lab --capture host:N") if on == "lab" else ("the simulator", "")
     return ExplainError(
         "TC-X001",
-        f"{result.directory} holds no run of {what}{why}",
+        f"{result.directory} has no finished run of {what}{why}",
         f"tailcut run {shlex.quote(result.plan['source_file'])}{more} makes them",
     )
 
 
 def _not_captured(result: "Result", lab: Sequence[LabRun]) -> ExplainError:
-    """Kernels are not deterministic: what is not in a capture cannot be had by making the run again."""
+    """Returns the error for lab runs without a capture; repeating one would show another run."""
     of_fabric = [one for one in lab if one.fabric == lab[0].fabric]
     flow = _ranked(result, lab[0]).row(0, named=True) if not result.flows_of(lab[0]).is_empty() else None
     return ExplainError(
         "TC-X005",
-        f"the runs of the kernel lab in {result.directory} were made without a capture, and no run is the same again",
+        f"the lab's runs in {result.directory} were made without --capture, and a lab run cannot be repeated exactly",
         f"make all of them once more: {captured.command(result.plan, result.directory, of_fabric, flow)}",
     )
 
@@ -169,12 +169,12 @@ def _baseline(baseline: str, there: Sequence[PlannedRun]) -> str:
 def _one_of(what: str, asked: Any, known: Sequence[Any]) -> Any:
     if asked not in known:
         names = ", ".join(dict.fromkeys(str(one) for one in known))
-        raise ExplainError("TC-X002", f"there is no finished run of {what} {asked!r}", f"there are those of: {names}")
+        raise ExplainError("TC-X002", f"no finished run has {what} {asked!r}", f"finished runs have: {names}")
     return asked
 
 
 def _wanted(at: Mapping[str, str], points: Sequence[Mapping[str, Value]]) -> dict[str, str]:
-    """The swept keys that are meant, whole, with a value that each has somewhere."""
+    """Returns the given values by full key, spelled as the sweep has them."""
     names = short_keys(points[0])
     wanted = {}
     for asked, value in at.items():
@@ -189,7 +189,7 @@ def _wanted(at: Mapping[str, str], points: Sequence[Mapping[str, Value]]) -> dic
 
 
 def _means(asked: str, value: Value) -> bool:
-    """Whether a text is this value: however a number is spelled, since a column of 1.0 has ``1``."""
+    """Whether a text spells this value; a number may be spelled in any way (``1`` for 1.0)."""
     if isinstance(value, int | float) and not isinstance(value, bool):
         try:
             return float(asked) == value
