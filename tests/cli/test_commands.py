@@ -182,7 +182,7 @@ def test_a_report_leaves_damaged_runs_out_and_says_so(tailcut: Tailcut, tiny: Pa
     assert result.exit_code == 0
     assert "1 of 4 runs is missing, 1 of them damaged" in result.stderr
     page = Path("results/tiny/report.html").read_text().replace("\N{NO-BREAK SPACE}", " ")
-    assert "1 of 4 runs is not in the directory" in page
+    assert "1 of 4 runs is missing" in page
 
 
 def test_capture_bounds_without_a_capture_are_refused(tailcut: Tailcut, tiny: Path) -> None:

@@ -91,10 +91,10 @@ def test_a_missing_part_that_some_runs_need_is_reported_but_no_obstacle(
 
 def test_a_process_that_cannot_even_begin_is_an_obstacle(monkeypatch: pytest.MonkeyPatch) -> None:
     def fails(*, timers: bool) -> None:
-        raise process.LabError("the lab's process ended before it had tried anything")
+        raise process.LabError("the lab's process ended before it had probed anything")
 
     monkeypatch.setattr(process, "probe", fails)
-    assert "ended before it had tried" in str(doctor.obstacle(doctor.findings()))
+    assert "ended before it had probed" in str(doctor.obstacle(doctor.findings()))
 
 
 def test_a_system_other_than_linux_is_reported_at_once(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -221,7 +221,7 @@ def test_a_run_works_without_root(experiment: Path, monkeypatch: pytest.MonkeyPa
 def test_a_run_that_takes_too_long_is_ended(experiment: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(MARK, str(experiment))
     run = planned(experiment, **{"horizon.arrivals": '"30s"'})
-    so_far = "it (had not begun|was at .* s, and [0-9]+ flows were over)"
+    so_far = "(the run had not begun|it was at .* s, and [0-9]+ flows had ended)"
     with pytest.raises(process.LabError, match=f"longer than the limit of 1 s: {so_far}"):
         process.run(json.dumps(run), lambda _now, _over: None, 1)
     wait_until_none(str(experiment))

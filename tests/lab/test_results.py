@@ -157,7 +157,7 @@ def test_a_summary_ends_in_the_verdicts_and_marks_numbers_with_unfaithful_runs(
     second = next(line for line in shown.splitlines() if "processes waited" in line)
     assert "not faithful" in second
     assert ("[1] 1 of 3 runs that are counted in are not faithful" in shown) == bool(option)
-    assert ("left out above; --with-unfaithful counts them in" in shown) == (not option)
+    assert ("excluded above; --with-unfaithful includes them" in shown) == (not option)
 
 
 @pytest.mark.parametrize(("made_before", "options", "code"), [(0, [], 0), (1, [], 3), (1, ["--with-unfaithful"], 0)])
@@ -243,7 +243,7 @@ def test_the_page_has_the_verdicts_and_says_whether_unfaithful_runs_are_counted(
     assert page.count("<strong>not faithful</strong>") == 1
     assert f"system {platform.system()} {platform.release()}" in page.partition("How it was made</h2>")[2]
     assert "processes waited for a CPU 90\N{NO-BREAK SPACE}% of the time" in page
-    assert "counted in all the same, as was asked for" in page
+    assert "included on request" in page
     assert "1 of 3 runs that are counted in are not faithful" in page
     left_out = tailcut.open_results(tmp_path / "results").report()[0].read_text()
     assert "left out of all figures" in left_out

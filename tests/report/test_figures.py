@@ -121,7 +121,7 @@ def test_a_single_scheme_has_no_change_and_says_so(tmp_path: Path) -> None:
     of = Study.of(synthetic.build(tmp_path, synthetic.Shape(schemes=("TCP",), sweep=LOADS, seeds=(1,), flows=100)))
     change = figures(of)["change"]
     assert not change.panels
-    assert change.note == "There is no other scheme to hold against a baseline."
+    assert change.note == "There is only one scheme, or no baseline, so there is no change to show."
 
 
 def test_a_class_without_a_value_is_not_drawn_and_is_named_with_the_reason(

@@ -185,7 +185,7 @@ def test_a_single_scheme_of_two_backends_is_described_by_the_first(study: Study)
 
 
 def test_only_a_single_scheme_with_results_is_reported_as_such(study: Study) -> None:
-    assert alone(study, of_tcp()) == f"{TAIL} 100 µs; no other scheme has results to hold against it."
+    assert alone(study, of_tcp()) == f"{TAIL} 100 µs; no other scheme has results to compare it with."
     assert alone(study, of_tcp(), of_tcp(scheme="RepFlow")) == f"{TAIL} 100 µs."
 
 
@@ -228,7 +228,7 @@ def test_runs_that_are_missing_are_counted(tmp_path: Path) -> None:
         synthetic.build(tmp_path, synthetic.Shape(seeds=(1, 2, 3), flows=20), keep=lambda run: run["seed"] < 3)
     )
     said = words.cautions(of, tables.curves(of))
-    assert said[0].startswith("12 of 36 runs are not in the directory")
+    assert said[0].startswith("12 of 36 runs are missing")
 
 
 def test_unfinished_flows_are_reported_where_they_are_most(tmp_path: Path) -> None:

@@ -110,9 +110,9 @@ class Load:
         if self.largest_rate is not None:
             up_to = f'topology.rate = "{self.largest_rate}"'
         text = (
-            f"at the busiest hosts send {count(self.busiest)} frames a second, at the most; a short run by"
-            f" {carried.carrier} had {count(carried.frames)}{alone}, of which half is carried in time: up to about"
-            f" {up_to}"
+            f"the plan peaks at {count(self.busiest)} frames/s at the most; this machine carried"
+            f" {count(carried.frames)} frames/s{alone} with {carried.carrier} in a short test, and half of that is"
+            f" safe: up to about {up_to}"
         )
         return {"field": MACHINE, "answer": "done" if self.times >= 1 else "near", "text": text}
 
@@ -129,5 +129,5 @@ class Load:
 
 
 def unknown(error: LabError) -> dict[str, str]:
-    """The row where nothing could be measured."""
-    return {"field": MACHINE, "answer": "near", "text": f"what it carries could not be measured: {error}"}
+    """Returns the row for a calibration that failed."""
+    return {"field": MACHINE, "answer": "near", "text": f"how much this machine carries could not be measured: {error}"}

@@ -46,75 +46,79 @@ NEEDS: dict[str, tuple[str, str, bool]] = {
         " kernel.apparmor_restrict_unprivileged_userns=0; in a container ask for them, or run as root",
         True,
     ),
-    "supervisor": ("whatever runs in the namespaces", "allow PID namespaces", True),
+    "supervisor": ("setting up the namespaces of hosts and switches", "allow PID namespaces", True),
     "iproute2": ("interfaces, addresses and routes of the hosts", "install the package iproute2", True),
     "veth": ("a link from each host to the fabric", "a kernel with CONFIG_VETH, or modprobe veth", True),
-    "packet ring": ("the fabric takes in frames by it", "a kernel with CONFIG_PACKET", True),
+    "packet ring": ("how the fabric receives frames", "a kernel with CONFIG_PACKET", True),
     "netem": (
-        "no run: it would delay and lose packets between switches of kernels (propagation, incidents)",
+        "nothing yet: netem could delay and lose packets between kernel switches",
         "a kernel with CONFIG_NET_SCH_NETEM, or modprobe sch_netem",
         False,
     ),
     "red": (
-        "no run: it would be queue.kind red of switches of kernels",
+        "nothing yet: could serve queue.kind red on kernel switches",
         "a kernel with CONFIG_NET_SCH_RED, or modprobe sch_red",
         False,
     ),
     "fq": (
-        "no run: it would pace what hosts send; TCP does so itself where it has to",
+        "nothing yet: fq could pace what hosts send; TCP paces itself if it has to",
         "a kernel with CONFIG_NET_SCH_FQ, or modprobe sch_fq",
         False,
     ),
     "tbf": (
-        "rates and queues of switches of kernels (--lab-fabric kernel)",
+        "rates and queues of kernel switches (--lab-fabric kernel)",
         "a kernel with CONFIG_NET_SCH_TBF, or modprobe sch_tbf",
         False,
     ),
     "nft numgen": (
-        "switches of kernels that spray packets",
+        "kernel switches that spray packets",
         "install the package nftables; a kernel with CONFIG_NFT_NUMGEN",
         False,
     ),
     "hash seeds": (
-        "paths of flows across switches of kernels",
+        "paths of flows across kernel switches",
         "a kernel of 6.11 or later with CONFIG_IP_ROUTE_MULTIPATH",
         False,
     ),
     "BPF programs": (
-        "switches of kernels that remember flows (balance.kind flowlet and tinyflow), and DCTCP",
+        "kernel switches that remember flows (balance.kind flowlet and tinyflow), and DCTCP",
         "install the packages clang, libbpf-dev and libbpf1; a kernel of 6.6 or later with CONFIG_BPF_SYSCALL and"
         " CONFIG_NET_SCH_INGRESS",
         False,
     ),
     "BPF struct_ops": (
-        "a DCTCP of the lab's own, where the kernel has none or not with the plan's parameters",
-        "what BPF programs take; a kernel of 6.4 or later with CONFIG_BPF_JIT and CONFIG_DEBUG_INFO_BTF",
+        "the lab's own DCTCP, if the kernel has none, or none with the plan's parameters",
+        "everything that BPF programs need; a kernel of 6.4 or later with CONFIG_BPF_JIT and CONFIG_DEBUG_INFO_BTF",
         False,
     ),
     "repnet-bench": (
-        "carries the flows of experiments with RepFlow or RepSYN, and of what they are compared with",
+        "carrying the flows of experiments with RepFlow or RepSYN, and of their baselines",
         repnet.INSTALL,
         False,
     ),
-    "cpu pressure": ("a reason of the verdict", "a kernel with CONFIG_PSI, booted with psi=1", False),
+    "cpu pressure": (
+        "how long processes waited for a CPU, shown in verdicts",
+        "a kernel with CONFIG_PSI, booted with psi=1",
+        False,
+    ),
     "awake processors": (
-        "frames and flows in time where a sleeping processor wakes late, as in virtual machines",
+        "timing: processors stay awake, since sleeping ones may wake late, as in virtual machines",
         "a kernel with a cpuidle driver; run the lab as root, or let its user write to /dev/cpu_dma_latency",
         False,
     ),
     "programs in memory": (
-        "flows in time where the kernel takes memory back from programs that sleep, and reads them from the disk again",
+        "timing: the kernel cannot take memory from waiting programs and read it from the disk again",
         "run the lab as root, or let its user lock memory (`memlock 262144` in /etc/security/limits.conf)",
         False,
     ),
     "processors first": (
-        "flows and frames in time: the lab's processes go before all others, on whichever processor is free",
+        "timing: the lab's processes run before all others, on any free processor",
         "run the lab as root, or let its user have real-time priority (`rtprio 2` in /etc/security/limits.conf)",
         False,
     ),
     "timers": (
-        "frames and flows in time: nothing of the lab's can be more so than a timer of the machine's",
-        "an idle machine; to a virtual one, processors of its own that its host gives to nobody else",
+        "timing: frames and flows cannot be more punctual than this machine's timers",
+        "an idle machine; a virtual one needs dedicated processors",
         False,
     ),
 }
@@ -122,10 +126,10 @@ NEEDS: dict[str, tuple[str, str, bool]] = {
 
 
 def findings(*, timers: bool = False) -> list[Finding]:
-    """Try everything that the lab needs, each for real.
+    """Probes everything that the lab needs by using it.
 
     Args:
-        timers: the machine's own timers, too, which decide no run and take most of a second.
+        timers: whether to measure the machine's timers, too; they decide no run, and take most of a second.
     """
     if sys.platform != "linux":
         return [

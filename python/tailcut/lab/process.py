@@ -88,14 +88,14 @@ def run(
     }
     asked = f'{{"run": {planned}, {json.dumps(besides)[1:]}'
     began = time.monotonic()
-    so_far = "it had not begun"
+    so_far = "the run had not begun"
     try:
         with _inside(asked, limit_seconds) as answers:
             for answer in answers:
                 told = json.loads(answer)
                 if "now" in told:
                     now_ns, over = told["now"]
-                    so_far = f"it was at {now_ns / 1e9:.3g} s, and {over} flows were over"
+                    so_far = f"it was at {now_ns / 1e9:.3g} s, and {over} flows had ended"
                     on_progress(now_ns, over)
                 elif "failed" in told:
                     raise LabError(told["failed"])
@@ -122,4 +122,4 @@ def probe(*, timers: bool) -> list[dict[str, Any]]:
         for answer in answers:
             found: list[dict[str, Any]] = json.loads(answer)
             return found
-    raise LabError("the lab's process ended before it had tried anything")
+    raise LabError("the lab's process ended before it had probed anything")

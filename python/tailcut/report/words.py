@@ -212,10 +212,10 @@ def _alone(study: Study, table: pl.DataFrame, throughput: pl.DataFrame | None) -
     rows = told.filter(pl.col("backend") == backend)
     if rows.height == 0:
         if not study.measured and study.unfaithful:
-            return f"No number is shown: {unfaithful(study)}; --with-unfaithful counts them in all the same."
+            return f"No number is shown: {unfaithful(study)}; --with-unfaithful includes them."
         if throughput is not None and throughput.height and throughput["ideal_mean"].null_count() < throughput.height:
             return _speed(study, throughput)
-        return "No flow runs to its end here: what the experiment is about are its links and flows over time."
+        return "No flow runs to its end here: the experiment is about its links and flows over time."
     unit, size = unit_for(rows["value_us"])
     scheme = rows["scheme"][0]
     ours = rows.filter(pl.col("scheme") == scheme)
@@ -224,7 +224,7 @@ def _alone(study: Study, table: pl.DataFrame, throughput: pl.DataFrame | None) -
     if len(times) > 1:
         span += f" to {significant(max(times) / size)} {unit} over the sweep"
     alone = len(study.schemes) > 1 and rows["scheme"].n_unique() == 1
-    others = "; no other scheme has results to hold against it" if alone else ""
+    others = "; no other scheme has results to compare it with" if alone else ""
     return f"{about.words[0].upper()}{about.words[1:]} under {scheme} is {span}{_source(backend)}{others}."
 
 
@@ -348,7 +348,7 @@ def unfaithful(study: Study) -> str:
     """Returns the number of runs over kernels that the machine could not carry, as a clause."""
     which = f"{study.unfaithful} of {study.over_kernels} runs over real kernels"
     verb = "is" if study.unfaithful == 1 else "are"
-    return f"{which} {verb} not faithful, since the machine could not carry them in time"
+    return f"{which} {verb} not faithful, since the machine could not keep them on time"
 
 
 def cautions(study: Study, table: pl.DataFrame) -> list[str]:
@@ -360,21 +360,21 @@ def cautions(study: Study, table: pl.DataFrame) -> list[str]:
         said.append("Nothing has been simulated here" + (f": all numbers are {' or '.join(whose)}." if whose else "."))
     if study.missing:
         said.append(
-            f"{study.missing} of {len(study.plan['runs'])} runs {'is' if study.missing == 1 else 'are'} not in the"
-            " directory: run the experiment again to fill in what is missing. Points without runs are not drawn."
+            f"{study.missing} of {len(study.plan['runs'])} runs {'is' if study.missing == 1 else 'are'} missing: run"
+            " the experiment again to make them. Points without runs are not drawn."
         )
     if study.unfaithful:
         fate = "left out of all figures"
         if study.with_unfaithful:
-            fate = "counted in all the same, as was asked for, so that what is said of kernels is not to be relied on"
+            fate = "included on request, so that statements about kernels are not reliable"
         said.append(
             f"{unfaithful(study)}, and {fate}: the verdicts, with their reasons, are under “Runs over real kernels”."
         )
     if "lab-kernel" in study.backends:
         said.append(
-            "Switches of kernels do not delay a packet at an idle port: with them short flows and handshakes are too"
-            " fast by a packet's transmission for each idle hop, and not to be compared with those of other backends."
-            " Queues and rates under load are right."
+            "Kernel switches do not delay a packet at an idle port: short flows and handshakes are too fast by one"
+            " packet time per idle hop, so do not compare them with those of other backends. Queues and rates under"
+            " load are right."
         )
     of_class = table.filter(
         pl.col("grouping") == "class", pl.col("statistic") == "mean", pl.col("n_unfinished") > 0, pl.col("n_flows") > 0
@@ -392,8 +392,8 @@ def cautions(study: Study, table: pl.DataFrame) -> list[str]:
         )
         if table["change_bound"].is_not_null().any():
             said[-1] += (
-                " Changes of times that this makes lower bounds are bounds as well (≥ and ≤); those of one lower bound"
-                " to another (~) may be more or less."
+                " Such times are lower bounds, and changes from or to them are bounds as well (≥ and ≤); a change"
+                " between two lower bounds (~) may be more or less."
             )
     fewest = statistics.fewest("p99")
     for about in dict.fromkeys(one for one in (subject(table), SHORT) if one.statistic == "p99"):
@@ -411,7 +411,7 @@ def cautions(study: Study, table: pl.DataFrame) -> list[str]:
     if cut:
         said.append(
             f"Time series end before their run does, at {study.configuration['series']['max_samples']:,} samples:"
-            f" {', '.join(cut)}. A longer series.interval or a larger series.max_samples takes in the whole run."
+            f" {', '.join(cut)}. A longer series.interval or a larger series.max_samples covers the whole run."
         )
     seeds = len({run.planned["seed"] for run in study.measured})
     if seeds == 1:

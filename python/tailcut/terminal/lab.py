@@ -1,4 +1,4 @@
-"""The kernel lab in the terminal: what a machine offers, what becomes of a plan's fields and of its runs."""
+"""The kernel lab in the terminal: what a machine offers, how a plan's fields are realised, verdicts on runs."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -22,11 +22,11 @@ from tailcut.units import microseconds
 if TYPE_CHECKING:
     from tailcut.results import Result
 
-WORDS = {"done": ("as it says", "green"), "near": ("nearly", "yellow"), "fatal": ("not at all", "red")}
+WORDS = {"done": ("yes", "green"), "near": ("nearly", "yellow"), "fatal": ("no", "red")}
 
 
 def offers(found: Sequence[Finding]) -> Table:
-    """Returns the table of the lab's needs, and whether they are there."""
+    """Returns the table of what the lab needs, and whether this machine has it."""
     table = Table(box=None, pad_edge=False, header_style="bold")
     table.add_column("what", no_wrap=True)
     table.add_column("here", no_wrap=True)
@@ -52,13 +52,13 @@ def fields(told: Sequence[Mapping[str, str]]) -> Table:
 
 
 def check(plan: Plan, fabric: str, out: Console, to: IO[str] | None = None) -> None:
-    """Print what becomes of every field of a plan, with a fabric, and whether this machine carries it.
+    """Prints how every field of a plan is realised with a fabric, and whether this machine carries it.
 
     Args:
-        plan: of the experiment.
-        fabric: what lies between the hosts.
-        out: where the table goes.
-        to: where the plan goes instead, as JSON, and beside it what is known of it under ``on``.
+        plan: the experiment's plan.
+        fabric: the name of the fabric between the hosts.
+        out: the console for the table.
+        to: if given, receives the plan as JSON instead, with the table's contents under ``on``.
 
     Raises:
         BackendError: the lab cannot realise it here.
@@ -85,7 +85,7 @@ def check(plan: Plan, fabric: str, out: Console, to: IO[str] | None = None) -> N
 
 
 def verdicts(result: "Result") -> RenderableType:
-    """Every run over kernels, whether the machine could carry it, and why not."""
+    """Returns the table of lab runs: whether each is faithful, and why not."""
     runs = result.finished_lab_runs
     table = _titled(Table, f"Runs over real kernels: {sum(one.faithful for one in runs)} of {len(runs)} faithful")
     for name in ("run", "repeat", "fabric"):
@@ -99,7 +99,7 @@ def verdicts(result: "Result") -> RenderableType:
         )
     if result.with_unfaithful or all(one.faithful for one in runs):
         return table
-    return Group(table, Text("Those not faithful are left out above; --with-unfaithful counts them in.", "dim"))
+    return Group(table, Text("Unfaithful runs are excluded above; --with-unfaithful includes them.", "dim"))
 
 
 def spread(result: "Result") -> RenderableType:

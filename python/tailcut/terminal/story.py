@@ -69,7 +69,7 @@ def _captured(explained: Explained) -> Iterator[tuple[str, str]]:
         )
     for told in explained.stories:
         if not told.story["capture"]["faithful"]:
-            yield f"{told.scheme}: the machine could not carry this run faithfully; some waits are its own.", "yellow"
+            yield f"{told.scheme}: this run is not faithful: the machine caused some of its waits.", "yellow"
 
 
 def _frames_beside(explained: Explained) -> Table:

@@ -40,7 +40,7 @@ def kernels(study: Study, table: pl.DataFrame, theme: Theme) -> Figure:
         ),
         panels=panels,
         data=_numbers(table),
-        note=None if panels else "No run over real kernels is counted in that lies beside a simulated one of its seed.",
+        note=None if panels else "No seed has both a simulated run and a faithful lab run.",
     )
 
 

@@ -104,9 +104,9 @@ def change(study: Study, table: pl.DataFrame, theme: Theme) -> Figure:
         )  # fmt: skip
     note = None
     if baseline is None or len(study.schemes) < 2:
-        note = "There is no other scheme to hold against a baseline."
+        note = "There is only one scheme, or no baseline, so there is no change to show."
     elif not panels:
-        note = f"No change against {baseline} can be told: it, or every other scheme, has no value yet."
+        note = f"No change against {baseline} is known: it, or every other scheme, has no value yet."
     return Figure(
         name="change",
         title=f"The change against {baseline}" if baseline else "The change",
