@@ -151,7 +151,8 @@ pub fn oracle_file(name: &str) -> String {
 
 fn rows(text: &str) -> impl Iterator<Item = Vec<u64>> + '_ {
     let lines = text.lines().filter(|line| !line.starts_with('#') && !line.is_empty());
-    lines.map(|line| line.split_whitespace().map(|field| field.parse().unwrap()).collect())
+    let number = |field: &str| if field == "-1" { u64::MAX } else { field.parse().unwrap() };
+    lines.map(move |line| line.split_whitespace().map(number).collect())
 }
 
 pub fn oracle_flows(name: &str) -> Vec<Flow> {

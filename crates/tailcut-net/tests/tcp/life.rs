@@ -111,7 +111,7 @@ fn a_connection_is_done_when_all_is_acknowledged() {
 fn the_receivers_fin_is_acknowledged() {
     let mut script = Script::established(newreno(4), 1);
     script.ack(1);
-    script.sender.on_fin();
+    script.sender.on_fin(&script.spec);
     assert_eq!(script.sent(), [Transmit::Ack]);
 }
 

@@ -229,8 +229,11 @@ impl<'a> Connections<'a> {
     /// Nothing can be heard any more of a connection that is still there.
     #[inline]
     pub fn is_over(&self, id: ConnectionId) -> bool {
-        let Connection { shared, sending, .. } = &self.connections[id.index()];
-        shared.holds == 0 && shared.live && sending.sender.finished()
+        let Connection { shared, sending, receiving } = &self.connections[id.index()];
+        shared.holds == 0
+            && shared.live
+            && sending.sender.finished()
+            && !receiving.receiver.repeats_fin()
     }
 
     /// Bytes that a connection carries: all of its flow's, or a piece of them.

@@ -21,6 +21,8 @@ mod owed {
     pub const RESET: u8 = 32;
     /// ns-3's announcement of a window that was nearly closed, before the acknowledgement itself.
     pub const WINDOW: u8 = 64;
+    /// ns-3's repetition of its FIN.
+    pub const FIN_AGAIN: u8 = 128;
 }
 
 impl Receiver {
@@ -34,6 +36,9 @@ impl Receiver {
         options: &OptionStore,
     ) -> bool {
         let flags = packet.flags;
+        if spec.imitate.fin_repeats && self.after_fin(now, flags) {
+            return false;
+        }
         if spec.timestamps {
             self.note_timestamp(packet, options);
         }
@@ -60,6 +65,26 @@ impl Receiver {
         }
         self.on_other(spec, now, flags);
         false
+    }
+
+    /// Handles a packet that arrives at ns-3's receiver after its FIN; returns false if the packet
+    /// takes its usual way. Late data is acknowledged until an acknowledgement of the FIN ends the
+    /// connection, and nothing is answered from then on.
+    #[cold]
+    fn after_fin(&mut self, now: Time, flags: Flags) -> bool {
+        let Some(last_ack) = &mut self.last_ack else { return false };
+        if !flags.has(Flags::SYN) {
+            last_ack.measure(now);
+        }
+        if !last_ack.has_sent_fin() || (last_ack.is_waiting() && flags.has(Flags::DATA)) {
+            return false;
+        }
+        if flags.has(Flags::SYN) && last_ack.is_waiting() {
+            self.owes |= owed::RESET;
+        }
+        last_ack.end();
+        self.deadline = Time::NEVER;
+        true
     }
 
     fn on_other(&mut self, spec: &TcpSpec, now: Time, flags: Flags) {
@@ -128,15 +153,17 @@ impl Receiver {
         }
     }
 
-    /// Segment `seq` has filled a gap. ns-3's application reads what has come in order, and if not
-    /// a segment more would have fitted before, the window is announced by an ACK of its own. After
-    /// the FIN has arrived nothing is announced.
+    /// Announces the window after segment `seq` has filled a gap, as ns-3 does when its application
+    /// reads what was waiting: before the read, the window field was below the bytes of an MSS.
+    /// Nothing is announced once the FIN has arrived.
     #[cold]
-    pub(super) fn tell_window(&mut self, spec: &TcpSpec, seq: u32) {
+    pub(super) fn announce_window(&mut self, spec: &TcpSpec, seq: u32) {
         let read = u64::from(self.next_expected() - seq) * spec.mss.0;
         let last = self.segments.saturating_sub(1);
         let fin_known = self.next_expected() > last || self.holds(last);
-        if !fin_known && spec.receive_window.0.saturating_sub(read) < spec.mss.0 {
+        let window = spec.receive_window.0;
+        let field = window.saturating_sub(read) >> window_scale(window);
+        if !fin_known && field < spec.mss.0 {
             self.owes |= owed::WINDOW;
         }
     }
@@ -145,9 +172,19 @@ impl Receiver {
     pub fn on_timer(&mut self, spec: &TcpSpec, now: Time) {
         if self.in_handshake() {
             self.answer_syn(spec, now);
+        } else if self.repeats_fin() {
+            self.repeat_fin(spec, now);
         } else {
             self.owes |= owed::ACK;
         }
+    }
+
+    #[cold]
+    fn repeat_fin(&mut self, spec: &TcpSpec, now: Time) {
+        let Some(last_ack) = &mut self.last_ack else { return };
+        last_ack.on_timer(spec, now);
+        self.deadline = last_ack.deadline();
+        self.owes |= if last_ack.owes_fin() { owed::FIN_AGAIN } else { 0 };
     }
 
     /// Acknowledges at once what has arrived.
@@ -161,6 +198,9 @@ impl Receiver {
     pub fn reset(&mut self) {
         self.closed = true;
         self.on_ack_sent();
+        if let Some(last_ack) = &mut self.last_ack {
+            last_ack.end();
+        }
         if self.is_open {
             self.owes |= owed::RESET;
         }
@@ -187,9 +227,9 @@ impl Receiver {
             0 => return None,
             owed::ACK => {
                 self.owes = 0;
-                self.acknowledgement(spec, sizes, data, options)
+                self.acknowledgement(spec, sizes, now, data, options)
             }
-            _ => self.other(spec, sizes, data, options),
+            _ => self.other(spec, sizes, now, data, options),
         };
         segment.flags = segment.flags | Flags::TO_SENDER;
         if spec.timestamps {
@@ -203,6 +243,7 @@ impl Receiver {
         &mut self,
         spec: &TcpSpec,
         sizes: &WireSizes,
+        now: Time,
         data: Option<DataAck>,
         options: &mut OptionStore,
     ) -> Segment {
@@ -229,7 +270,12 @@ impl Receiver {
                 Segment::bare(Flags::SYN | Flags::ACK | setup | again, 0, sizes.syn())
             }
             owed::RESET => Segment::bare(Flags::RST, 0, sizes.bare()),
-            _ => self.acknowledgement(spec, sizes, data, options),
+            owed::FIN_AGAIN => {
+                let more = self.last_ack.as_mut().is_some_and(|last_ack| last_ack.take_fin());
+                self.owes |= if more { owed::FIN_AGAIN } else { 0 };
+                Segment::bare(Flags::ACK | Flags::FIN, self.next_expected(), sizes.bare())
+            }
+            _ => self.acknowledgement(spec, sizes, now, data, options),
         }
     }
 
@@ -239,6 +285,7 @@ impl Receiver {
         &mut self,
         spec: &TcpSpec,
         sizes: &WireSizes,
+        now: Time,
         data: Option<DataAck>,
         options: &mut OptionStore,
     ) -> Segment {
@@ -246,9 +293,15 @@ impl Receiver {
         let mut flags = Flags::ACK;
         let complete = data.map_or(self.is_complete(), |data| data.complete);
         // A late segment is acknowledged without another FIN.
-        if complete && spec.close == Close::Fin && !self.fin_sent {
-            self.fin_sent = true;
-            flags = flags | Flags::FIN;
+        if complete && spec.close == Close::Fin {
+            if !self.fin_sent {
+                self.fin_sent = true;
+                flags = flags | Flags::FIN;
+                if let Some(last_ack) = &mut self.last_ack {
+                    last_ack.on_fin_sent(spec, now);
+                }
+            }
+            self.deadline = self.last_ack.as_ref().map_or(Time::NEVER, |end| end.deadline());
         }
         if self.echoes() {
             flags = flags | Flags::ECN_ECHO;
@@ -267,6 +320,11 @@ impl Receiver {
         }
         ack
     }
+}
+
+/// Returns the shift with which a window of `bytes` fits its field (RFC 7323 section 2.2).
+fn window_scale(bytes: u64) -> u32 {
+    (u64::BITS - bytes.leading_zeros()).saturating_sub(16).min(14)
 }
 
 #[cfg(test)]
@@ -336,6 +394,37 @@ mod tests {
         }
     }
 
+    /// The only sample is 2 ms, the interval 2 ms + 4 times half of that, the minimum 10 ms: FINs
+    /// every 6 and every 10 ms, two after 30, and the end after 42 ms.
+    #[test]
+    fn ns3_repeats_its_fin_by_two_timers_until_six_repetitions_are_used_up() {
+        let mut stage = Stage::new(&["fin-repeats"], 1);
+        stage.hear(0, Flags::SYN, 0);
+        stage.hear(2, Flags::DATA | Flags::ACK | Flags::FIN, 0);
+        let mut fins = vec![];
+        while stage.receiver.deadline() != Time::NEVER {
+            let after = stage.receiver.deadline().as_ns() / 1_000_000 - 2;
+            let sent = stage.expire();
+            assert!(sent.iter().all(|fin| fin.flags.has(Flags::FIN)));
+            fins.push((after, sent.len()));
+        }
+        let singles = [6, 10, 12, 18, 20, 24].map(|after| (after, 1));
+        assert_eq!(fins, [&singles[..], &[(30, 2), (36, 1), (40, 1), (42, 0)]].concat());
+    }
+
+    #[test]
+    fn an_acknowledgement_of_the_fin_ends_ns3s_repetition() {
+        let mut stage = Stage::new(&["fin-repeats"], 1);
+        stage.hear(0, Flags::SYN, 0);
+        stage.hear(2, Flags::DATA | Flags::ACK | Flags::FIN, 0);
+        assert_eq!(stage.hear(3, Flags::DATA | Flags::ACK, 0).len(), 1, "late data meanwhile");
+        assert!(stage.receiver.repeats_fin());
+        stage.hear(4, Flags::ACK, 0);
+        assert!(!stage.receiver.repeats_fin());
+        assert_eq!(stage.receiver.deadline(), Time::NEVER);
+        assert!(stage.hear(5, Flags::DATA | Flags::ACK, 0).is_empty());
+    }
+
     #[test]
     fn ns3_reports_four_blocks_and_forgets_the_fifth() {
         let last = |names: &[&str]| {
@@ -377,7 +466,8 @@ mod tests {
         assert_eq!((heard(&[]), heard(&["early-fin-is-ignored"])), (1, 0));
     }
 
-    /// Holds a window of 1 MiB of which a gap of one segment keeps 1,460 B segments waiting.
+    /// A window of 1 MiB has a scale of 5: its field is below 1,460 while less than 46,720 B are
+    /// left, which 686 segments beyond a gap of one bring about.
     #[test]
     fn ns3_announces_a_window_that_was_nearly_closed() {
         let acks = |names: &[&str], waiting: u32| {
@@ -388,7 +478,7 @@ mod tests {
             assert!(acks.iter().all(|ack| ack.seq == waiting + 1));
             acks.len()
         };
-        assert_eq!(acks(&[], 717), 1);
-        assert_eq!([717, 716].map(|waiting| acks(&["window-told"], waiting)), [2, 1]);
+        assert_eq!(acks(&[], 686), 1);
+        assert_eq!([686, 685].map(|waiting| acks(&["window-announced"], waiting)), [2, 1]);
     }
 }

@@ -2,10 +2,12 @@
 //! (RFC 9293 3.10.7.4, RFC 2018, RFC 1122 4.2.3.2).
 
 mod answer;
+mod last_ack;
 mod listed;
 
 use tailcut_engine::Time;
 
+use self::last_ack::LastAck;
 use self::listed::Listed;
 use super::TcpSpec;
 use crate::packet::SackBlocks;
@@ -58,6 +60,8 @@ pub struct Receiver {
     listed: Option<Box<Listed>>,
     /// The FIN was sent.
     fin_sent: bool,
+    /// The repetition of the FIN, where ns-3's is imitated.
+    last_ack: Option<Box<LastAck>>,
 }
 
 impl Receiver {
@@ -83,7 +87,14 @@ impl Receiver {
             ranges: Vec::new(),
             listed: None,
             fin_sent: false,
+            last_ack: None,
         }
+    }
+
+    /// Returns true while a FIN is to be repeated until it is acknowledged.
+    #[inline]
+    pub fn repeats_fin(&self) -> bool {
+        self.last_ack.as_ref().is_some_and(|last_ack| last_ack.is_waiting())
     }
 
     /// The next segment expected: what an ACK says.
@@ -122,6 +133,9 @@ impl Receiver {
             return false;
         }
         self.is_open = true;
+        if spec.imitate.fin_repeats && self.last_ack.is_none() {
+            self.last_ack = Some(Box::new(LastAck::new(now)));
+        }
         if self.deadline <= now || self.deadline == Time::NEVER {
             if u32::from(self.syn_acks) > spec.syn_retries {
                 self.deadline = Time::NEVER;
@@ -198,8 +212,8 @@ impl Receiver {
         if !self.ranges.is_empty() {
             // A segment that fills a gap is acknowledged at once (RFC 5681 4.2).
             self.absorb();
-            if spec.imitate.window_told {
-                self.tell_window(spec, seq);
+            if spec.imitate.window_announced {
+                self.announce_window(spec, seq);
             }
             return AckTiming::Now;
         }

@@ -57,6 +57,8 @@ pub struct Sender {
     /// An acknowledgement has arrived: the receiver's window is scaled from then on.
     scaled: bool,
     /// The next new segment says that the window was reduced (CWR of RFC 3168).
+    /// The receiver's FIN has arrived.
+    fin_received: bool,
     owes_cwr: bool,
     /// An ECN echo up to here belongs to a window of data that has had its reduction.
     reduced_until: u32,
@@ -103,6 +105,7 @@ impl Sender {
             ecn: spec.uses_ecn(),
             pauses: false,
             scaled: false,
+            fin_received: false,
             owes_cwr: false,
             reduced_until: 0,
             duplicates: 0,
@@ -240,8 +243,11 @@ impl Sender {
     }
 
     /// The receiver closed its side: one more ACK ends the connection.
-    pub fn on_fin(&mut self) {
-        self.life.set_pending(owed::ACK);
+    pub fn on_fin(&mut self, spec: &TcpSpec) {
+        if !(spec.imitate.fin_repeats && self.fin_received) {
+            self.life.set_pending(owed::ACK);
+        }
+        self.fin_received = true;
     }
 
     /// The receiver reset the connection.

@@ -35,7 +35,7 @@ impl Sender {
                 self.on_ack(spec, now, packet.seq, &blocks, echo);
             }
             if packet.flags.has(Flags::FIN) {
-                self.on_fin();
+                self.on_fin(spec);
             }
         }
     }
