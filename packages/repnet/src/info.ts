@@ -1,8 +1,10 @@
-/** What a program may know of the replication of one of its sockets. */
+/** What a program learns of the replication of its sockets: `info`, and the channels of a flow's beginning and end. */
 import type { Socket } from 'node:net';
 import { PRIMARY, REPLICA } from './flow/machine.js';
+import { nativeHandle } from './net-internals.js';
 import type { Mode } from './options.js';
-import { type Inner, isOurs, isPlain, kAttachment, kRace } from './socket-internals.js';
+import { type Inner, isOurs, isPlain, kAttachment, kBegun, kRace } from './socket-internals.js';
+import { channels } from './stats.js';
 
 /** The first connection of a flow, to the port that was dialled, and the second. */
 export type CopyName = 'primary' | 'replica';
@@ -46,4 +48,33 @@ export function info(socket: Socket): SocketInfo | undefined {
     bytesWon: { primary: socket.bytesRead, replica: 0 },
     winner: race === PRIMARY ? 'primary' : race === REPLICA ? 'replica' : undefined,
   };
+}
+
+/** A client's flow begins. */
+export function begun(socket: Inner, mode: 'flow' | 'syn' | 'plain'): void {
+  socket[kBegun] = true;
+  if (channels.flow.hasSubscribers) channels.flow.publish({ socket, mode });
+}
+
+/** Whether the end of what `socket` is destroyed with is that of a flow: one that a client began, or a server accepted by TCP. */
+export function isFlow(socket: Inner): boolean {
+  if (socket[kBegun]) return true;
+  return socket._server != null && nativeHandle(socket)?.constructor.name !== 'Pipe';
+}
+
+/** The application's socket is closed. */
+export function finished(socket: Inner): void {
+  const flow = socket[kAttachment]?.flow;
+  const race = socket[kRace];
+  const { primary, replica } = (info(socket) as NonNullable<ReturnType<typeof info>>).bytesWon;
+  // The winner of a race has one connection, which brought everything.
+  const [wonByPrimary, wonByReplica] = race === REPLICA ? [replica, primary] : [primary, replica];
+  channels.finished.publish({
+    socket,
+    mode: flow !== undefined ? 'flow' : race !== undefined ? 'syn' : 'plain',
+    bytesRead: socket.bytesRead,
+    bytesWritten: flow === undefined ? socket.bytesWritten : flow.tx.offset,
+    wonByPrimary,
+    wonByReplica,
+  });
 }

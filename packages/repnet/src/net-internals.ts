@@ -1,7 +1,6 @@
 import { type Channel, channel } from 'node:diagnostics_channel';
 import * as net from 'node:net';
-import { askConnectFailure, askReadFailure, measureConnect } from './net-errors.js';
-import { parts, supported } from './net-parts.js';
+import { askConnectFailure, askReadFailure, measureConnect, parts, supported } from './net-parts.js';
 
 /** A native TCP connection. Results are 0 or a negative error number of libuv, unless said otherwise. */
 export interface Handle {
@@ -279,4 +278,17 @@ function silence(on: Channel, of: string, subject: object, work: () => void): vo
     if (before === undefined) Reflect.deleteProperty(on, 'publish');
     else Object.defineProperty(on, 'publish', before);
   }
+}
+
+/**
+ * `instanceof` for a class of ours that programs use in place of one of net's: what Node's own modules make of net's class is one of it.
+ * Its subclasses are told from one another as any are.
+ */
+export function countAsInstances(ours: object, nets: { prototype: object }): void {
+  Object.defineProperty(ours, Symbol.hasInstance, {
+    value(this: unknown, value: unknown): boolean {
+      if (this === ours) return Object.prototype.isPrototypeOf.call(nets.prototype, value as object);
+      return Function.prototype[Symbol.hasInstance].call(this as never, value);
+    },
+  });
 }

@@ -156,34 +156,40 @@ export function attach(socket: net.Socket, what: Attachment): void {
   inner[kAttachment] = what;
 }
 
-/** What is attached to a socket that is plain, but for native code that may read through the bridge. */
-class Bridged implements Attachment {
-  readonly plain = true;
+/** An attachment without a flow. The native handle knows where the connection comes from and goes to. */
+export abstract class Flowless implements Attachment {
   readonly flow = undefined;
   readonly paired = false;
+  abstract readonly native: boolean;
+  abstract handOver(): boolean;
+
+  closed(): void {}
+  connections(): Iterable<Connection> {
+    return [];
+  }
+  peername(): object {
+    return {};
+  }
+  sockname(): object {
+    return {};
+  }
+}
+
+/** Attached to a plain socket from which native code may read through the bridge. */
+class Bridged extends Flowless {
+  readonly plain = true;
   readonly native = true;
   bridge: Bridge | undefined;
   natively: boolean;
 
   constructor(bridge: Bridge, natively: boolean) {
+    super();
     this.bridge = bridge;
     this.natively = natively;
   }
 
   handOver(): boolean {
     return true;
-  }
-  closed(): void {}
-  connections(): [] {
-    return [];
-  }
-
-  /** Not asked for: the native handle tells. */
-  peername(): object {
-    return {};
-  }
-  sockname(): object {
-    return {};
   }
 }
 

@@ -3,18 +3,22 @@
  * While a replication is attached, the methods that would touch the native handle go to it instead.
  * docs/design.md says why this and not a look-alike.
  */
+
 import { AsyncResource } from 'node:async_hooks';
 import * as net from 'node:net';
-import { Bridge, type BridgeTarget } from './bridge.js';
-import { asBuffer, type Chunk, gather } from './chunks.js';
+import { asBuffer, Bridge, type BridgeTarget, type Chunk, gather } from './bridge.js';
 import { errnoOf, handoverRefused, systemError } from './errors.js';
-import { handleOfAll } from './flow/settings.js';
-import { begun, finished, isFlow } from './flow-events.js';
 import { onLeaving } from './handover.js';
-import { countAsInstances } from './instance.js';
-import { type Handle, nativeHandle, setNativeHandle, tellClientSocket } from './net-internals.js';
+import { finished, isFlow } from './info.js';
+import {
+  countAsInstances,
+  type Handle,
+  nativeHandle,
+  setNativeHandle,
+  tellClientSocket,
+} from './net-internals.js';
 import { supported } from './net-parts.js';
-import { checkOptionNames, chooseMode, type ReplicationOptions, replicationOptions } from './options.js';
+import { checkOptionNames, type ReplicationOptions } from './options.js';
 import {
   type Callback,
   type DialTarget,
@@ -33,7 +37,8 @@ import {
   prepare,
   setConnecting,
 } from './socket-internals.js';
-import { channels, counters } from './stats.js';
+import { channels } from './stats.js';
+import { chooseTarget } from './target.js';
 import { noteAnswered, noteUnanswered, type Participant } from './trial.js';
 
 export type SocketConstructorOptions = net.SocketConstructorOpts & ReplicationOptions;
@@ -172,43 +177,6 @@ define('connect', function connect(this: Inner, ...args: unknown[]) {
   dial(this, target);
   return this;
 });
-
-function chooseTarget(socket: Inner, args: unknown[]): DialTarget | undefined {
-  let options = args[0];
-  // Already normalised by net (as its own callers do): [options, callback].
-  if (Array.isArray(options)) options = options[0];
-  if (typeof options !== 'object' || options === null) {
-    const port = typeof options === 'string' ? Number(options || Number.NaN) : options;
-    if (typeof port !== 'number' || Number.isNaN(port)) return undefined;
-    options = typeof args[1] === 'string' ? { port, host: args[1] } : { port };
-  }
-  const net = options as net.TcpNetConnectOpts & ReplicationOptions & { path?: string; fd?: number };
-  if (net.path != null || socket[kAttachment] !== undefined) return undefined;
-  if (supported && nativeHandle(socket) !== null) return undefined;
-  const port = typeof net.port === 'string' ? Number((net.port as string) || Number.NaN) : net.port;
-  if (!Number.isInteger(port) || port <= 0 || port > 65535) return undefined;
-  const own = socket[kOptions];
-  const mode = chooseMode(net, own, {
-    host: net.host || 'localhost',
-    port,
-    localPort: net.localPort ?? 0,
-  });
-  const replication = mode === false ? undefined : replicationOptions(net, own, port);
-  if (mode === false || replication === undefined || !supported) {
-    counters.flowsPlain++;
-    if (supported) begun(socket, 'plain');
-    return undefined;
-  }
-  if (replication.replicaPort > 65535) return undefined;
-  // For net 0 is no port, and neither is null.
-  const ownPort = net.localPort || undefined;
-  // For net these two are the constructor's alone, and all the rest is the caller's of `connect` alone.
-  const { onread } = (own ?? {}) as { onread?: object };
-  const { blockList } = socket as { blockList?: net.BlockList };
-  const where = { host: net.host || 'localhost', port, localPort: ownPort, blockList };
-  // Reading into the application's own buffer is the native handle's: one connection, chosen by its handshake.
-  return { mode: onread == null ? mode : 'syn', net: { ...net, ...where }, replication };
-}
 
 getter('pending', function () {
   return this[kAttachment]?.natively !== false
@@ -479,7 +447,7 @@ for (const name of ['setNoDelay', 'setKeepAlive', 'setTypeOfService', 'getTypeOf
     // The native handle, or while it is connecting none.
     if (flow === undefined) return native(this, () => inherited.apply(this, args));
     const handle = nativeHandle(this);
-    setNativeHandle(this, handleOfAll(flow) as Handle);
+    setNativeHandle(this, flow.optionsHandle() as Handle);
     try {
       return native(this, () => inherited.apply(this, args));
     } finally {

@@ -1,11 +1,10 @@
 /** The parts of dialling a flow, each by itself: where it goes, what it says first, how long the second waits, what it learns of the server. */
 import assert from 'node:assert/strict';
 import { beforeEach, test } from 'node:test';
-import { Destination } from '../dist/client/destination.js';
-import { flowHello } from '../dist/client/flow-hello.js';
-import { Hedge } from '../dist/client/hedge.js';
-import { chooseDelay, forgetTimes } from '../dist/client/hedge-delay.js';
+import { chooseDelay, forgetTimes, Hedge } from '../dist/client/hedge.js';
+import { flowHello } from '../dist/client/hello.js';
 import { forgetPeers, recallPeer, rememberPeer, TRANSLATED } from '../dist/client/peers.js';
+import { Destination } from '../dist/client/resolution.js';
 import {
   noteAnswer,
   noteNoAnswer,

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { afterEach, beforeEach, test } from 'node:test';
-import { chooseDelay, forgetTimes, noteTime } from '../dist/client/hedge-delay.js';
+import { chooseDelay, forgetTimes, noteTime } from '../dist/client/hedge.js';
 import { forgetPeers } from '../dist/client/peers.js';
 import repnet from '../dist/index.js';
 import { ERROR } from '../dist/memory/quantiles.js';

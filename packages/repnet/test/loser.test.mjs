@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import net from 'node:net';
 import { test } from 'node:test';
-import { AddressAttempt } from '../dist/client/attempt-address.js';
+import { AddressAttempt } from '../dist/client/attempt.js';
 import { dropLoser } from '../dist/client/loser.js';
 import { REPLICA } from '../dist/flow/machine.js';
 import repnet from '../dist/index.js';

@@ -5,7 +5,7 @@ import { test } from 'node:test';
 import { Agent, createServer as createHttpServer, HttpsAgent } from '../dist/adapters/http.js';
 import { connect as connectTls, createServer as createTlsServer } from '../dist/adapters/tls.js';
 import repnet from '../dist/index.js';
-import { meantFor } from '../dist/option-names.js';
+import { meantFor } from '../dist/options.js';
 
 const MISSPELT = {
   treshold: 'threshold',

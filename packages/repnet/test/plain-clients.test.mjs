@@ -4,7 +4,7 @@ import net from 'node:net';
 import { beforeEach, test } from 'node:test';
 import { forgetPeers } from '../dist/client/peers.js';
 import repnet from '../dist/index.js';
-import { PlainClients } from '../dist/server/plain-clients.js';
+import { PlainClients } from '../dist/server/hosts.js';
 import { decodeAnswer, Refusal } from '../dist/wire.js';
 import {
   data,

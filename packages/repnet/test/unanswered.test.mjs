@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import net from 'node:net';
 import { test } from 'node:test';
-import { endLinger, startLinger } from '../dist/flow/linger.js';
+import { endLinger, startLinger } from '../dist/flow/waits.js';
 import repnet from '../dist/index.js';
 import { movedClock } from './lib/moved-clock.mjs';
 import { startRelay } from './lib/relay.mjs';
@@ -11,7 +11,7 @@ import { OWN_ADDRESS, ownPort, settle, until } from './lib/support.mjs';
 
 const PAIR_TIMEOUT = 300;
 const REPLY = 150_000;
-/** As many closed flows as are waited for (flow/linger.ts). */
+/** As many closed flows as are waited for (flow/waits.ts). */
 const LINGER_MOST = 4_096;
 
 /** As many closed flows wait already as may; the next one waits for its `pairTimeout` alone. */

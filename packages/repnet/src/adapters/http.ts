@@ -14,8 +14,7 @@ import {
   type ServerOptions,
 } from '../index.js';
 import { CONNECTION_OPTIONS, checkOptionNames } from '../options.js';
-import { adopt } from './adopt.js';
-import { startOver } from './tls-socket.js';
+import { adopt, startOver } from './adopt.js';
 
 export { adopt };
 

@@ -2,11 +2,11 @@
  * TLS over replicated sockets. Each record is encrypted once and carried by both copies, so nothing is weaker than with plain TCP.
  * @module tls
  */
+
 import { isIP } from 'node:net';
 import * as tls from 'node:tls';
 import { type ConnectOptions, connect as connectSocket, type ServerOptions } from '../index.js';
-import { adopt } from './adopt.js';
-import { startOver } from './tls-socket.js';
+import { adopt, startOver } from './adopt.js';
 
 export type TlsConnectOptions = tls.ConnectionOptions & Partial<ConnectOptions>;
 type SecureConnectionListener = (socket: tls.TLSSocket) => void;

@@ -15,11 +15,15 @@ import {
   takeHandle,
   untold,
 } from '../net-internals.js';
-import type { Address } from './address.js';
-import { type Attempt, type AttemptOptions, type AttemptSink, isToItself } from './attempt.js';
-import { AddressAttempt } from './attempt-address.js';
+import {
+  AddressAttempt,
+  type Attempt,
+  type AttemptOptions,
+  type AttemptSink,
+  isToItself,
+} from './attempt.js';
 import { AddressRace, type RaceOptions, type RaceSink } from './race.js';
-import { type Answer, racing } from './resolution.js';
+import { type Address, type Answer, racing } from './resolution.js';
 
 const { prototype } = net.Socket;
 

@@ -1,7 +1,9 @@
-/** An attempt to connect. What comes of it is a native handle: who reads and writes it is decided later. */
+/** Attempts to connect. An attempt yields a native handle; who reads and writes it is decided later. */
 import type * as net from 'node:net';
-import type { Copy } from '../flow/machine.js';
-import type { Handle } from '../net-internals.js';
+import { errnoOf } from '../errors.js';
+import { type Copy, REPLICA } from '../flow/machine.js';
+import { isScarce } from '../memory/budget.js';
+import { ConnectRequest, connectFailure, type Handle, newHandle, tellsAttempts } from '../net-internals.js';
 import type { Connection } from '../socket-internals.js';
 import { isEphemeral } from './ports.js';
 
@@ -45,4 +47,116 @@ export interface Attempt extends Connection {
   passTo(sink: AttemptSink): void;
   /** Gives it up. `reset`: by RST, if the kernel has established what Node still takes for connecting. */
   abandon(reset: boolean): void;
+}
+
+const kAttempt = Symbol('repnet.attempt');
+
+function begin(attempt: AddressAttempt): void {
+  attempt.begin();
+}
+
+function onconnect(status: number, _handle: Handle, request: ConnectRequest): void {
+  (request[kAttempt] as AddressAttempt).completed(status, request);
+}
+
+/** An attempt at an address: what `net` does for a native handle, without a socket around it. */
+export class AddressAttempt implements Attempt {
+  readonly copy: Copy;
+  readonly #options: AttemptOptions;
+  readonly #handle = newHandle();
+  #sink: AttemptSink | undefined;
+
+  /** `options.host` is an address; `localAddress` and what else net looks at is not, here. */
+  constructor(copy: Copy, sink: AttemptSink, options: AttemptOptions) {
+    this.copy = copy;
+    this.#sink = sink;
+    this.#options = options;
+  }
+
+  start(atOnce = false): void {
+    if (atOnce) this.begin();
+    else process.nextTick(begin, this);
+  }
+
+  begin(): void {
+    const { host: address = '', port, localPort } = this.#options;
+    const sink = this.#sink;
+    if (sink === undefined) return;
+    const six = address.includes(':');
+    const handle = this.#handle;
+    const request = new ConnectRequest();
+    request.oncomplete = onconnect;
+    request.address = address;
+    request.port = port;
+    request.addressType = six ? 6 : 4;
+    request[kAttempt] = this;
+    if (tellsAttempts) sink.attemptEvent(this, 'connectionAttempt', [address, port, request.addressType]);
+    if (this.#sink === undefined) return;
+    let status = 0;
+    if (localPort !== undefined) {
+      request.localAddress = six ? '::' : '0.0.0.0';
+      request.localPort = localPort;
+      status = six
+        ? handle.bind6(request.localAddress, localPort, 0)
+        : handle.bind(request.localAddress, localPort);
+    }
+    if (status === 0 && this.copy === REPLICA && isScarce(handle.fd)) status = errnoOf('EMFILE') as number;
+    if (status === 0)
+      status = six ? handle.connect6(request, address, port) : handle.connect(request, address, port);
+    if (status !== 0) this.completed(status, request);
+  }
+
+  completed(status: number, request: ConnectRequest): void {
+    const sink = this.#sink;
+    if (sink === undefined) return;
+    const handle = this.#handle;
+    if (status === 0 && this.#options.localPort === undefined && isToItself(handle, this.#options.port))
+      status = errnoOf('ECONNREFUSED') as number;
+    if (status === 0) {
+      this.#sink = undefined;
+      sink.attemptOpen(this, handle);
+      return;
+    }
+    const error = connectFailure(status, request, (event, args) => sink.attemptEvent(this, event, args));
+    if (this.#sink === undefined) return;
+    this.#sink = undefined;
+    handle.close();
+    sink.attemptFailed(this, error);
+  }
+
+  passTo(sink: AttemptSink): void {
+    if (this.#sink !== undefined) this.#sink = sink;
+  }
+
+  abandon(reset: boolean): void {
+    if (this.#sink === undefined) return;
+    this.#sink = undefined;
+    const handle = this.#handle;
+    // One without a descriptor yet cannot be reset, and a reset that fails leaves a handle that cannot be closed.
+    if (reset && (handle.fd ?? -1) >= 0) handle.reset();
+    else handle.close();
+  }
+
+  /** An IPv4 address has but one form, so that the system need not be asked for it. */
+  get remote(): net.AddressInfo | undefined {
+    const { host: address = '', port } = this.#options;
+    return address.includes(':') ? undefined : { address, family: 'IPv4', port };
+  }
+
+  get local(): { address?: string; family?: string; port?: number } {
+    const sockname = {};
+    this.#handle.getsockname(sockname);
+    return sockname;
+  }
+
+  get isEstablished(): boolean {
+    return this.#handle.getpeername({}) === 0;
+  }
+
+  ref(): void {
+    this.#handle.ref();
+  }
+  unref(): void {
+    this.#handle.unref();
+  }
 }

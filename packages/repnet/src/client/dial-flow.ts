@@ -1,10 +1,11 @@
 /** The client side of RepFlow: connections to the first and the second port from one source port. */
+
 import { Flow } from '../flow/flow.js';
 import { Leg } from '../flow/leg.js';
 import { COPIES, type Copy, PRIMARY, REPLICA } from '../flow/machine.js';
-import { patientTimeout } from '../flow/patience.js';
 import type { FlowClient } from '../flow/roles.js';
-import { begun } from '../flow-events.js';
+import { patientTimeout } from '../flow/waits.js';
+import { begun } from '../info.js';
 import type { Archive } from '../memory/archive.js';
 import * as budget from '../memory/budget.js';
 import { applySettings, type Handle } from '../net-internals.js';
@@ -20,12 +21,11 @@ import {
   setConnecting,
 } from '../socket-internals.js';
 import { channels, counters, notePeerVersion } from '../stats.js';
-import { ANSWER_BYTES, type Answer, decodeAnswer } from '../wire.js';
-import { type Address, asAddress } from './address.js';
+import type { Answer } from '../wire.js';
 import type { Attempt, AttemptOptions, AttemptSink } from './attempt.js';
-import { Destination } from './destination.js';
 import { dialPlain } from './dial-plain.js';
 import {
+  AttemptEvents,
   type ConnectionError,
   connected,
   copyAttempts,
@@ -34,21 +34,13 @@ import {
   newAttempt,
   withoutLocal,
 } from './dialing.js';
-import { flowHello } from './flow-hello.js';
 import { Hedge } from './hedge.js';
-import { LateFirst } from './late-first.js';
-import { LateSecond } from './late-second.js';
+import { flowHello } from './hello.js';
+import { LateFirstSlot, LateSecond } from './late.js';
 import type { Peer } from './peers.js';
 import { nextPort } from './ports.js';
-import { probe } from './probe.js';
-import {
-  isProved,
-  noteAnswer,
-  noteNoAnswer,
-  noteSilence,
-  noteUnanswered,
-  noteUnreachable,
-} from './server-report.js';
+import { type Address, Destination } from './resolution.js';
+import { ServerReport } from './server-report.js';
 
 const PORT_ATTEMPTS = 5;
 /** Times `pairTimeout` for which a known server may answer a flow whose first connection is lost. */
@@ -63,29 +55,22 @@ export class FlowDial implements Attachment, AttemptSink, FlowClient {
   /** Connections that are not established yet. */
   readonly #attempts: [Attempt | undefined, Attempt | undefined] = [undefined, undefined];
   #retries = 0;
-  /** The first connection, established when the application had closed the flow. */
-  #late: Leg | LateFirst | undefined;
-  /** Bytes for that connection. */
-  #kept: Archive | undefined;
+  readonly #late = new LateFirstSlot();
   /** When the host was known, by `performance.now()`. */
   #startTime = performance.now();
   #localPort = 0;
   #connectError: ConnectionError | undefined;
   #timer: NodeJS.Timeout | undefined;
-  /** Events that the application has been told; and of those the ones that come again, since the flow has begun again. */
-  readonly #told: string[] = [];
-  #toRepeat: string[] = [];
+  readonly #events = new AttemptEvents();
   readonly #destination: Destination;
   readonly #hedge: Hedge | undefined;
-  /** The server has answered this flow's hello. */
-  #understood = false;
-  /** It has taken the second connection and has proved nothing by that. */
-  #unproved = false;
+  readonly #report: ServerReport;
 
   constructor(socket: Inner, target: DialTarget, known: Peer | undefined) {
     this.#socket = socket;
     this.#target = target;
     this.#known = known;
+    this.#report = new ServerReport(target, known);
     this.#destination = new Destination(target.net.host, target.net.lookup);
     this.#hedge = target.replication.copyDelay > 0 ? new Hedge(target) : undefined;
     this.flow = this.#newFlow();
@@ -113,14 +98,11 @@ export class FlowDial implements Attachment, AttemptSink, FlowClient {
   copyAbandoned(copy: Copy): void {
     this.#attempts[copy]?.abandon(false);
     this.#attempts[copy] = undefined;
-    if (copy !== PRIMARY) return;
-    this.#late?.close();
-    this.#kept?.drop();
-    this.#kept = undefined;
+    if (copy === PRIMARY) this.#late.abandon();
   }
 
   keepForFirst(archive: Archive): void {
-    this.#kept = archive;
+    this.#late.keep(archive);
   }
 
   keepSecond(leg: Leg, archive: Archive | undefined, total: number): void {
@@ -216,7 +198,7 @@ export class FlowDial implements Attachment, AttemptSink, FlowClient {
       const isEstablished = flow.legs[REPLICA] !== undefined;
       if (isEstablished && times === 1) {
         counters.copiesFailed++;
-        noteSilence(this.#target, this.#known);
+        this.#report.silent();
       }
       const mayAnswer = isEstablished && this.#known !== undefined;
       const isOver = first === 'pending' || (first === 'gone' && times >= MOST_WAITS);
@@ -267,7 +249,7 @@ export class FlowDial implements Attachment, AttemptSink, FlowClient {
       const chosen = destination.address === undefined;
       if (chosen) destination.chosen(leg.remoteAddress);
       // Before the flow, which has this connection alone now, may give it away.
-      if (this.#unproved) this.#askBeside(leg);
+      this.#report.askBeside(leg, this.#startTime);
       flow.open(leg);
       if (this.#target.replication.hedgeOn === 'handshake') this.#endWait();
       this.#settle();
@@ -285,17 +267,10 @@ export class FlowDial implements Attachment, AttemptSink, FlowClient {
     });
   }
 
-  /** A server takes it for the flow's own, and not for a new one's, as long as the client waits for it while the flow is open. */
+  /** The application has closed the flow. */
   #openLate(leg: Leg): void {
     const { copyDelay, pairTimeout } = this.#target.replication;
-    const kept = this.#kept;
-    this.#kept = undefined;
-    if (kept !== undefined && performance.now() - this.#startTime < copyDelay + pairTimeout) {
-      this.#late = new LateFirst(leg, kept);
-      return;
-    }
-    kept?.drop();
-    this.#late = leg.unref();
+    this.#late.open(leg, performance.now() - this.#startTime < copyDelay + pairTimeout);
   }
 
   #settle(): void {
@@ -310,7 +285,7 @@ export class FlowDial implements Attachment, AttemptSink, FlowClient {
     const answer = this.#proved(leg, bytes);
     if (answer === undefined) {
       const first = flow.legs[PRIMARY];
-      if (this.#unproved && first !== undefined) this.#askBeside(first);
+      if (first !== undefined) this.#report.askBeside(first, this.#startTime);
       leg.destroy();
       return false;
     }
@@ -325,38 +300,14 @@ export class FlowDial implements Attachment, AttemptSink, FlowClient {
     return true;
   }
 
-  /** The answer in `bytes`, if the server has taken the second connection and proved itself on it. */
+  /** Returns the answer in `bytes`, if the server has accepted the second connection and proved itself on it. */
   #proved(leg: Leg, bytes: Buffer): Answer | undefined {
-    const answer = bytes.length >= ANSWER_BYTES ? decodeAnswer(bytes) : undefined;
-    if (answer === undefined) {
-      noteNoAnswer(this.#target);
-      return undefined;
-    }
-    this.#understood = true;
-    noteAnswer(this.#target, answer);
+    const verdict = this.#report.judge(bytes, leg.remoteAddress ?? '');
+    if (verdict === undefined) return undefined;
+    const { answer, proves } = verdict;
     this.flow.peerKnown = true;
     this.flow.peerThreshold = answer.threshold;
-    const vouched = this.#target.replication.peer === 'repnet';
-    const taken = answer.refusal === 0;
-    const proves = taken && isProved(this.#target, leg.remoteAddress ?? '', answer, vouched);
-    // One that tells no life, or is another's, would prove no more if it was asked.
-    const mayProve = answer.life !== undefined && answer.port === this.#target.net.port;
-    this.#unproved = taken && !proves && mayProve;
     return proves ? answer : undefined;
-  }
-
-  /**
-   * Asks the server for its life beside the first connection, for the flows after this one: where
-   * that is always the slower one, no answer ever says that it has it. The server has it once the
-   * last packet of the handshake is there, which takes less than the handshake took here.
-   */
-  #askBeside({ remoteAddress, localAddress, localPort }: Leg): void {
-    this.#unproved = false;
-    const address = asAddress(remoteAddress);
-    if (address === undefined || !budget.takeConnection()) return;
-    const { host } = this.#target.net;
-    const ask = () => probe(host, address, this.#target, { localAddress, localPort });
-    setTimeout(ask, performance.now() - this.#startTime).unref();
   }
 
   attemptFailed(attempt: Attempt, error: ConnectionError | undefined): void {
@@ -371,7 +322,7 @@ export class FlowDial implements Attachment, AttemptSink, FlowClient {
     const { flow } = this;
     const socket = this.#socket;
     if (flow.tx.copies[copy] !== 'pending') {
-      if (copy === REPLICA && !this.#understood) noteUnanswered(this.#target);
+      if (copy === REPLICA) this.#report.lost();
       return false;
     }
     const chosenHere = this.#target.net.localPort === undefined;
@@ -379,7 +330,7 @@ export class FlowDial implements Attachment, AttemptSink, FlowClient {
       if (this.#retries < PORT_ATTEMPTS) {
         counters.portRetries++;
         this.#retries++;
-        this.#toRepeat = [...this.#told];
+        this.#events.beginAgain();
         this.#restart();
         return true;
       }
@@ -393,8 +344,7 @@ export class FlowDial implements Attachment, AttemptSink, FlowClient {
       this.#goPlain();
       return true;
     }
-    if (copy === REPLICA && !isShortage(error) && !this.#understood)
-      noteUnreachable(this.#target, this.#known, error?.code === 'ECONNREFUSED');
+    if (copy === REPLICA && !isShortage(error)) this.#report.unreachable(error?.code === 'ECONNREFUSED');
     if (copy === PRIMARY && error !== undefined)
       this.#connectError = chosenHere ? withoutLocal(error) : error;
     flow.tx.lose(copy);
@@ -448,17 +398,10 @@ export class FlowDial implements Attachment, AttemptSink, FlowClient {
 
   attemptEvent(attempt: Attempt, event: string, args: unknown[]): void {
     if (attempt.copy !== PRIMARY) return;
-    const repeated = this.#toRepeat.indexOf(event);
-    if (repeated >= 0) this.#toRepeat.splice(repeated, 1);
-    else {
-      this.#told.push(event);
+    if (this.#events.isNew(event)) {
       const last = args.at(-1);
-      if (
-        event === 'connectionAttemptFailed' &&
-        last instanceof Error &&
-        this.#target.net.localPort === undefined
-      )
-        withoutLocal(last as ConnectionError);
+      const chosenHere = this.#target.net.localPort === undefined;
+      if (event === 'connectionAttemptFailed' && last instanceof Error && chosenHere) withoutLocal(last);
       this.#socket.emit(event, ...args);
     }
     if (event !== 'lookup' || this.#socket.destroyed) return;
@@ -490,13 +433,13 @@ export class FlowDial implements Attachment, AttemptSink, FlowClient {
   }
 
   peername(): object {
-    const leg = this.flow.legs[PRIMARY] ?? this.flow.legs[REPLICA];
+    const leg = this.flow.leg;
     if (leg === undefined) return {};
     return { address: leg.remoteAddress, family: leg.remoteFamily, port: this.#target.net.port };
   }
 
   sockname(): object {
-    const leg = this.flow.legs[PRIMARY] ?? this.flow.legs[REPLICA];
+    const leg = this.flow.leg;
     if (leg === undefined) return {};
     return { address: leg.localAddress, family: leg.localFamily, port: leg.localPort };
   }

@@ -1,7 +1,7 @@
 /** Plain connections: net's own, but for names of several addresses, which race (race.ts). */
 import net from 'node:net';
 import { PRIMARY } from '../flow/machine.js';
-import { begun } from '../flow-events.js';
+import { begun } from '../info.js';
 import {
   applySettings,
   type Handle,
@@ -11,24 +11,23 @@ import {
   untold,
 } from '../net-internals.js';
 import {
-  type Attachment,
   attach,
   becomeNative,
   type Connection,
   type DialTarget,
   detachToConnect,
+  Flowless,
   type Inner,
   isUnref,
   kRace,
   setConnecting,
 } from '../socket-internals.js';
 import { counters } from '../stats.js';
-import type { Address } from './address.js';
 import type { Attempt, AttemptOptions } from './attempt.js';
 import { oneAddress, type RaceOf, raceOptions } from './attempt-name.js';
 import { connected, raceOf } from './dialing.js';
 import { AddressRace, type RaceSink } from './race.js';
-import { racing } from './resolution.js';
+import { type Address, racing } from './resolution.js';
 
 export interface Plain {
   /** A race or a flow has begun, is counted, and came to nothing. */
@@ -65,11 +64,9 @@ export function dialPlain(socket: Inner, target: DialTarget, { again = false, ea
 }
 
 /** A plain socket while the addresses of its name race. */
-class PlainRace implements Attachment, RaceSink {
+class PlainRace extends Flowless implements RaceSink {
   readonly native = false;
   readonly plain = true;
-  readonly flow = undefined;
-  readonly paired = false;
   readonly #socket: Inner;
   readonly #target: DialTarget;
   readonly #race: AddressRace;
@@ -79,6 +76,7 @@ class PlainRace implements Attachment, RaceSink {
   readonly #startTime = performance.now();
 
   constructor(socket: Inner, target: DialTarget, addresses: Address[], early: RaceOf['early']) {
+    super();
     this.#socket = socket;
     this.#target = target;
     const options = target.net as AttemptOptions;
@@ -123,18 +121,15 @@ class PlainRace implements Attachment, RaceSink {
     return false;
   }
 
-  closed(): void {
+  override closed(): void {
     this.#race.abandon(false);
   }
 
-  *connections(): Iterable<Connection> {
+  override *connections(): Iterable<Connection> {
     yield this.#race;
   }
 
-  peername(): object {
-    return {};
-  }
-  sockname(): object {
+  override sockname(): object {
     return this.#race.latest?.local ?? {};
   }
 }

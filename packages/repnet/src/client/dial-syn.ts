@@ -1,17 +1,17 @@
 /** The client side of RepSYN: two handshakes and one flow, by whichever connection is established first. */
 
 import { type Copy, PRIMARY, REPLICA } from '../flow/machine.js';
-import { patientTimeout } from '../flow/patience.js';
-import { begun } from '../flow-events.js';
+import { patientTimeout } from '../flow/waits.js';
+import { begun } from '../info.js';
 import * as budget from '../memory/budget.js';
 import { applySettings, type Handle } from '../net-internals.js';
 import {
-  type Attachment,
   attach,
   becomeNative,
   type Connection,
   type DialTarget,
   detach,
+  Flowless,
   type Inner,
   isUnref,
   setConnecting,
@@ -20,7 +20,6 @@ import {
 } from '../socket-internals.js';
 import { counters } from '../stats.js';
 import { type Answer, Kind } from '../wire.js';
-import { type Address, asAddress } from './address.js';
 import type { Attempt, AttemptSink } from './attempt.js';
 import {
   attemptDelay,
@@ -31,13 +30,13 @@ import {
   isShortage,
   newAttempt,
 } from './dialing.js';
-import { noteTime } from './hedge-delay.js';
-import { sendHelloFirst } from './hello-first.js';
+import { noteTime } from './hedge.js';
+import { raceHello, sendHelloFirst } from './hello.js';
 import { dropLoser } from './loser.js';
 import { forgetLife, forgetPeer, lifeKey, type Peer, peerKey, strikePeer } from './peers.js';
 import { probe } from './probe.js';
-import { Proof, raceHello } from './proof.js';
-import { Resolution } from './resolution.js';
+import { Proof } from './proof.js';
+import { type Address, asAddress, Resolution } from './resolution.js';
 
 /** Addresses of a name that are tried for the second connection, at most. */
 const MOST_ADDRESSES = 8;
@@ -48,10 +47,8 @@ const MOST_ADDRESSES = 8;
  * connection tries one after the other, as net does, and the second races it to the others: the next one when one has failed, or beside it
  * when that takes too long (RFC 8305).
  */
-export class SynDial implements Attachment, AttemptSink {
+export class SynDial extends Flowless implements AttemptSink {
   readonly native = false;
-  readonly flow = undefined;
-  readonly paired = false;
   readonly #socket: Inner;
   readonly #target: DialTarget;
   readonly #peer: Peer | undefined;
@@ -79,6 +76,7 @@ export class SynDial implements Attachment, AttemptSink {
 
   /** `peer`: the server is of this library, and the second connection goes to its second port. */
   constructor(socket: Inner, target: DialTarget, peer: Peer | undefined) {
+    super();
     this.#socket = socket;
     this.#target = target;
     this.#peer = peer;
@@ -336,18 +334,16 @@ export class SynDial implements Attachment, AttemptSink {
     return false;
   }
 
-  closed(): void {
+  override closed(): void {
     this.#giveUp();
   }
 
-  *connections(): Iterable<Connection> {
+  override *connections(): Iterable<Connection> {
     yield* this.#attempts.keys();
     yield* this.#proofs;
   }
-  peername(): object {
-    return {};
-  }
-  sockname(): object {
+
+  override sockname(): object {
     return this.#primary?.local ?? {};
   }
 }

@@ -1,16 +1,14 @@
 /** The client side: which way a replicated socket connects, by its mode and what is known of the server. */
-
 import * as budget from '../memory/budget.js';
 import { defaults } from '../options.js';
 import { setDial } from '../socket.js';
 import { type DialTarget, type Inner, kTrial } from '../socket-internals.js';
 import { counters } from '../stats.js';
 import { draw } from '../trial.js';
-import { asAddress } from './address.js';
 import { FlowDial } from './dial-flow.js';
 import { dialPlain, type Plain } from './dial-plain.js';
 import { SynDial } from './dial-syn.js';
-import { chooseDelay } from './hedge-delay.js';
+import { chooseDelay } from './hedge.js';
 import {
   isDue,
   mayLearnLife,
@@ -22,6 +20,7 @@ import {
   toldPeer,
 } from './peers.js';
 import { probe } from './probe.js';
+import { asAddress } from './resolution.js';
 
 setDial((socket, target) => {
   const { host } = target.net;

@@ -1,13 +1,13 @@
 /** What the ways to connect have in common. */
+
 import { randomFillSync } from 'node:crypto';
 import net from 'node:net';
 import type { Copy } from '../flow/machine.js';
 import { noteConnect } from '../net-internals.js';
 import { type DialTarget, type Inner, setConnecting } from '../socket-internals.js';
-import { asAddress } from './address.js';
-import type { Attempt, AttemptOptions, AttemptSink } from './attempt.js';
-import { AddressAttempt } from './attempt-address.js';
+import { AddressAttempt, type Attempt, type AttemptOptions, type AttemptSink } from './attempt.js';
 import { NameAttempt, type RaceOf } from './attempt-name.js';
+import { asAddress } from './resolution.js';
 
 export type ConnectionError = NodeJS.ErrnoException & { localAddress?: string; localPort?: number };
 
@@ -143,4 +143,23 @@ export function connected(socket: Inner, target: DialTarget, startTime: number):
   if (!socket.isPaused()) socket.read(0);
   const { remoteAddress } = socket;
   if (remoteAddress !== undefined) noteConnect(remoteAddress, target.net.port, startTime);
+}
+
+/** Events of connecting, of which the application hears once although the flow may begin again. */
+export class AttemptEvents {
+  readonly #emitted: string[] = [];
+  #repeated: string[] = [];
+
+  /** The flow begins again, with the same events. */
+  beginAgain(): void {
+    this.#repeated = [...this.#emitted];
+  }
+
+  /** Returns whether an event is new to the application, which hears of it then. */
+  isNew(event: string): boolean {
+    const at = this.#repeated.indexOf(event);
+    if (at < 0) this.#emitted.push(event);
+    else this.#repeated.splice(at, 1);
+    return at < 0;
+  }
 }

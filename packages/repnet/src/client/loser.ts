@@ -4,7 +4,7 @@
  * would be a reset, of which a server without an 'error' listener dies.
  */
 import { Leg, type LegSink } from '../flow/leg.js';
-import { endLinger, type Linger, startLinger } from '../flow/linger.js';
+import { endLinger, type Linger, startLinger } from '../flow/waits.js';
 import type { Handle } from '../net-internals.js';
 import type { Attempt, AttemptSink } from './attempt.js';
 

@@ -1,13 +1,13 @@
 /** Discovery: whether a server understands replication, found out beside the first flow to it. */
 import net from 'node:net';
-import { patientTimeout, wordTimeout } from '../flow/patience.js';
+import { patientTimeout, wordTimeout } from '../flow/waits.js';
 import { untold } from '../net-internals.js';
 import type { DialTarget } from '../socket-internals.js';
 import { counters } from '../stats.js';
 import { type Answer, decodeAnswer, encodeHello, HelloFlag, Kind } from '../wire.js';
-import type { Address } from './address.js';
 import { isShortage, legOptions, newToken } from './dialing.js';
 import { noteLife, noteRefusal, type Peer, peerKey, rememberPeer } from './peers.js';
+import type { Address } from './resolution.js';
 
 /** From where the flow's connection to the first port comes. */
 export interface FirstConnection {

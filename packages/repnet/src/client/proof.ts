@@ -7,24 +7,8 @@ import { Leg, type LegSink } from '../flow/leg.js';
 import { REPLICA } from '../flow/machine.js';
 import type { Handle } from '../net-internals.js';
 import type { Connection, DialTarget } from '../socket-internals.js';
-import { ANSWER_BYTES, type Answer, decodeAnswer, encodeHello, HelloFlag, Kind } from '../wire.js';
-import { newToken } from './dialing.js';
-
-/** What a winner of a race, or who may be it, says first. */
-export function raceHello(target: DialTarget, kind: number): Buffer {
-  return encodeHello({
-    kind,
-    flags: HelloFlag.early,
-    threshold: target.replication.threshold,
-    token: newToken(),
-    // Of no use to a server that pairs it with nothing.
-    sourceAddress: '',
-    sourcePort: 0,
-    targetAddress: '',
-    targetPort: target.net.port,
-    patience: 0,
-  });
-}
+import { ANSWER_BYTES, type Answer, decodeAnswer, Kind } from '../wire.js';
+import { raceHello } from './hello.js';
 
 export class Proof implements LegSink, Connection {
   readonly address: string;

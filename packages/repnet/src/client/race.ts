@@ -3,9 +3,9 @@
  * delay, or at once when one has failed. The delay ends no attempt: the first handshake wins.
  */
 import { type Handle, tellsAttempts } from '../net-internals.js';
-import type { Address } from './address.js';
 import type { Attempt, AttemptSink } from './attempt.js';
 import { type DropBy, dropLoser } from './loser.js';
+import type { Address } from './resolution.js';
 
 export interface RaceOptions {
   port: number;

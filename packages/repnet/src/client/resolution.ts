@@ -1,7 +1,21 @@
-/** What a flow's host resolves to: asked once, for every attempt to connect. */
+/**
+ * Where the connections of a flow go. The host is resolved once for every attempt; the second connection goes to the
+ * address that the first has chosen.
+ */
 import dns from 'node:dns';
-import type * as net from 'node:net';
-import { type Address, asAddress } from './address.js';
+import net from 'node:net';
+
+declare const kAddress: unique symbol;
+/**
+ * An IP address. Second connections and questions go to an address, never to a name or to nothing: `net` would take a
+ * missing host for localhost.
+ */
+export type Address = string & { readonly [kAddress]: true };
+
+/** Returns undefined if `host` is no IP address; the remote address of a destroyed socket is none. */
+export function asAddress(host: unknown): Address | undefined {
+  return typeof host === 'string' && net.isIP(host) !== 0 ? (host as Address) : undefined;
+}
 
 export type Lookup = (host: string, options: object, done: (...result: unknown[]) => void) => void;
 
@@ -94,4 +108,46 @@ export function racing<T extends { host?: string | undefined; lookup?: net.Looku
       if (addresses.length < 2 || !race(all as Answer[], addresses)) done(error, ...answer);
     });
   return { ...options, lookup: lookup as unknown as net.LookupFunction };
+}
+
+/** The host that the application dials, and the address that it turns out to be. */
+export class Destination {
+  /** Undefined if the host is an address. */
+  readonly #resolution: Resolution | undefined;
+  /** The address of the second connection; undefined until it is decided. */
+  address: Address | undefined;
+
+  /** `lookup`: the application's resolver, if it has one. */
+  constructor(host: string, lookup: unknown) {
+    this.address = asAddress(host);
+    this.#resolution = this.address === undefined ? new Resolution(lookup) : undefined;
+  }
+
+  /** For an attempt to connect to the host: a name is resolved once. */
+  get options(): { lookup?: net.LookupFunction } {
+    const resolution = this.#resolution;
+    return resolution === undefined || (this.address !== undefined && !resolution.known)
+      ? {}
+      : resolution.options;
+  }
+
+  /** The first connection has several addresses to choose from, and has not chosen. */
+  get undecided(): boolean {
+    return this.address === undefined && this.#resolution?.mayChoose === true;
+  }
+
+  /** `net` reports what the host resolves to. Returns whether that decides the address. */
+  resolved(error: unknown, address: unknown): boolean {
+    if (this.address !== undefined || this.undecided) return false;
+    this.address = error ? undefined : asAddress(address);
+    return this.address !== undefined;
+  }
+
+  /**
+   * The first connection is established with `address`, which decides the second one's. Of a connection that was reset the
+   * system no longer knows the address.
+   */
+  chosen(address: string | undefined): void {
+    this.address ??= asAddress(address);
+  }
 }

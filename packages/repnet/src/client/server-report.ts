@@ -2,9 +2,11 @@
  * What a flow by two connections learns of its server, for the flows after it. `known`: what was known of the server when the flow began,
  * if anything.
  */
+import type { Leg } from '../flow/leg.js';
+import * as budget from '../memory/budget.js';
 import type { DialTarget } from '../socket-internals.js';
 import { counters } from '../stats.js';
-import { type Answer, AnswerFlag } from '../wire.js';
+import { ANSWER_BYTES, type Answer, AnswerFlag, decodeAnswer } from '../wire.js';
 import {
   forgetLife,
   lifeKey,
@@ -16,6 +18,8 @@ import {
   strikePeer,
   TRANSLATED,
 } from './peers.js';
+import { probe } from './probe.js';
+import { asAddress } from './resolution.js';
 
 export function serverKey({ net, replication }: DialTarget): string {
   return peerKey(net.host, net.port, replication.replicaPort);
@@ -74,4 +78,73 @@ export function noteUnreachable(target: DialTarget, known: Peer | undefined, ref
 /** The second connection was lost before the server had answered its hello. */
 export function noteUnanswered(target: DialTarget): void {
   strikePeer(serverKey(target));
+}
+
+/** The server's answer on a second connection, and whether it accepts and proves that it is the server on the first port. */
+export interface Verdict {
+  readonly answer: Answer;
+  readonly proves: boolean;
+}
+
+/** What one flow learns of its server on the second connection. */
+export class ServerReport {
+  readonly #target: DialTarget;
+  readonly #known: Peer | undefined;
+  /** The server has answered this flow's hello. */
+  #answered = false;
+  /** The server has accepted the second connection, and has still to prove itself. */
+  #unproved = false;
+
+  constructor(target: DialTarget, known: Peer | undefined) {
+    this.#target = target;
+    this.#known = known;
+  }
+
+  /** Judges what the server at `address` has sent in place of an answer; undefined if it is none. */
+  judge(bytes: Buffer, address: string): Verdict | undefined {
+    const answer = bytes.length >= ANSWER_BYTES ? decodeAnswer(bytes) : undefined;
+    if (answer === undefined) {
+      noteNoAnswer(this.#target);
+      return undefined;
+    }
+    this.#answered = true;
+    noteAnswer(this.#target, answer);
+    const vouched = this.#target.replication.peer === 'repnet';
+    const taken = answer.refusal === 0;
+    const proves = taken && isProved(this.#target, address, answer, vouched);
+    // Asked again, a server that tells no life, or that of another port, would prove no more.
+    const mayProve = answer.life !== undefined && answer.port === this.#target.net.port;
+    this.#unproved = taken && !proves && mayProve;
+    return { answer, proves };
+  }
+
+  /**
+   * Asks a server that has not proved itself for its life beside `first`, for the flows after this one: where the first
+   * connection is always the slower one, no answer ever says that the server has it. The server has it once the last packet
+   * of the handshake is there, which takes less than the handshake took here. `startTime`: when that began.
+   */
+  askBeside({ remoteAddress, localAddress, localPort }: Leg, startTime: number): void {
+    if (!this.#unproved) return;
+    this.#unproved = false;
+    const address = asAddress(remoteAddress);
+    if (address === undefined || !budget.takeConnection()) return;
+    const { host } = this.#target.net;
+    const ask = () => probe(host, address, this.#target, { localAddress, localPort });
+    setTimeout(ask, performance.now() - startTime).unref();
+  }
+
+  /** The server has not answered for `pairTimeout`. */
+  silent(): void {
+    noteSilence(this.#target, this.#known);
+  }
+
+  /** The second connection was lost before the server had answered; `refused` or else by something on the way. */
+  unreachable(refused: boolean): void {
+    if (!this.#answered) noteUnreachable(this.#target, this.#known, refused);
+  }
+
+  /** The second connection was lost in use. */
+  lost(): void {
+    if (!this.#answered) noteUnanswered(this.#target);
+  }
 }

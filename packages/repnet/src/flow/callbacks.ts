@@ -1,5 +1,6 @@
-/** What a write's callback waits for, where the bytes go more than one way, and where it is called. */
+/** When the callbacks of writes and of the end of a stream are called, and in which async context. */
 import { AsyncResource } from 'node:async_hooks';
+import { patientTimeout } from './waits.js';
 
 export type Callback = (error?: Error | null) => void;
 
@@ -70,4 +71,49 @@ export function onceBoth(done: Callback): Callback {
     parts = error ? 0 : parts - 1;
     if (parts === 0) done(error);
   };
+}
+
+/**
+ * Bytes that may be lost with the first connection: the second was not sent them, and the peer has not confirmed them. The end
+ * of the stream has succeeded when the peer does.
+ */
+export class Doubt {
+  /** Everything below this offset is in doubt; -1: nothing is. */
+  #below = -1;
+  #end: { done: Callback; timer: NodeJS.Timeout } | undefined;
+
+  /** The first connection is lost with bytes below `offset`. */
+  arise(offset: number): void {
+    this.#below = offset;
+  }
+
+  /** The peer has everything below `offset`. */
+  received(offset: number): void {
+    if (offset >= this.#below) this.#settle();
+  }
+
+  /**
+   * Calls `done` when nothing is in doubt, or a peer of an earlier version, which confirms nothing, has been silent for `patience` ms. A
+   * peer that misses bytes resets the flow.
+   */
+  whenSettled(done: Callback, patience: number): void {
+    if (this.#below < 0) return done();
+    // A connection that is read to its end keeps no process.
+    const timer = patientTimeout(() => this.#end?.timer === timer && this.#settle(), patience).ref();
+    this.#end = { done, timer };
+  }
+
+  #settle(): void {
+    this.#below = -1;
+    this.close();
+  }
+
+  /** The flow is over: nobody waits any more. */
+  close(): void {
+    const end = this.#end;
+    if (end === undefined) return;
+    this.#end = undefined;
+    clearTimeout(end.timer);
+    end.done();
+  }
 }

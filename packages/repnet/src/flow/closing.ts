@@ -12,9 +12,8 @@ import {
 } from './closing-machine.js';
 import type { Flow } from './flow.js';
 import type { Leg } from './leg.js';
-import { endLinger, exiting, type Linger, startLinger } from './linger.js';
 import { type Copy, PRIMARY, REPLICA } from './machine.js';
-import { wordTimeout } from './patience.js';
+import { endLinger, exiting, type Linger, startLinger, wordTimeout } from './waits.js';
 
 export class Closing {
   readonly #flow: Flow;

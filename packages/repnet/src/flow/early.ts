@@ -1,5 +1,5 @@
 /** Records beyond a hole in the stream, kept until the hole is filled. */
-import { ownCopy } from '../memory/own-copy.js';
+import { ownCopy } from '../memory/archive.js';
 
 /** Bytes that a piece takes beside its own: what bounds them bounds pieces of one byte, too. */
 const EARLY_COST = 256;

@@ -10,11 +10,11 @@ import { channels, counters } from '../stats.js';
 import type { Callback } from './callbacks.js';
 import { Closing } from './closing.js';
 import type { Leg, LegSink } from './leg.js';
-import { enlist, strike, type Unannounced } from './linger.js';
 import { type Copy, PRIMARY, REPLICA, type ReceiveMachine, type SendMachine } from './machine.js';
 import { Receiver } from './receiver.js';
 import type { FlowClient, FlowOptions, Outer } from './roles.js';
 import { Sender } from './sender.js';
+import { enlist, strike, type Unannounced } from './waits.js';
 
 export interface FlowStart {
   /** What the peer sends: a client's requests, or a server's replies (default). */
@@ -57,6 +57,11 @@ export class Flow implements LegSink, Unannounced {
     this.sender = new Sender(this, sent === undefined ? undefined : { offset: sent, archive });
     this.receiver = new Receiver(this, { received, ended, fin });
     enlist(this);
+  }
+
+  /** An established connection, the first if there are two. */
+  get leg(): Leg | undefined {
+    return this.legs[PRIMARY] ?? this.legs[REPLICA];
   }
 
   get tx(): SendMachine {
@@ -240,6 +245,21 @@ export class Flow implements LegSink, Unannounced {
   /** The flow is closed, and `leg` has brought the peer's stream to its end. */
   peerDone(leg: Leg | undefined): void {
     if (leg !== undefined) this.#closing?.on({ type: 'ended', copy: leg.copy });
+  }
+
+  /** Returns a handle for options of the socket; a connection that is not established yet gets them when it is. */
+  optionsHandle(): Partial<Handle> {
+    const every = (work: (leg: Leg) => number): number => {
+      let status = 0;
+      for (const leg of this.legs) if (leg !== undefined) status ||= work(leg);
+      return status;
+    };
+    return {
+      // Records never wait for acknowledgements.
+      setNoDelay: (on) => every((leg) => (leg.copy === REPLICA ? 0 : leg.setNoDelay(on))),
+      setKeepAlive: (...how) => every((leg) => leg.setKeepAlive(...how)),
+      setTypeOfService: (value) => every((leg) => leg.setTypeOfService(value)),
+    };
   }
 
   /**

@@ -128,8 +128,6 @@ export class Leg {
   reason: Error | undefined;
   /** Reading was stopped because the application is behind. */
   stopped: boolean;
-  /** FIN is sent; read until the peer's. */
-  ending = false;
   /** Bytes given to the handle and not yet taken by the kernel. */
   backlog = 0;
   #handle: Handle | undefined;

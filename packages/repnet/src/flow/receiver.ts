@@ -3,7 +3,7 @@
  * peer is told of it, and when the stream ends.
  */
 import { RepnetError, systemError } from '../errors.js';
-import { ownCopy } from '../memory/own-copy.js';
+import { ownCopy } from '../memory/archive.js';
 import { counters } from '../stats.js';
 import {
   ANSWER_BYTES,
@@ -15,8 +15,8 @@ import {
 } from '../wire.js';
 import type { Leg } from './leg.js';
 import { type Copy, PRIMARY, REPLICA, ReceiveMachine } from './machine.js';
-import { patientTimeout, wordTimeout } from './patience.js';
 import type { ReceiverHost } from './roles.js';
+import { patientTimeout, wordTimeout } from './waits.js';
 
 /** Milliseconds after a bare FIN within which word of it is expected on the second copy, before it is asked for. */
 const QUERY_DELAY = 5;

@@ -2,19 +2,18 @@
  * The sending side of a flow: which copy gets which bytes (machine.ts decides), what is archived for a copy that has not come,
  * and what waits at the threshold.
  */
+
 import { performance } from 'node:perf_hooks';
 import { systemError } from '../errors.js';
 import { Archive } from '../memory/archive.js';
 import * as budget from '../memory/budget.js';
 import { counters } from '../stats.js';
-import { Record as Control, controlRecord } from '../wire.js';
-import { type Callback, FirstOf, InContext, onceBoth } from './callbacks.js';
-import { Doubt } from './doubt.js';
+import { Record as Control, controlRecord, copyRecords, payloads, pushRecords } from '../wire.js';
+import { type Callback, Doubt, FirstOf, InContext, onceBoth } from './callbacks.js';
 import type { Leg } from './leg.js';
 import { COPIES, type Copy, other, PRIMARY, REPLICA, SendMachine } from './machine.js';
-import { wordTimeout } from './patience.js';
-import { copyRecords, payloads, pushRecords } from './records.js';
 import type { SenderHost } from './roles.js';
+import { wordTimeout } from './waits.js';
 
 /** Milliseconds an elephant waits at the threshold for the receiver's report on the first copy. */
 const VERDICT_TIMEOUT = 25;

@@ -2,8 +2,9 @@
  * What has been written to a flow whose other connection has not come, kept for that connection. Bounded in bytes over all
  * flows of the process; the archives of flows that are closed already are the first to go.
  */
+
+import { Buffer } from 'node:buffer';
 import { defaults } from '../options.js';
-import { ownCopy } from './own-copy.js';
 import { TidyMap } from './tidy-map.js';
 
 let held = 0;
@@ -95,4 +96,11 @@ export class Archive {
     this.#block = undefined;
     this.#parts.length = 0;
   }
+}
+
+/** Returns a copy in memory of its own: a few bytes that are kept must not keep the read, or the pool, that they came in. */
+export function ownCopy(bytes: Uint8Array): Buffer {
+  const copy = Buffer.allocUnsafeSlow(bytes.length);
+  copy.set(bytes);
+  return copy;
 }

@@ -3,6 +3,8 @@
  * the unreplicated ones. What is suppressed is the copy, never the flow. In any stretch of time the
  * extra ones are at most that fraction and a burst, however slow or few flows have become.
  */
+
+import { readFileSync } from 'node:fs';
 import { defaults } from '../options.js';
 import { counters } from '../stats.js';
 
@@ -84,4 +86,25 @@ export function takeConnection(): boolean {
 export function resetBudget(): void {
   bytes.clear();
   connections.clear();
+}
+
+/** Second connections are made while the process uses less than this share of its descriptors. */
+const SHARE = 1 / 3;
+
+let most: number | undefined;
+
+/** The soft limit of descriptors; Infinity where the system does not tell it. */
+function limit(): number {
+  try {
+    const told = /^Max open files\s+(\d+)/m.exec(readFileSync('/proc/self/limits', 'latin1'));
+    return told === null ? Number.POSITIVE_INFINITY : Number(told[1]);
+  } catch {
+    return Number.POSITIVE_INFINITY;
+  }
+}
+
+/** Returns whether a second connection that was given descriptor `fd`, the lowest that was free, is too much. */
+export function isScarce(fd: number | undefined): boolean {
+  most ??= SHARE * limit();
+  return fd !== undefined && fd > most;
 }

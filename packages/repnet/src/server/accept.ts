@@ -2,11 +2,12 @@
  * The server side of a flow: a plain accepted connection that waits for its twin, the flow it becomes when the twin
  * arrives, and a flow that began with its second connection.
  */
+
 import { systemError } from '../errors.js';
 import { Flow } from '../flow/flow.js';
 import { Leg } from '../flow/leg.js';
 import { COPIES, PRIMARY, REPLICA } from '../flow/machine.js';
-import { patientTimeout } from '../flow/patience.js';
+import { patientTimeout } from '../flow/waits.js';
 import { Archive } from '../memory/archive.js';
 import * as budget from '../memory/budget.js';
 import type { Entry } from '../memory/waiting.js';
@@ -284,13 +285,13 @@ export class Accepted implements Attachment {
   }
 
   peername(): object {
-    const leg = this.flow?.legs[PRIMARY] ?? this.flow?.legs[REPLICA];
+    const leg = this.flow?.leg;
     if (leg === undefined) return {};
     return { address: leg.remoteAddress, family: leg.remoteFamily, port: leg.remotePort };
   }
 
   sockname(): object {
-    const leg = this.flow?.legs[PRIMARY] ?? this.flow?.legs[REPLICA];
+    const leg = this.flow?.leg;
     if (leg === undefined) return {};
     return { address: leg.localAddress, family: leg.localFamily, port: this.#port };
   }

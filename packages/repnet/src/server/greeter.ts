@@ -1,8 +1,7 @@
 /** Reads the hello of a connection. Connections that say none are bounded in number and time. */
-
 import { Leg, type LegSink, nobody } from '../flow/leg.js';
 import type { Copy } from '../flow/machine.js';
-import { ownCopy } from '../memory/own-copy.js';
+import { ownCopy } from '../memory/archive.js';
 import type { Handle } from '../net-internals.js';
 import { comparableAddress, decodeHello, HELLO_BYTES, type Hello, Kind, looksLikeHello } from '../wire.js';
 

@@ -2,13 +2,12 @@
 import { systemError } from '../errors.js';
 import type { Leg } from '../flow/leg.js';
 import { applySettings, giveHandle, isBroken, tellOwnPort } from '../net-internals.js';
-import { attach, setRace, setSkew } from '../socket-internals.js';
+import { attach, Flowless, type Inner, setRace, setSkew } from '../socket-internals.js';
 import { counters } from '../stats.js';
 import type { Answers } from './answers.js';
 import type { Limits } from './limits.js';
 import type { Internals } from './server-internals.js';
 import type { Sockets } from './sockets.js';
-import { Unread } from './unread.js';
 
 export interface PlainParts {
   owner: Internals;
@@ -65,5 +64,30 @@ export class PlainConnections {
       if (!owner.pauseOnConnect || socket.readableFlowing !== false)
         socket.destroy(systemError('ECONNRESET', 'read'));
     });
+  }
+}
+
+/** Keeps such a socket, whose server says `pauseOnConnect`, from another process, where those bytes would be missing. */
+export class Unread extends Flowless {
+  readonly native = true;
+  readonly #socket: Inner;
+
+  #bytes: number;
+
+  constructor(socket: Inner, bytes: number) {
+    super();
+    this.#socket = socket;
+    this.#bytes = bytes;
+  }
+
+  /** Bytes that net would not have read yet. */
+  get unread(): number {
+    const { readableLength, readableFlowing } = this.#socket;
+    if (readableFlowing || readableLength < this.#bytes) this.#bytes = 0;
+    return this.#bytes;
+  }
+
+  handOver(): boolean {
+    return this.#socket.readableLength === 0;
   }
 }

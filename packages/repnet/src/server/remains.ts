@@ -5,12 +5,11 @@
  */
 
 import type { Leg, LegSink } from '../flow/leg.js';
-import { endLinger, type Linger, startLinger } from '../flow/linger.js';
-import { pushRecords } from '../flow/records.js';
+import { endLinger, type Linger, startLinger } from '../flow/waits.js';
 import type { Archive } from '../memory/archive.js';
 import * as budget from '../memory/budget.js';
 import { counters } from '../stats.js';
-import { Record as Control, controlRecord, RecordParser, type RecordSink } from '../wire.js';
+import { Record as Control, controlRecord, pushRecords, RecordParser, type RecordSink } from '../wire.js';
 
 export interface Closed {
   /** All that was written; undefined if nothing was. */
@@ -32,6 +31,7 @@ export class Remains implements LegSink, RecordSink {
   #evicted = false;
   /** Our end is sent. */
   #ended = false;
+  #finishing = false;
 
   constructor(closed: Closed) {
     this.#closed = closed;
@@ -144,8 +144,8 @@ export class Remains implements LegSink, RecordSink {
   /** FIN; and read on until the client ends the connection, since closing on its unread bytes would take ours with them. */
   #finish(): void {
     const leg = this.#leg;
-    if (leg === undefined || leg.ending) return;
-    leg.ending = true;
+    if (leg === undefined || this.#finishing) return;
+    this.#finishing = true;
     leg.finish(() => {});
   }
 

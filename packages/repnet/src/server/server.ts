@@ -5,15 +5,14 @@
 import cluster from 'node:cluster';
 import { channel } from 'node:diagnostics_channel';
 import net from 'node:net';
-import { countAsInstances } from '../instance.js';
-import { acceptingFor } from '../net-internals.js';
+import { onLeaving } from '../handover.js';
+import { acceptingFor, countAsInstances } from '../net-internals.js';
 import { supported } from '../net-parts.js';
 import { asMode, checkServerOptions, defaults, isEnabled } from '../options.js';
 import { Socket, upgrade } from '../socket.js';
 import { type Inner, setServer } from '../socket-internals.js';
-import { bindPair } from './bind-pair.js';
 import { ReplicaListener } from './replica-listener.js';
-import { forgetHandle, watchHandle } from './server-handle.js';
+import { bindPair } from './second-server.js';
 import {
   type ConnectionListener,
   type Internals,
@@ -215,3 +214,28 @@ for (const name of ['ref', 'unref'] as const)
 define('replicaAddress', function replicaAddress(this: Internals) {
   return (this[kReplication]?.server.address() as net.AddressInfo | null | undefined) ?? null;
 });
+
+const listening = new Set<Internals>();
+let asked = false;
+
+/** Until `forgetHandle`, what leaves the process is compared with the server's handle. */
+export function watchHandle(server: Internals): void {
+  if (!asked) onLeaving(leaving);
+  asked = true;
+  listening.add(server);
+}
+
+export function forgetHandle(server: Internals): void {
+  listening.delete(server);
+}
+
+/** `object`: a server, its handle or, as one of the `stdio` of a child, its descriptor. */
+function leaving(object: unknown): unknown {
+  for (const server of listening) {
+    const handle = server._handle;
+    if (handle === null) continue;
+    if (object === server || object === handle || (typeof object === 'number' && object === handle.fd))
+      server[kShared] = true;
+  }
+  return object;
+}

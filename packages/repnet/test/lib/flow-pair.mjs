@@ -1,11 +1,10 @@
 /** A flow between two applications over two connections of memory: the client's side of dialling, and the server's of pairing, in short. */
 
-import { LateFirst } from '../../dist/client/late-first.js';
-import { LateSecond } from '../../dist/client/late-second.js';
+import { LateFirst, LateSecond } from '../../dist/client/late.js';
 import { RepnetError } from '../../dist/errors.js';
 import { Flow } from '../../dist/flow/flow.js';
 import { COPIES, PRIMARY, REPLICA } from '../../dist/flow/machine.js';
-import { patientTimeout } from '../../dist/flow/patience.js';
+import { patientTimeout } from '../../dist/flow/waits.js';
 import { Remains } from '../../dist/server/remains.js';
 import { ANSWER_BYTES, decodeAnswer, encodeAnswer, HELLO_BYTES } from '../../dist/wire.js';
 import { MemoryPath } from './memory-path.mjs';

@@ -1,6 +1,44 @@
-/** RepSYN to a server of this library: the winner's hello, which goes before all that the application says. */
+/** What a client says first on a second connection, and on the connection that won a race. */
+
+import type { Leg } from '../flow/leg.js';
 import { type Handle, nativeHandle, wantsNoDelay, write } from '../net-internals.js';
-import { type Attachment, attach, detach, type Inner, setSkew } from '../socket-internals.js';
+import { attach, type DialTarget, detach, Flowless, type Inner, setSkew } from '../socket-internals.js';
+import { encodeHello, HelloFlag, Kind } from '../wire.js';
+import { newToken } from './dialing.js';
+
+/** Returns the hello of RepFlow's second connection, `leg`. */
+export function flowHello(
+  { net, replication }: DialTarget,
+  leg: Pick<Leg, 'localAddress' | 'localPort' | 'remoteAddress'>,
+): Buffer {
+  return encodeHello({
+    kind: Kind.replica,
+    flags: 0,
+    threshold: replication.threshold,
+    token: newToken(),
+    sourceAddress: leg.localAddress ?? '',
+    sourcePort: leg.localPort ?? 0,
+    targetAddress: leg.remoteAddress ?? '',
+    targetPort: net.port,
+    patience: replication.copyDelay + replication.pairTimeout,
+  });
+}
+
+/** Returns the hello of a RepSYN connection that has won, or (`Kind.prove`) may win. */
+export function raceHello(target: DialTarget, kind: number): Buffer {
+  return encodeHello({
+    kind,
+    flags: HelloFlag.early,
+    threshold: target.replication.threshold,
+    token: newToken(),
+    // The server pairs it with nothing.
+    sourceAddress: '',
+    sourcePort: 0,
+    targetAddress: '',
+    targetPort: target.net.port,
+    patience: 0,
+  });
+}
 
 /** Sends the hello: at once, or with what the application has written already. */
 export function sendHelloFirst(socket: Inner, handle: Handle, hello: Buffer): void {
@@ -22,15 +60,14 @@ function say(socket: Inner, handle: Handle, hello: Buffer): void {
 }
 
 /** The hello waits for the first write, which waits for 'connect'. Whoever takes the socket's handle before that gets no native one. */
-class HelloFirst implements Attachment {
+class HelloFirst extends Flowless {
   readonly native = true;
-  readonly flow = undefined;
-  readonly paired = false;
   readonly #socket: Inner;
   readonly #handle: Handle;
   readonly #hello: Buffer;
 
   constructor(socket: Inner, handle: Handle, hello: Buffer) {
+    super();
     this.#socket = socket;
     this.#handle = handle;
     this.#hello = hello;
@@ -56,19 +93,5 @@ class HelloFirst implements Attachment {
   handOver(): boolean {
     this.ending();
     return true;
-  }
-
-  closed(): void {}
-
-  connections(): [] {
-    return [];
-  }
-
-  /** Not asked for: the native handle tells. */
-  peername(): object {
-    return {};
-  }
-  sockname(): object {
-    return {};
   }
 }
