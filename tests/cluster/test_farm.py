@@ -118,7 +118,7 @@ def test_a_file_name_that_leads_out_of_the_run_writes_nothing(
     sent: tuple[Store, str, dict[str, bytes]], name: str
 ) -> None:
     store, run_id, files = sent
-    with pytest.raises(StoreError, match="has a file called") as refused:
+    with pytest.raises(StoreError, match="arrived with an unexpected file") as refused:
         store.adopt(run_id, {**files, name: b"x"})
     assert refused.value.code == "TC-S010"
     assert [path.name for path in (store.directory / "runs").iterdir() if path.is_dir()] == []
@@ -127,14 +127,14 @@ def test_a_file_name_that_leads_out_of_the_run_writes_nothing(
 
 def test_a_damaged_run_is_not_taken(sent: tuple[Store, str, dict[str, bytes]]) -> None:
     store, run_id, files = sent
-    with pytest.raises(StoreError, match="not what was written"):
+    with pytest.raises(StoreError, match="did not arrive as it was written"):
         store.adopt(run_id, {**files, "flows.parquet": files["flows.parquet"][:-1]})
     assert store.state(run_id).value == "absent"
 
 
 def test_a_file_that_the_run_does_not_list_is_not_taken(sent: tuple[Store, str, dict[str, bytes]]) -> None:
     store, run_id, files = sent
-    with pytest.raises(StoreError, match="not what was written"):
+    with pytest.raises(StoreError, match="did not arrive as it was written"):
         store.adopt(run_id, {**files, "notes.txt": b"x"})
     assert store.state(run_id).value == "absent"
 
@@ -142,14 +142,14 @@ def test_a_file_that_the_run_does_not_list_is_not_taken(sent: tuple[Store, str, 
 def test_a_run_with_a_file_missing_is_not_taken(sent: tuple[Store, str, dict[str, bytes]]) -> None:
     store, run_id, files = sent
     for name in files:
-        with pytest.raises(StoreError, match="not what was written"):
+        with pytest.raises(StoreError, match="did not arrive as it was written"):
             store.adopt(run_id, {other: content for other, content in files.items() if other != name})
     assert store.state(run_id).value == "absent"
 
 
 def test_a_run_of_another_identifier_is_not_taken(sent: tuple[Store, str, dict[str, bytes]]) -> None:
     store, _, files = sent
-    with pytest.raises(StoreError, match="not what was written"):
+    with pytest.raises(StoreError, match="did not arrive as it was written"):
         store.adopt("0" * 64, files)
 
 

@@ -102,7 +102,7 @@ def test_files_of_the_size_and_time_that_they_were_written_with_are_not_read(
     def read(path: Path) -> str:
         raise AssertionError(f"{path} was read")
 
-    monkeypatch.setattr("tailcut.results.store._digest", read)
+    monkeypatch.setattr("tailcut.results.run_record.digest", read)
     assert store.state(RUN["id"]) is State.COMPLETE
     with pytest.raises(AssertionError, match="was read"):
         store.verify(RUN["id"])

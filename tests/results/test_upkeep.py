@@ -124,7 +124,7 @@ def test_runs_are_put_together_where_nothing_tells_which_processes_there_are(
 def test_a_merged_run_counts_as_written_in_its_new_store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     into, other = filled(tmp_path / "a", 1), filled(tmp_path / "b", 2)
     upkeep.merge(into, other)
-    monkeypatch.setattr("tailcut.results.store._digest", lambda path: "read again")
+    monkeypatch.setattr("tailcut.results.run_record.digest", lambda path: "read again")
     assert into.state(IDS[1]) is State.COMPLETE
 
 

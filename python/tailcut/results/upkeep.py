@@ -42,7 +42,7 @@ def unreferenced_runs(store: Store, *, by_last: bool = False) -> list[str]:
             asked.update(json.loads(path.read_bytes())["runs"])
         except (ValueError, KeyError, TypeError):
             raise StoreError(
-                "TC-S003", f"{path} is damaged", "remove it; runs of its plan are kept by no other"
+                "TC-S003", f"{path} is damaged", "remove it; runs that only its plan needs can then be pruned"
             ) from None
     return [run_id for run_id in store.runs() if lab_runs.planned(run_id) not in asked]
 
@@ -81,7 +81,7 @@ def merge(into: Store, other: Store) -> Merged:
     if titles[0] != titles[1]:
         raise StoreError(
             "TC-S012",
-            f"{into.directory} is of the experiment {titles[0]!r}, {other.directory} of {titles[1]!r}",
+            f"{into.directory} holds results of {titles[0]!r}, {other.directory} those of {titles[1]!r}",
             "name two directories of the same experiment",
         )
     merged = Merged([], [], [], [])
