@@ -1,10 +1,12 @@
 /**
- * What `socket._handle` is for a replicated socket: a native stream object whose bytes come from, and go to, the flow.
+ * The `_handle` of a replicated socket: a native stream object whose bytes come from the flow and
+ * go to it.
  *
- * Node's tls takes `_handle` from a connected `net.Socket` and works on it from C++; with a copy's own handle it would
- * read past the replication, and with none it would wait for a 'connect' that has long been. The class is the one that
- * Node itself puts under tls for streams that are not sockets. It is made when somebody asks, and carries bytes as long as native
- * code takes them: http looks at `_consumed` and, finding it true, keeps to the public 'data' events.
+ * Node's tls takes `_handle` from a connected `net.Socket` and works on it from C++. With one
+ * copy's own handle it would read past the replication; with none it would wait for a 'connect'
+ * that has long been. The class is the one that Node puts under tls for streams that are not
+ * sockets. The object is made on first use, and carries bytes as long as native code takes them:
+ * http finds `_consumed` true and keeps to the public 'data' events.
  */
 import { Duplex } from 'node:stream';
 
@@ -18,7 +20,7 @@ export interface BridgeTarget {
   /** { address, family, port } of the flow's ends; tls asks the handle for them. */
   peername(): object;
   sockname(): object;
-  /** What the system would say to one more attempt to connect: a negative error number. */
+  /** Returns the system's error number, negative, for one more attempt to connect. */
   connectsAgain(): number;
   /** Bytes nobody consumed natively go to the stream after all. */
   give(chunk: Buffer | null): boolean;
@@ -37,7 +39,10 @@ interface NativeStream {
 
 let NativeStreamClass: (new () => NativeStream) | undefined;
 
-/** The class behind Node's own wrapper for tls over arbitrary streams, found through a public constructor. */
+/**
+ * The class behind Node's own wrapper for tls over arbitrary streams, found through a public
+ * constructor.
+ */
 function nativeStreamClass(): (new () => NativeStream) | undefined {
   if (NativeStreamClass === undefined) {
     let tls: typeof import('node:tls');
@@ -56,15 +61,15 @@ function nativeStreamClass(): (new () => NativeStream) | undefined {
 }
 
 const UV_EPIPE = -32;
-/** What the system says to a connection that is bound once more. */
+/** The system's error for a connection that is bound once more. */
 const UV_EINVAL = -22;
 
 export class Bridge {
   readonly handle: NativeStream;
   readonly #target: BridgeTarget;
-  /** Native code consumes the bytes, or may: not if it let the last of them go by. */
+  /** Native code consumes the bytes, or may: false if it left the last ones alone. */
   active = true;
-  /** It does. */
+  /** Native code consumes the bytes. */
   taken = false;
   #defaulted = false;
   #stopped = false;
@@ -161,7 +166,7 @@ export class Bridge {
   }
 }
 
-/** What a stream hands down to be written. */
+/** A chunk that a stream hands down to be written. */
 export interface Chunk {
   chunk: unknown;
   encoding: BufferEncoding | 'buffer';

@@ -17,7 +17,10 @@ export class RepnetError extends Error {
   }
 }
 
-/** What goes to another process has no connection of its own that could be sent. */
+/**
+ * Returns the error for a socket that cannot be sent to another process: it has no connection of
+ * its own.
+ */
 export function handoverRefused(): RepnetError {
   return new RepnetError(
     'ERR_REPNET_HANDOVER',
@@ -57,4 +60,15 @@ export function optionError(name: string, value: unknown, expected: string): Rep
     'ERR_REPNET_OPTION',
     `${name} is ${typeof value === 'string' ? `'${value}'` : String(value)}; expected ${expected}`,
   );
+}
+
+/** Returns the error for a peer that has said something impossible. */
+export function protocolError(what: string): RepnetError {
+  return new RepnetError('ERR_REPNET_PROTOCOL', `The peer said ${what}`);
+}
+
+/** Returns the error for a stream that ends too early; `total` is negative if it is not known. */
+export function truncatedError(delivered: number, total: number): RepnetError {
+  const of = total >= 0 ? ` of ${total}` : '';
+  return new RepnetError('ERR_REPNET_TRUNCATED', `The stream broke off after ${delivered} bytes${of}`);
 }

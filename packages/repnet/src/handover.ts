@@ -1,7 +1,9 @@
 /**
- * Sockets and servers that go to another process: by `subprocess.send(message, handle)`, by `process.send`, or as one of the `stdio` of a
- * child. A replicated socket has no handle that could be sent (bridge.ts), and a server whose handle leaves is not the only one to
- * accept on its port; so both have to know before. The methods of each child are wrapped, which a diagnostics channel announces.
+ * Sockets and servers that go to another process: by `subprocess.send(message, handle)`, by
+ * `process.send`, or as one of the `stdio` of a child. A replicated socket has no handle that could
+ * be sent (bridge.ts), and a server whose handle leaves is not the only one to accept on its port;
+ * so both have to know before. The methods of each child are wrapped, which a diagnostics channel
+ * announces.
  */
 import { ChildProcess } from 'node:child_process';
 import { subscribe } from 'node:diagnostics_channel';
@@ -53,7 +55,7 @@ function watch(): void {
   for (const each of active) if (each instanceof ChildProcess) wrapSend(each);
 }
 
-/** From now on `ask` hears of everything that is about to go to another process. */
+/** Registers `ask`, which is called with everything that is about to go to another process. */
 export function onLeaving(ask: Leaving): void {
   if (askBefore.length === 0) watch();
   askBefore.push(ask);

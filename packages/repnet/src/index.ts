@@ -20,15 +20,16 @@ export {
   type SocketConnectOptions,
   type SocketConstructorOptions,
   /**
-   * False: this version of Node is not known to the package, which has said so by a warning with the code REPNET_UNSUPPORTED. Everything is
-   * there and works, as plain `net`: nothing is replicated.
+   * False: this version of Node is not known to the package, which has said so by a warning with
+   * the code REPNET_UNSUPPORTED. Everything is there and works, as plain `net`: nothing is
+   * replicated.
    */
   supported,
 };
 
 export type ConnectOptions = net.NetConnectOpts & ReplicationOptions;
 
-/** As `net.connect`, with `ReplicationOptions` beside the usual options. */
+/** Like `net.connect`, with `ReplicationOptions` beside the usual options. */
 export function connect(options: ConnectOptions, connectionListener?: () => void): Socket;
 export function connect(port: number, host?: string, connectionListener?: () => void): Socket;
 export function connect(path: string, connectionListener?: () => void): Socket;
@@ -63,7 +64,8 @@ export {
 /** net's legacy name for `Socket`. */
 export const Stream = Socket;
 
-// What this version of net exports beyond the above (underscored helpers, later additions) is passed through.
+// What this version of net exports beyond the above (underscored helpers, later additions) is
+// passed through.
 for (const name of Object.getOwnPropertyNames(net)) {
   if (name !== 'default' && !Object.hasOwn(exports, name))
     Object.defineProperty(exports, name, {
@@ -73,14 +75,16 @@ for (const name of Object.getOwnPropertyNames(net)) {
     });
 }
 
-// Adds nothing when it runs; declares what the installed types of net have beyond the above, `BoundSocket` of Node 26 for one.
+// Adds nothing when it runs; declares what the installed types of net have beyond the above,
+// `BoundSocket` of Node 26 for one.
 export * from 'node:net';
 
-// Whoever finds the mark of a compiled ES module looks for `import net from 'repnet'` under the name 'default', and without it takes the
-// whole for that, as of net.
+// Whoever finds the mark of a compiled ES module looks for `import net from 'repnet'` under the
+// name 'default', and without it takes the whole for that, as of net.
 const { __esModule: _mark, ...whole } = Object.getOwnPropertyDescriptors(exports);
 module.exports = Object.defineProperties({}, whole);
-// Never run: Node finds the names for `import { … }` by reading this file, and the loop above tells it none.
+// Never run: Node finds the names for `import { … }` by reading this file, and the loop above tells
+// it none.
 if (false as boolean) {
   const _createServerHandle = undefined;
   const _normalizeArgs = undefined;

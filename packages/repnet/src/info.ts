@@ -1,4 +1,7 @@
-/** What a program learns of the replication of its sockets: `info`, and the channels of a flow's beginning and end. */
+/**
+ * Reports on the replication of a program's sockets: `info`, and the channels of a flow's beginning
+ * and end.
+ */
 import type { Socket } from 'node:net';
 import { PRIMARY, REPLICA } from './flow/machine.js';
 import { nativeHandle } from './net-internals.js';
@@ -11,18 +14,22 @@ export type CopyName = 'primary' | 'replica';
 
 export interface SocketInfo {
   /**
-   * 'flow': both connections of a flow are in use, or the second is still expected (as a server does of every connection for
-   * `defaults.waitTimeout`, unless none of its clients replicates). 'syn': two connections race to be established, or raced. false: the connection is a plain one.
+   * 'flow': both connections of a flow are in use, or the second is still expected (as a server
+   * does of every connection for `defaults.waitTimeout`, unless none of its clients replicates).
+   * 'syn': two connections race to be established, or raced. false: the connection is a plain one.
    */
   readonly mode: Mode;
   /** RepFlow: both ends know the two connections for one flow. */
   readonly paired: boolean;
-  /** Bytes of the peer's that each copy brought first. Those of a connection by itself are the first's. */
+  /**
+   * Bytes of the peer's that each copy brought first. Those of a connection by itself are the
+   * first's.
+   */
   readonly bytesWon: { readonly primary: number; readonly replica: number };
   /**
-   * The copy that was faster: with RepFlow the one that brought more bytes first so far, with RepSYN the connection that was
-   * established first. undefined: there was no contest, or the outcome is open, or (RepSYN) this is the server, which cannot
-   * know.
+   * The copy that was faster: with RepFlow the one that brought more bytes first so far, with
+   * RepSYN the connection that was established first. undefined: there was no contest, or the
+   * outcome is open, or (RepSYN) this is the server, which cannot know.
    */
   readonly winner: CopyName | undefined;
 }
@@ -56,7 +63,10 @@ export function begun(socket: Inner, mode: 'flow' | 'syn' | 'plain'): void {
   if (channels.flow.hasSubscribers) channels.flow.publish({ socket, mode });
 }
 
-/** Whether the end of what `socket` is destroyed with is that of a flow: one that a client began, or a server accepted by TCP. */
+/**
+ * Whether the end of what `socket` is destroyed with is that of a flow: one that a client began, or
+ * a server accepted by TCP.
+ */
 export function isFlow(socket: Inner): boolean {
   if (socket[kBegun]) return true;
   return socket._server != null && nativeHandle(socket)?.constructor.name !== 'Pipe';

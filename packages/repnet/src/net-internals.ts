@@ -2,7 +2,10 @@ import { type Channel, channel } from 'node:diagnostics_channel';
 import * as net from 'node:net';
 import { askConnectFailure, askReadFailure, measureConnect, parts, supported } from './net-parts.js';
 
-/** A native TCP connection. Results are 0 or a negative error number of libuv, unless said otherwise. */
+/**
+ * A native TCP connection. Results are 0 or a negative error number of libuv, unless said
+ * otherwise.
+ */
 export interface Handle {
   reading?: boolean;
   bytesRead: number;
@@ -20,7 +23,7 @@ export interface Handle {
   connect6(request: ConnectRequest, address: string, port: number): number;
   readStart(): number;
   readStop(): number;
-  /** Where handles make the requests for writing themselves, the argument is null and the result may be one. */
+  /** Writes bytes. Handles that make requests themselves take null, and may return the request. */
   writeBuffer(request: Request | null, bytes: Buffer): number | Request;
   writev(request: Request | null, parts: readonly Buffer[], allBuffers: true): number | Request;
   /** 1: done at once. */
@@ -31,7 +34,10 @@ export interface Handle {
   ref(): void;
   unref(): void;
   setNoDelay(on: boolean): number;
-  /** Seconds before the first probe and between probes, and their number; the system's own where undefined. */
+  /**
+   * Seconds before the first probe and between probes, and their number; the system's own where
+   * undefined.
+   */
   setKeepAlive(on: boolean, seconds: number, interval?: number, count?: number): number;
   setTypeOfService?(value: number): number;
   getpeername(out: object): number;
@@ -79,7 +85,10 @@ export function takeHandle(socket: object): Handle {
   return handle;
 }
 
-/** A socket of net's that gets a handle forgets that it was ended, which it may have been before the connection was made. */
+/**
+ * A socket of net's that gets a handle forgets that it was ended, which it may have been before the
+ * connection was made.
+ */
 export function keepingState(socket: object, work: () => void): void {
   const shadow = socket as { _undestroy?: () => void };
   shadow._undestroy = () => {};
@@ -90,7 +99,9 @@ export function keepingState(socket: object, work: () => void): void {
   }
 }
 
-/** Gives a connected handle to a socket that has none; it then is a native socket in every respect. */
+/**
+ * Gives a connected handle to a socket that has none; it then is a native socket in every respect.
+ */
 export function giveHandle(handle: Handle, to: net.Socket): void {
   const { reinitialize, owner, onread } = parts;
   if (reinitialize !== undefined) {
@@ -110,7 +121,10 @@ function getsocknameTold(this: Handle, out: { port?: number }): number {
   return status;
 }
 
-/** The handle names this port for its own: to net, and to tls, which asks the handle beneath it and not its socket. */
+/**
+ * The handle names this port for its own: to net, and to tls, which asks the handle beneath it and
+ * not its socket.
+ */
 export function tellOwnPort(handle: Handle, port: number): void {
   handle[kToldPort] = port;
   handle.getsockname = getsocknameTold;
@@ -120,8 +134,8 @@ export function tellOwnPort(handle: Handle, port: number): void {
 const UV_EPIPE = -32;
 
 /**
- * Writes `bytes`. Returns the request if the system has not taken all of them yet: `oncomplete` of it will be called. Otherwise 0,
- * or an error number.
+ * Writes `bytes`. Returns the request if the system has not taken all of them yet: `oncomplete` of
+ * it will be called. Otherwise 0, or an error number.
  */
 export function write(
   handle: Handle,
@@ -164,14 +178,17 @@ export const { ConnectRequest, ShutdownRequest } = supported
   ? parts
   : ({} as Pick<typeof parts, 'ConnectRequest' | 'ShutdownRequest'>);
 
-/** What net keeps of `setNoDelay` and `setKeepAlive` (and of the constructor's options), also before there is a handle. */
+/**
+ * The settings of `setNoDelay` and `setKeepAlive` that net keeps in a socket, also before there is
+ * a handle.
+ */
 interface Settings {
   [field: symbol]: boolean | number | undefined;
 }
 
 /**
- * Gives a connection that has just been established what the application has set on its socket, as net does. `noDelay`: in any
- * case.
+ * Gives a connection that has just been established what the application has set on its socket, as
+ * net does. `noDelay`: in any case.
  */
 export function applySettings(socket: object, handle: Handle, noDelay = false): void {
   const settings = socket as Settings;
@@ -197,7 +214,7 @@ export function wantsNoDelay(socket: object): boolean {
   return Boolean((socket as Settings)[parts.noDelay]);
 }
 
-/** Of a connection that was established: it has failed, and has no peer any more. */
+/** Returns whether a connection that was established has failed, and has no peer any more. */
 export function isBroken(handle: Handle): boolean {
   return handle.getpeername({}) !== 0;
 }
@@ -207,7 +224,10 @@ export function newHandle(): Handle {
   return new parts.Handle(0);
 }
 
-/** Asks net what it would say of a connection that failed with this status: the error, and events before it. */
+/**
+ * Asks net what it would say of a connection that failed with this status: the error, and events
+ * before it.
+ */
 export function connectFailure(
   status: number,
   request: ConnectRequest,
@@ -216,7 +236,10 @@ export function connectFailure(
   return askConnectFailure(parts, status, request, emit);
 }
 
-/** A connection to `host` and `port`, begun at `startTime` by `performance.now()`, is established: for who observes that. */
+/**
+ * A connection to `host` and `port`, begun at `startTime` by `performance.now()`, is established:
+ * for who observes that.
+ */
 export function noteConnect(host: string, port: number, startTime: number): void {
   measureConnect(parts, { host, port }, startTime);
 }
@@ -230,12 +253,18 @@ export function measuresNothing(prototype: object): void {
     Object.defineProperty(prototype, parts.measured, { get: () => undefined, set: () => {} });
 }
 
-/** Asks net why `onread` was called without bytes: it alone can read the number. Null: the peer has ended the stream. */
+/**
+ * Asks net why `onread` was called without bytes: it alone can read the number. Null: the peer has
+ * ended the stream.
+ */
 export function readFailure(): NodeJS.ErrnoException | null {
   return askReadFailure(parts);
 }
 
-/** A listening handle on which net accepts for `server`, which need not be the server whose handle it is. */
+/**
+ * A listening handle on which net accepts for `server`, which need not be the server whose handle
+ * it is.
+ */
 export function acceptingFor<T extends object>(server: object): T {
   return { [parts.owner]: server } as T;
 }
@@ -245,7 +274,9 @@ const clientSocket = channel('net.client.socket');
 /** Whether net tells in `net.connect`, or (later versions) in `connect` of a socket. */
 const isToldByModule = String(net.connect).includes('.publish(');
 
-/** A socket that net does not tell of is about to connect. `by`: the function that is called for it. */
+/**
+ * A socket that net does not tell of is about to connect. `by`: the function that is called for it.
+ */
 export function tellClientSocket(socket: object, by: 'module' | 'socket'): void {
   if (clientSocket.hasSubscribers && isToldByModule === (by === 'module')) clientSocket.publish({ socket });
 }
@@ -258,7 +289,10 @@ export function untold(socket: object, connect: () => void): void {
 /** Channel on which net tells that a server is to listen: not in Node 20. */
 const serverListens = channel('tracing:net.server.listen:asyncStart');
 
-/** Runs `listen`, which has net begin to listen with `server`; net does not tell of that on the channel. */
+/**
+ * Runs `listen`, which has net begin to listen with `server`; net does not tell of that on the
+ * channel.
+ */
 export function untoldServer(server: object, listen: () => void): void {
   silence(serverListens, 'server', server, listen);
 }
@@ -281,8 +315,8 @@ function silence(on: Channel, of: string, subject: object, work: () => void): vo
 }
 
 /**
- * `instanceof` for a class of ours that programs use in place of one of net's: what Node's own modules make of net's class is one of it.
- * Its subclasses are told from one another as any are.
+ * `instanceof` for a class of ours that programs use in place of one of net's: what Node's own
+ * modules make of net's class is one of it. Its subclasses are told from one another as any are.
  */
 export function countAsInstances(ours: object, nets: { prototype: object }): void {
   Object.defineProperty(ours, Symbol.hasInstance, {

@@ -1,15 +1,18 @@
 /**
- * The few non-public properties of `net` this package relies on: looked for, and tried, when the module is loaded. Where one is
- * missing or does something else, nothing is replicated and everything is plain `net`; see `supported`. Present in Node 20, 22,
- * 24 and 26, whose differences are dealt with in ./net-internals.ts.
+ * The few non-public properties of `net` this package relies on: looked for, and tried, when the
+ * module is loaded. Where one is missing or does something else, nothing is replicated and
+ * everything is plain `net`; see `supported`. Present in Node 20, 22, 24 and 26, whose differences
+ * are dealt with in ./net-internals.ts.
  *
- * - `_handle` is an accessor of the prototype over a symbol-keyed slot. Overriding it lets a replicated socket keep its
- *   native handle from http and tls, which would otherwise read it past the replication.
- * - the handle points back to its socket by a symbol named 'owner_symbol'; moving a connected handle from one socket to
- *   another is setting slot and pointer (Node does the same when it tries several addresses).
- * - a handle reads into `onread` and takes request objects for connecting, writing and ending. Node keeps the classes of
- *   those, and of handles, to itself; a socket over a handle that only looks on gives them away. From Node 26 on, a handle makes
- *   the requests for writing itself.
+ * - `_handle` is an accessor of the prototype over a symbol-keyed slot. Overriding it lets a
+ *   replicated socket keep its native handle from http and tls, which would otherwise read it past
+ *   the replication.
+ * - the handle points back to its socket by a symbol named 'owner_symbol'; moving a connected
+ *   handle from one socket to another is setting slot and pointer (Node does the same when it tries
+ *   several addresses).
+ * - a handle reads into `onread` and takes request objects for connecting, writing and ending. Node
+ *   keeps the classes of those, and of handles, to itself; a socket over a handle that only looks
+ *   on gives them away. From Node 26 on, a handle makes the requests for writing itself.
  */
 import net from 'node:net';
 import { PerformanceObserver } from 'node:perf_hooks';
@@ -49,7 +52,10 @@ const measuring = {
   emit: () => {},
 };
 
-/** Has net tell perf_hooks of a connection that was begun at `startTime` and is established now, if anybody observes. */
+/**
+ * Has net tell perf_hooks of a connection that was begun at `startTime` and is established now, if
+ * anybody observes.
+ */
 export function measureConnect(
   { owner, onconnect, measured }: Pick<Parts, 'owner' | 'onconnect' | 'measured'>,
   detail: { host: string; port: number },
@@ -61,7 +67,10 @@ export function measureConnect(
   onconnect.call({}, 0, handle, {}, false, false);
 }
 
-/** Why `onread` was called without bytes, of which the number is net's alone. Null: the peer has ended the stream. */
+/**
+ * Why `onread` was called without bytes, of which the number is net's alone. Null: the peer has
+ * ended the stream.
+ */
 export function askReadFailure({ owner, onread }: Asked): NodeJS.ErrnoException | null {
   onread.call({ [owner]: inquirer } as unknown as Handle);
   const { error } = inquirer;
@@ -88,9 +97,11 @@ const inquirer = Object.create(net.Socket.prototype, {
 export interface Parts {
   getHandle(this: object): unknown;
   setHandle(this: object, handle: unknown): void;
-  /** From a handle to its socket or server. */
+  /** The field of a handle that holds its socket or server. */
   owner: symbol;
-  /** What a handle of net's calls with what it has read, and a connection with what came of it. */
+  /**
+   * Functions of net's that handles call with bytes, and requests with the outcome of connecting.
+   */
   onread: NonNullable<Handle['onread']>;
   onconnect: NonNullable<ConnectRequest['oncomplete']>;
   Handle: new (kind: number) => Handle;
@@ -98,7 +109,7 @@ export interface Parts {
   ShutdownRequest: new () => Request;
   /** Undefined: handles make them. */
   WriteRequest: (new () => Request) | undefined;
-  /** What net keeps of `setNoDelay` and its like; undefined where this version has no such thing. */
+  /** Fields in which net keeps `setNoDelay` and the like; undefined where this version has none. */
   noDelay: symbol;
   keepAlive: symbol;
   keepAliveDelay: symbol;
@@ -107,9 +118,12 @@ export interface Parts {
   typeOfService: symbol | undefined;
   /** Undefined in early versions of Node 20. */
   reinitialize: symbol | undefined;
-  /** This version emits 'connectionAttempt'. */
+  /** Whether this version emits 'connectionAttempt'. */
   tellsAttempts: boolean;
-  /** What net keeps of a connection that is being made for perf_hooks; undefined where it keeps nothing. */
+  /**
+   * The field in which net keeps, for perf_hooks, when connecting began; undefined where there is
+   * none.
+   */
   measured: symbol | undefined;
 }
 
@@ -338,6 +352,9 @@ function findOrWarn(): Parts | undefined {
 
 const found = findOrWarn();
 
-/** False: this version of Node is not known; nothing of `parts` is there, and nothing may be replicated. */
+/**
+ * False: this version of Node is not known; nothing of `parts` is there, and nothing may be
+ * replicated.
+ */
 export const supported = found !== undefined;
 export const parts = found as Parts;

@@ -1,13 +1,17 @@
 /**
- * Every knob of replication, its default and its validation. Process-wide defaults are in `defaults`,
- * may be changed at run time, and are read when a flow starts (never cached per process).
+ * Every knob of replication, its default and its validation. Process-wide defaults are in
+ * `defaults`, may be changed at run time, and are read when a flow starts (never cached per
+ * process).
  */
 import { optionError, RepnetError } from './errors.js';
 
-/** 'flow': two copies of every byte (RepFlow). 'syn': two handshakes, one flow (RepSYN). false: plain `net`. */
+/**
+ * 'flow': two copies of every byte (RepFlow). 'syn': two handshakes, one flow (RepSYN). false:
+ * plain `net`.
+ */
 export type Mode = 'flow' | 'syn' | false;
 
-/** What a predicate is told about the connection that is about to be made. */
+/** The connection that is about to be made, as a predicate sees it. */
 export interface FlowTarget {
   host: string;
   port: number;
@@ -25,43 +29,55 @@ export interface ReplicationOptions {
   replicate?: Mode | boolean | Predicate | undefined;
   /** Port of the replica connection; default: port + 1. */
   replicaPort?: number | undefined;
-  /** Bytes of one message and direction that are doubled before the flow is carried once (default 100,000). */
+  /**
+   * Bytes of one message and direction that are doubled before the flow is carried once (default
+   * 100,000).
+   */
   threshold?: number | undefined;
-  /** Milliseconds of silence after which a message counts as new and is doubled again (default 50). */
+  /**
+   * Milliseconds of silence after which a message counts as new and is doubled again (default 50).
+   */
   lull?: number | undefined;
   /**
-   * Milliseconds the second copy waits for the first to be slow; 0: at once (default). 'p95': as long as 95 of 100 flows to the same
-   * destination took of late, or any other quantile from 'p1' to 'p99.9'.
+   * Milliseconds the second copy waits for the first to be slow; 0: at once (default). 'p95': as
+   * long as 95 of 100 flows to the same destination took of late, or any other quantile from 'p1'
+   * to 'p99.9'.
    */
   copyDelay?: CopyDelay | undefined;
   /**
-   * What a second connection waits for in vain: the first byte of the reply, or the handshake of the
-   * first connection. Default: 'first-byte' with RepFlow. RepSYN always waits for the handshake.
+   * The event that keeps a second connection from beginning: the first byte of the reply, or the
+   * handshake of the first connection. Default: 'first-byte' with RepFlow. RepSYN always waits for
+   * the handshake.
    */
   hedgeOn?: 'first-byte' | 'handshake' | undefined;
-  /** Milliseconds that `copyDelay: 'p95'` is until enough flows to the destination were seen (default 10). */
+  /**
+   * Milliseconds that `copyDelay: 'p95'` is until enough flows to the destination were seen
+   * (default 10).
+   */
   coldDelay?: number | undefined;
   /**
-   * Milliseconds after which the client abandons a connection that is still pending (default 1,000). A bare FIN of a peer that may
-   * have both connections, of which the second is silent, is told as 'end' up to twenty times as late.
+   * Milliseconds after which the client abandons a connection that is still pending (default
+   * 1,000). A bare FIN of a peer that may have both connections, of which the second is silent, is
+   * told as 'end' up to twenty times as late.
    */
   pairTimeout?: number | undefined;
   /**
-   * How the losing connection is closed: by RST, or in order ('fin'), of which no server dies. Default: 'fin' where RepSYN races to
-   * an unmodified server, 'rst' elsewhere.
+   * How the losing connection is closed: by RST, or in order ('fin'), of which no server dies.
+   * Default: 'fin' where RepSYN races to an unmodified server, 'rst' elsewhere.
    */
   loser?: 'rst' | 'fin' | undefined;
-  /** What the client takes the server for; 'auto' discovers it (default). */
+  /** The kind of the server; 'auto' discovers it (default). */
   peer?: 'auto' | 'repnet' | 'plain' | undefined;
 }
 
 export interface ServerReplicationOptions extends ReplicationOptions {
   /**
-   * Addresses ('host:port') at which clients reach this process and no other: a forwarded port, a relay. Behind any other
-   * translated address a flow begins with its first connection only, since the two could be dealt to different processes.
-   * The server's own address is one of them, but not if the list is empty, as it should be behind a balancer that leaves
-   * the destination address alone. ':port' says only that clients know the server by that port,
-   * so that they can tell it from another service's.
+   * Addresses ('host:port') at which clients reach this process and no other: a forwarded port, a
+   * relay. Behind any other translated address a flow begins with its first connection only, since
+   * the two could be dealt to different processes. The server's own address is one of them, but not
+   * if the list is empty, as it should be behind a balancer that leaves the destination address
+   * alone. ':port' says only that clients know the server by that port, so that they can tell it
+   * from another service's.
    */
   addresses?: readonly string[] | undefined;
 }
@@ -85,7 +101,9 @@ const OPTION_NAMES = Object.keys({
   addresses: true,
 } satisfies Record<keyof ServerReplicationOptions, true>);
 
-/** @throws RepnetError ERR_REPNET_OPTION if an option is misspelt, or is one that there is no more. */
+/**
+ * @throws RepnetError ERR_REPNET_OPTION if an option is misspelt, or is one that there is no more.
+ */
 export function checkOptionNames(options: object): void {
   checkNames(options, OPTION_NAMES);
   const { pairing } = options as { pairing?: unknown };
@@ -98,7 +116,10 @@ export function checkOptionNames(options: object): void {
 }
 
 export interface Defaults {
-  /** False: new flows are plain from now on, and servers refuse further second connections (the kill switch). */
+  /**
+   * False: new flows are plain from now on, and servers refuse further second connections (the kill
+   * switch).
+   */
   enabled: boolean;
   replicate: Mode | Predicate;
   threshold: number;
@@ -110,14 +131,15 @@ export interface Defaults {
   loser: 'rst' | 'fin' | undefined;
   peer: 'auto' | 'repnet' | 'plain';
   /**
-   * Replication budget: extra bytes and extra connections as a fraction of the unreplicated ones (0.05 = 5 %); Infinity: no limit
-   * (default). In any stretch of time there are at most that fraction and a burst: 10 connections, 256 KiB (1 MiB times
-   * the fraction if that is more). Over budget, flows begin plain, and messages go on one copy.
+   * Replication budget: extra bytes and extra connections as a fraction of the unreplicated ones
+   * (0.05 = 5 %); Infinity: no limit (default). In any stretch of time there are at most that
+   * fraction and a burst: 10 connections, 256 KiB (1 MiB times the fraction if that is more). Over
+   * budget, flows begin plain, and messages go on one copy.
    */
   budget: { bytes: number; connections: number };
   /**
-   * Share of the flows with a copy that go without, chosen at random, so that `stats().trial` compares both groups (0 to 1;
-   * default 0: no comparison).
+   * Share of the flows with a copy that go without, chosen at random, so that `stats().trial`
+   * compares both groups (0 to 1; default 0: no comparison).
    */
   control: number;
   /** Server: milliseconds a flow stays on the waiting list for its second connection. */
@@ -128,7 +150,10 @@ export interface Defaults {
   archiveBytes: number;
 }
 
-/** Loading the library never throws: a program is not to end because of a variable that its code knows nothing of. */
+/**
+ * Loading the library never throws: a program is not to end because of a variable that its code
+ * knows nothing of.
+ */
 function modeFromEnvironment(value: string | undefined): Mode {
   switch (value) {
     case undefined:
@@ -151,9 +176,13 @@ function modeFromEnvironment(value: string | undefined): Mode {
 
 // ------------------------------------------------------------------ misspelt names
 
-// Ours come among those of net, tls and http, which grow with each Node: a name is wrong if it is nearly one of ours.
+// Ours come among those of net, tls and http, which grow with each Node: a name is wrong if it is
+// nearly one of ours.
 
-/** Edits (a letter more, less or other, two exchanged) by which a misspelt name may differ from one of at least so many letters. */
+/**
+ * Edits (a letter more, less or other, two exchanged) by which a misspelt name may differ from one
+ * of at least so many letters.
+ */
 const EDITS: readonly [letters: number, edits: number][] = [
   [8, 2],
   [4, 1],
@@ -211,7 +240,9 @@ export function misspelt(name: string, meant: string): RepnetError {
   return new RepnetError('ERR_REPNET_OPTION', `${name} is not an option; did you mean ${meant}?`);
 }
 
-/** @throws RepnetError ERR_REPNET_OPTION if one of the names of `options` is nearly one of `names`. */
+/**
+ * @throws RepnetError ERR_REPNET_OPTION if one of the names of `options` is nearly one of `names`.
+ */
 export function checkNames(options: object, names: readonly string[]): void {
   for (const name of Object.keys(options)) {
     if (innocent.has(name)) continue;
@@ -223,9 +254,9 @@ export function checkNames(options: object, names: readonly string[]): void {
 
 // ------------------------------------------------------------------ values
 
-/** As far as a timer goes. */
+/** The longest time of a timer. */
 const MOST_MILLISECONDS = 2 ** 31 - 1;
-/** As far as a hello can say. */
+/** The largest number in a hello. */
 const MOST_BYTES = 2 ** 32 - 1;
 
 function milliseconds(name: string, value: unknown, least = 0): number {
@@ -262,7 +293,7 @@ function oneOf<T extends string>(name: string, value: unknown, accepted: readonl
 
 type Checks = { [K in keyof Defaults]: (value: unknown, name: string) => Defaults[K] };
 
-/** What each default may be; of those that a connection or server has for itself, too, the same. */
+/** Checks of the defaults, and of the options of the same names of a connection or server. */
 const checks: Checks = {
   enabled: (value, name) => {
     if (typeof value === 'boolean') return value;
@@ -299,7 +330,10 @@ const checks: Checks = {
   archiveBytes: (value, name) => whole(name, value, 0, Number.MAX_SAFE_INTEGER),
 };
 
-/** An object with the properties of `values`, each of which takes only what its check lets pass; and no other. */
+/**
+ * An object with the properties of `values`, each of which takes only what its check lets pass; and
+ * no other.
+ */
 function checked<T extends object>(
   values: T,
   by: { [K in keyof T]: (value: unknown, name: string) => T[K] },
@@ -399,7 +433,9 @@ export interface Replication {
   /** Until there is enough to tell the quantile of, `coldDelay`. */
   copyDelay: number;
   hedgeOn: 'first-byte' | 'handshake';
-  /** That `copyDelay` is to be, by what flows take. */
+  /**
+   * The quantile of recent flows' times that `copyDelay` follows; undefined if it is a fixed time.
+   */
   quantile: number | undefined;
   pairTimeout: number;
   loser: 'rst' | 'fin' | undefined;

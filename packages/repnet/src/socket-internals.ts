@@ -1,4 +1,4 @@
-/** What the parts of a socket know of it beyond its public interface, and of net's sockets. */
+/** The internal interface of a socket, and of net's sockets. */
 import type * as net from 'node:net';
 import type { Bridge } from './bridge.js';
 import type { Flow } from './flow/flow.js';
@@ -10,18 +10,23 @@ import type { Participant } from './trial.js';
 
 export type Callback = (error?: Error | null) => void;
 
-/** One connection, an attempt at one, or a wait in place of one, as far as it keeps the process alive. */
+/**
+ * Keeps the process alive unless unreferenced: a connection, an attempt at one, or a wait for one.
+ */
 export interface Connection {
   ref(): unknown;
   unref(): unknown;
 }
 
 /**
- * How a socket is carried, where not by net alone: what is attached to it in place of a native handle, or beside one. It is the whole
- * state of a socket.
+ * How a socket is carried, where not by net alone: what is attached to it in place of a native
+ * handle, or beside one. It is the whole state of a socket.
  */
 export interface Attachment {
-  /** The flow, once there is one; before, the socket is connecting, or plain and waiting for its second connection. */
+  /**
+   * The flow, once there is one; before, the socket is connecting, or plain and waiting for its
+   * second connection.
+   */
   flow: Flow | undefined;
   /** Both ends know the two connections for one flow. */
   readonly paired: boolean;
@@ -29,13 +34,19 @@ export interface Attachment {
   readonly native: boolean;
   /** Replication has nothing to do with the socket, or not any more. */
   readonly plain?: true;
-  /** What the application's `_handle` was found to be, once somebody has asked; native code may have taken it, so it stays. */
+  /**
+   * The stream behind the socket's `_handle`, once something has read that; native code may hold
+   * it, so it stays.
+   */
   bridge?: Bridge | undefined;
-  /** net's own methods are at work on the socket, and are to find its native handle. Set by whoever attaches. */
+  /**
+   * net's own methods are at work on the socket, and are to find its native handle. Set by whoever
+   * attaches.
+   */
   natively?: boolean;
   /** Bytes read from the native handle that net would not have read yet. */
   readonly unread?: number;
-  /** What goes before the application's next bytes, once. */
+  /** Returns bytes that go before the application's next ones; called once. */
   preface?(): Buffer;
   /** Keeps what is written for the second connection. */
   archive?(bytes: Buffer): void;
@@ -45,18 +56,21 @@ export interface Attachment {
   ending?(): void;
   /** The socket is about to be destroyed, and has its native handle still. */
   closing?(): void;
-  /** The native connection ended or failed: true if that is held back, since a second connection may know better. */
+  /**
+   * The native connection ended or failed: true if that is held back, since a second connection may
+   * know better.
+   */
   holds?(error: Error | null): boolean;
   /**
-   * The socket goes to another process: leaves it with a native handle and nothing else, for good. False, without any effect, if
-   * that would not be all there is to its flow.
+   * The socket goes to another process: leaves it with a native handle and nothing else, for good.
+   * False, without any effect, if that would not be all there is to its flow.
    */
   handOver(): boolean;
   /** The socket is being destroyed. */
   closed(reset: boolean): void;
   /** Every connection there is, and what is waited for when they are at their end. */
   connections(): Iterable<Connection>;
-  /** Where the flow came from or goes to, by the port the application knows. */
+  /** The addresses of both ends of the flow, with the port that the application knows. */
   peername(): object;
   sockname(): object;
 }
@@ -84,11 +98,14 @@ export interface Inner extends net.Socket, Outer {
   [kUnref]: boolean;
   /** The port that the application dialled, where the connection is to another. */
   [kPeerPort]: number | undefined;
-  /** RepSYN: which connection was established first; 'open' while that is open, or where it cannot be known. */
+  /**
+   * RepSYN: which connection was established first; 'open' while that is open, or where it cannot
+   * be known.
+   */
   [kRace]: Copy | 'open' | undefined;
-  /** It was dialled, and has not been destroyed since. */
+  /** The socket was dialled, and has not been destroyed since. */
   [kBegun]: boolean;
-  /** Its part in the trial, until the first byte of the reply. */
+  /** The socket's part in the trial, until the first byte of the reply. */
   [kTrial]: Participant | undefined;
   /** Bytes of the protocol, not the application's, in the handle's counters: read, written. */
   [kSkew]: readonly [number, number] | undefined;
@@ -103,7 +120,7 @@ export interface Inner extends net.Socket, Outer {
   _writeGeneric(writev: boolean, data: unknown, encoding: BufferEncoding, done: Callback): void;
 }
 
-/** What the application asked to connect to, and how. */
+/** The target of `connect`, and the replication to use. */
 export interface DialTarget {
   mode: 'flow' | 'syn';
   net: net.TcpNetConnectOpts & { host: string };
@@ -123,7 +140,10 @@ export function prepare(socket: Inner, options: ReplicationOptions | undefined):
   socket[kSkew] = noSkew;
 }
 
-/** Names the server that accepted a socket, as net does. net's types have had the field since Node 26. */
+/**
+ * Names the server that accepted a socket, as net does. net's types have had the field since Node
+ * 26.
+ */
 export function setServer(socket: object, server: object): void {
   const accepted = socket as { server: object; _server: object };
   accepted.server = accepted._server = server;
@@ -156,7 +176,10 @@ export function attach(socket: net.Socket, what: Attachment): void {
   inner[kAttachment] = what;
 }
 
-/** An attachment without a flow. The native handle knows where the connection comes from and goes to. */
+/**
+ * An attachment without a flow. The native handle knows where the connection comes from and goes
+ * to.
+ */
 export abstract class Flowless implements Attachment {
   readonly flow = undefined;
   readonly paired = false;
@@ -193,12 +216,14 @@ class Bridged extends Flowless {
   }
 }
 
-/** What is left of an attachment when replication has nothing to do with its socket any more. */
+/** Returns the attachment of a socket that becomes plain: its bridge alone, if it has one. */
 function bridgedOnly(before: Attachment | undefined): Attachment | undefined {
   return before?.bridge === undefined ? undefined : new Bridged(before.bridge, before.natively === true);
 }
 
-/** The socket is plain from now on. If native code reads through the bridge, it goes on doing so. */
+/**
+ * The socket is plain from now on. If native code reads through the bridge, it goes on doing so.
+ */
 export function detach(socket: net.Socket): void {
   const inner = socket as Inner;
   inner[kAttachment] = bridgedOnly(inner[kAttachment]);
@@ -231,12 +256,14 @@ export function isPlain(socket: Inner): boolean {
   return attached === undefined || attached.plain === true;
 }
 
-/** Counters of the native handle include `read` and `written` bytes that are not the application's. */
+/**
+ * Counters of the native handle include `read` and `written` bytes that are not the application's.
+ */
 export function setSkew(socket: net.Socket, read: number, written: number): void {
   (socket as Inner)[kSkew] = [read, written];
 }
 
-/** What the application is told of the peer's port. */
+/** Sets the peer's port as the application sees it. */
 export function setPeerPort(socket: net.Socket, port: number): void {
   (socket as Inner)[kPeerPort] = port;
 }

@@ -1,7 +1,7 @@
 /**
- * The socket that the application sees. A true `net.Socket`: unreplicated (or after a RepSYN race) it is nothing else.
- * While a replication is attached, the methods that would touch the native handle go to it instead.
- * docs/design.md says why this and not a look-alike.
+ * The socket that the application sees: a true `net.Socket`. Unreplicated, or after a RepSYN race,
+ * it is nothing else. While a replication is attached, the methods that would touch the native
+ * handle go to it instead. docs/design.md says why this and not a look-alike.
  */
 
 import { AsyncResource } from 'node:async_hooks';
@@ -43,7 +43,7 @@ import { noteAnswered, noteUnanswered, type Participant } from './trial.js';
 
 export type SocketConstructorOptions = net.SocketConstructorOpts & ReplicationOptions;
 
-/** What `connect` of a socket takes: net's options, and those of replication. */
+/** Options of a socket's `connect`: those of net, and those of replication. */
 export type SocketConnectOptions = net.SocketConnectOpts & ReplicationOptions;
 
 export interface Socket extends net.Socket {
@@ -52,7 +52,7 @@ export interface Socket extends net.Socket {
   connect(port: number, connectionListener?: () => void): this;
   connect(path: string, connectionListener?: () => void): this;
 }
-/** What net's class has of its own: `from`, `fromWeb`, … */
+/** Static members of net's class: `from`, `fromWeb`, … */
 type SocketStatics = Pick<typeof net.Socket, Exclude<keyof typeof net.Socket, 'prototype'>>;
 
 export interface SocketConstructor extends SocketStatics {
@@ -61,7 +61,8 @@ export interface SocketConstructor extends SocketStatics {
   readonly prototype: Socket;
 }
 
-// A function, not a class: `Socket()` without `new` and `Socket.call(this)` are in use, as with net's.
+// A function, not a class: `Socket()` without `new` and `Socket.call(this)` are in use, as with
+// net's.
 export const Socket = function Socket(this: unknown, options?: SocketConstructorOptions) {
   if (!(this instanceof (Socket as unknown as SocketConstructor)))
     return new (Socket as unknown as SocketConstructor)(options);
@@ -94,7 +95,9 @@ export function upgrade(socket: net.Socket): Inner {
   return socket as Inner;
 }
 
-/** net's own methods are at work on the socket: `_handle` is the native one for so long, whatever is attached. */
+/**
+ * Runs methods of net's on the socket: `_handle` is the native one meanwhile, whatever is attached.
+ */
 function native<T>(socket: Inner, work: () => T): T {
   const attached = socket[kAttachment];
   if (attached === undefined) return work();
@@ -118,8 +121,8 @@ function handleOf(this: Inner): unknown {
 }
 
 /**
- * A socket goes to another process: it is plain from now on, if one connection is all there is to its flow. One that is still connecting
- * has no handle to send.
+ * A socket is sent to another process. It is plain from now on, if one connection is all there is
+ * to its flow; a socket that is still connecting has no handle to send.
  */
 function leaving(object: unknown): unknown {
   if (!(object instanceof net.Socket) || !isOurs(object)) return object;
@@ -195,7 +198,7 @@ getter('bufferSize', function () {
 define('_read', function _read(this: Inner, n: number) {
   const attached = this[kAttachment];
   if (attached === undefined) return base._read.call(this, n);
-  // net's asks for `_handle` even of a socket that is connecting, and a bridge would be made for that.
+  // net's method asks for `_handle` even while the socket is connecting, which would make a bridge.
   if (this.connecting) return native(this, () => base._read.call(this, n));
   if (attached.flow !== undefined) return attached.flow.resume();
   native(this, () => base._read.call(this, n));
@@ -233,8 +236,8 @@ define(
 
 define('write', function write(this: Inner, chunk: unknown, encoding?: unknown, done?: unknown) {
   const args = [chunk, encoding, done];
-  // A write that net would have given to the system at once waits behind one that waits for the peer. Its callback is called
-  // when that one is done, which is another request's doing.
+  // A write that net would give to the system at once waits here behind one that waits for the
+  // peer. Its callback runs when that one is done, in another request.
   if (this[kAttachment]?.flow?.writing) {
     const at = typeof encoding === 'function' ? 1 : 2;
     if (typeof args[at] === 'function') args[at] = AsyncResource.bind(args[at] as () => void);
@@ -265,7 +268,7 @@ function answered(socket: Inner): void {
   socket[kTrial] = undefined;
 }
 
-/** To the application's stream. */
+/** Gives a chunk (null: the end) to the application's stream. */
 function give(socket: Inner, chunk: Buffer | null): boolean {
   if (socket[kTrial] !== undefined && chunk !== null) answered(socket);
   const more = base.push.call(socket, chunk);
@@ -295,7 +298,8 @@ define('touch', function touch(this: Inner) {
 function bridgeTo(socket: Inner): BridgeTarget {
   return {
     write: (parts, done) => {
-      // tls goes on writing what its handshake has left to say when the application has destroyed the socket in a callback.
+      // When the application destroys the socket in a callback, tls still writes the rest of its
+      // handshake.
       if (socket.destroyed) return done(systemError('EPIPE', 'write'));
       const chunks = parts.map((chunk) => ({ chunk, encoding: 'buffer' }));
       socket._writeGeneric(true, chunks, 'utf8', done);
@@ -316,7 +320,7 @@ function bridgeTo(socket: Inner): BridgeTarget {
   };
 }
 
-/** By a connection, whatever net thinks of the socket. */
+/** Returns whether a connection is established, whatever net thinks of the socket. */
 function isConnected(socket: Inner): boolean {
   const attached = socket[kAttachment];
   return attached?.native === true || attached?.flow?.tx.copies.includes('open') === true;
@@ -339,8 +343,8 @@ define('resetAndDestroy', function resetAndDestroy(this: Inner) {
 });
 
 /**
- * 'close' comes after the callbacks of writes that were under way, as with net: they are called when the event loop closes the
- * connections' handles, which it does after the immediates of the same turn.
+ * Calls `closed` after the callbacks of writes that were under way, as net does: those run when the
+ * event loop closes the handles of connections, after the immediates of the same turn.
  */
 function afterClosing(closed: (() => void) | undefined, writes: boolean): void {
   if (closed === undefined) return;
@@ -361,8 +365,8 @@ define('_destroy', function _destroy(this: Inner, error: Error | null, done: Cal
     if (told) finished(this);
     return;
   }
-  // The system resets a connection that is closed with bytes unread; those that came with the hello it no longer has. (One that is
-  // shutting down cannot be reset.)
+  // The system resets a connection that is closed with bytes unread, but no longer has the bytes
+  // that came with the hello. (A connection that is shutting down cannot be reset.)
   if ((attached.unread ?? 0) > 0 && !this.writableEnded) this.resetAndClosing = true;
   const reset = this.resetAndClosing === true;
   attached.closing?.();
@@ -384,7 +388,7 @@ define('_destroy', function _destroy(this: Inner, error: Error | null, done: Cal
   if (told) finished(this);
 });
 
-// -------------------------------------------------------------------- what the application asks and sets
+// -------------------------------------------------------------- what the application asks and sets
 
 getter('bytesRead', function () {
   return this[kAttachment]?.flow !== undefined && !this.destroyed
@@ -468,7 +472,7 @@ define('_onTimeout', function _onTimeout(this: Inner) {
     }
     return stillWriting(this, handle.writeQueueSize ?? 0) ? undefined : void this.emit('timeout');
   }
-  // What a copy still has to send of a write that the other has finished is no activity of the application's.
+  // Bytes that a copy still has to send of a finished write are no activity of the application's.
   if (!stillWriting(this, this.writableLength > 0 ? attached.flow.backlog : 0)) this.emit('timeout');
 });
 

@@ -15,8 +15,8 @@ export interface Stats {
   flowsAccepted: number;
   flowsPaired: number;
   /**
-   * Bytes of paired flows by the copy that brought them first (that won them) and by direction: of requests, received by the
-   * servers of this process, and of replies, received by its clients.
+   * Bytes of paired flows by the copy that brought them first (that won them) and by direction: of
+   * requests, received by the servers of this process, and of replies, received by its clients.
    */
   requestBytesWonByPrimary: number;
   requestBytesWonByReplica: number;
@@ -26,13 +26,17 @@ export interface Stats {
   bytesDuplicate: number;
   /** Bytes sent a second time. */
   bytesDoubled: number;
-  /** What copies cost the network, as far as this process sees it: `bytesDuplicate` and `bytesDoubled` together. */
+  /**
+   * Bytes that copies cost the network, as far as this process sees: `bytesDuplicate` and
+   * `bytesDoubled` together.
+   */
   bytesWasted: number;
   /** Second connections that clients of this process began. */
   copiesIssued: number;
   /**
-   * Second connections that brought a byte of the reply first, or (RepSYN) were established first. The others are pure cost;
-   * these may be cost, too, since two copies may slow each other down. `trial` says what copies gain.
+   * Second connections that brought a byte of the reply first, or (RepSYN) were established first.
+   * The others are pure cost; these may be cost, too, since two copies may slow each other down.
+   * `trial` says what copies gain.
    */
   copiesWon: number;
   /** RepSYN handshakes won by the first and by the second connection. */
@@ -40,9 +44,15 @@ export interface Stats {
   synWonBySecond: number;
   /** Second connections refused because their flow was unknown, over or given up. */
   lateTwins: number;
-  /** Second connections that came after the server had closed the flow, and brought its last bytes from the archive. */
+  /**
+   * Second connections that came after the server had closed the flow, and brought its last bytes
+   * from the archive.
+   */
   lateServed: number;
-  /** Flows carried by one copy because the archive or threshold was exceeded before the second connection came. */
+  /**
+   * Flows carried by one copy because the archive or threshold was exceeded before the second
+   * connection came.
+   */
   chosenEarly: number;
   /** Doubling stopped because a message outgrew the threshold, and begun again after a lull. */
   doublingStopped: number;
@@ -59,7 +69,10 @@ export interface Stats {
   earlierPeers: number;
   /** Replica connections refused by the server: bad hello, address mismatch, limits. */
   refused: number;
-  /** Flows with copies beside the share `defaults.control` that goes without: what copies gain or lose. */
+  /**
+   * Flows with copies beside the share `defaults.control` that goes without: what copies gain or
+   * lose.
+   */
   trial: Trial;
 }
 
@@ -95,7 +108,9 @@ const zero: Omit<Stats, 'bytesWasted' | 'trial'> = {
 /** Live counters; internal code increments them, users take `stats()`. */
 export const counters = { ...zero };
 
-/** A snapshot of all counters, and of the trial, since the process started (or since `resetStats`). */
+/**
+ * A snapshot of all counters, and of the trial, since the process started (or since `resetStats`).
+ */
 export function stats(): Stats {
   return { ...counters, bytesWasted: counters.bytesDuplicate + counters.bytesDoubled, trial: trialNow() };
 }
@@ -116,9 +131,10 @@ export function notePeerVersion(version = VERSION): void {
  * - `repnet:paired` {socket}: both connections are joined.
  * - `repnet:failover` {socket, copy, error}: a copy is given up.
  * - `repnet:refused` {reason, remoteAddress, remotePort}: a server turns a replica connection away.
- * - `repnet:finished` {socket, mode, bytesRead, bytesWritten, wonByPrimary, wonByReplica}: the socket of a client's flow, or of
- *   one that a server has accepted, is destroyed. `mode` is how it was carried ('plain': by one connection that never had
- *   another); the last two are the bytes that each copy, or the winner of a race, brought first.
+ * - `repnet:finished` {socket, mode, bytesRead, bytesWritten, wonByPrimary, wonByReplica}: the
+ *   socket of a client's flow, or of one that a server has accepted, is destroyed. `mode` is how it
+ *   was carried ('plain': by one connection that never had another); the last two are the bytes
+ *   that each copy, or the winner of a race, brought first.
  */
 export const channels = {
   flow: channel('repnet:flow'),

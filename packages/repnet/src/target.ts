@@ -1,4 +1,4 @@
-/** What a socket is asked to connect to, and by which replication. */
+/** The target of a socket's `connect`, and the replication to use. */
 import type * as net from 'node:net';
 import { begun } from './info.js';
 import { nativeHandle } from './net-internals.js';
@@ -41,6 +41,7 @@ export function chooseTarget(socket: Inner, args: unknown[]): DialTarget | undef
   const { onread } = (own ?? {}) as { onread?: object };
   const { blockList } = socket as { blockList?: net.BlockList };
   const where = { host: net.host || 'localhost', port, localPort: ownPort, blockList };
-  // Only a native handle reads into the application's own buffer: one connection, chosen by its handshake.
+  // Only a native handle reads into the application's own buffer: one connection, chosen by its
+  // handshake.
   return { mode: onread == null ? mode : 'syn', net: { ...net, ...where }, replication };
 }

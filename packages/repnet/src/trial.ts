@@ -1,7 +1,7 @@
 /**
- * The built-in comparison: a share of the flows that could have copies goes without, chosen at random,
- * and both groups are timed alike, from `connect` to the first byte of the reply. Times of all flows
- * since the start are counted in buckets that grow by a factor.
+ * The built-in comparison: a share of the flows that could have copies goes without, chosen at
+ * random, and both groups are timed alike, from `connect` to the first byte of the reply. Times of
+ * all flows since the start are counted in buckets that grow by a factor.
  */
 
 /** Half the width of a bucket, as a share of its time. */
@@ -13,7 +13,10 @@ const LEAST = 0.01;
 const Z = 1.96;
 const Z_OF_TWO = 2.2414;
 
-/** Milliseconds: `change` is that of flows with copies, negative where they are faster; `low` and `high` bound it with 95 %. */
+/**
+ * Milliseconds: `change` is that of flows with copies, negative where they are faster; `low` and
+ * `high` bound it with 95 %.
+ */
 export interface Change {
   readonly change: number;
   readonly low: number;
@@ -31,7 +34,10 @@ export interface Times {
   readonly p50: number;
   readonly p95: number;
   readonly p99: number;
-  /** Upper bound of each bucket, within 1 % of its times, and flows in it; ascending, without empty ones. */
+  /**
+   * Upper bound of each bucket, within 1 % of its times, and flows in it; ascending, without empty
+   * ones.
+   */
   readonly histogram: readonly (readonly [upTo: number, flows: number])[];
 }
 
@@ -107,8 +113,8 @@ export class Arm {
   }
 
   /**
-   * Bounds of the quantile by order statistics, whatever the distribution; undefined where there are
-   * too few times.
+   * Bounds of the quantile by order statistics, whatever the distribution; undefined where there
+   * are too few times.
    */
   bounds(q: number): [low: number, high: number] | undefined {
     const spread = Z_OF_TWO * Math.sqrt(this.#flows * q * (1 - q));

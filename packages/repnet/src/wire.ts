@@ -1,6 +1,6 @@
 /**
- * The replica connection's wire format (docs/wire-format.md): a hello, its answer, then records. Pure functions and one
- * incremental parser; no sockets. All integers are big-endian.
+ * The replica connection's wire format (docs/wire-format.md): a hello, its answer, then records.
+ * Pure functions and one incremental parser; no sockets. All integers are big-endian.
  */
 import { Buffer } from 'node:buffer';
 import { isIPv4 } from 'node:net';
@@ -10,9 +10,9 @@ const MAGIC = Buffer.from([0x9e, 0x52, 0x65, 0x70, 0x4e, 0x65, 0x74]); // 0x9e "
 /** The forms of hello and answer, which stay as they are: versions are told in them. */
 const FORM_HELLO = 0x01;
 const FORM_ANSWER = 0x81;
-/** The version of the format that this is. 2: record types from `Record.skipped` on are passed over. */
+/** The version of this format. 2: receivers skip record types from `Record.skipped` on. */
 export const VERSION = 2;
-/** What a peer says that tells no version. */
+/** The version of a peer that reports none. */
 const FIRST_VERSION = 1;
 
 export const HELLO_BYTES = 76;
@@ -23,7 +23,7 @@ export const RECORD_MAX_BYTES = 0xffffff;
 /** Most bytes that a stream has: what an offset (48 bits) can say. */
 export const STREAM_MAX_BYTES = 2 ** 48 - 1;
 
-/** What the connection that says hello is for. */
+/** The purpose of the connection on which a hello comes. */
 export const Kind = {
   /** The second copy of a flow: records follow. */
   replica: 1,
@@ -32,14 +32,19 @@ export const Kind = {
   /** Discovery only; the answer ends the connection. */
   probe: 3,
   // 4 was the first copy of a flow paired by token.
-  /** The server is to prove itself; a hello of kind raw may follow the answer on this connection. */
+  /**
+   * The server has to prove itself; a hello of kind raw may follow the answer on this connection.
+   */
   prove: 5,
 } as const;
 
 export const HelloFlag = {
   /** The client pairs by token, which earlier versions did. */
   token: 1,
-  /** Records, or the bytes of a race's winner, follow without waiting for an answer. Earlier versions said so of flows, too. */
+  /**
+   * Records, or the bytes of a race's winner, follow without waiting for an answer. In earlier
+   * versions also said of flows.
+   */
   early: 2,
   // 4 was told by connections that are paired by token.
   /** A probe's: the source is that of the flow's first connection, beside which it is asked. */
@@ -50,7 +55,7 @@ export const AnswerFlag = {
   /** Other processes may accept on the same address: only the first connection starts a flow. */
   shared: 1,
   // 2 was told by servers that pair by token.
-  /** To a second connection: this process has its first. */
+  /** The process has the first connection of the second on which it answers. */
   joined: 4,
 } as const;
 
@@ -80,7 +85,10 @@ export interface Hello {
   /** Address and first port as the client dialled them. */
   targetAddress: string;
   targetPort: number;
-  /** Milliseconds after its first connection within which the client may still send a hello of the same flow. */
+  /**
+   * Milliseconds after its first connection within which the client may still send a hello of the
+   * same flow.
+   */
   patience: number;
   /** The latest version that the client knows; this one's unless said otherwise. */
   version?: number;
@@ -171,7 +179,7 @@ export function encodeHello(hello: Hello): Buffer {
   return out;
 }
 
-/** As far as `chunk` goes it may be a hello, of this form or of a later one. */
+/** Returns whether `chunk` may be the beginning of a hello, of this form or of a later one. */
 export function looksLikeHello(chunk: Uint8Array): boolean {
   const n = Math.min(chunk.length, MAGIC.length);
   for (let i = 0; i < n; i++) if (chunk[i] !== MAGIC[i]) return false;
@@ -179,7 +187,7 @@ export function looksLikeHello(chunk: Uint8Array): boolean {
   return form >= FORM_HELLO && form < 0x80;
 }
 
-/** It is a hello of a later form, which is no shorter than this one. */
+/** Returns whether `chunk` is a hello of a later form, which is no shorter than this one. */
 export function isLaterHello(chunk: Uint8Array): boolean {
   return chunk.length >= HELLO_BYTES && looksLikeHello(chunk) && chunk[MAGIC.length] !== FORM_HELLO;
 }
@@ -229,11 +237,21 @@ export function decodeAnswer(bytes: Buffer): Answer | undefined {
   };
 }
 
+/** Returns whether `chunk` may be the beginning of an answer. */
+export function mayBeAnswer(chunk: Buffer): boolean {
+  const whole = Buffer.alloc(ANSWER_BYTES);
+  chunk.copy(whole);
+  return chunk.length < 8 || decodeAnswer(whole) !== undefined;
+}
+
 /** Record types. `offset` counts application bytes of that direction from 0. */
 export const Record = {
   /** `length` bytes of the stream, the first of them at `offset`. */
   data: 1,
-  /** Receiver to sender: double no more of this message to this copy, I have everything below `offset`. */
+  /**
+   * Receiver to sender: double no more of this message to this copy, I have everything below
+   * `offset`.
+   */
   stop: 2,
   /** Receiver to sender: your first copy was over after `offset` bytes; is that the end? */
   query: 3,
@@ -241,11 +259,14 @@ export const Record = {
   end: 4,
   /** The application reset the flow. */
   reset: 5,
-  /** Receiver to sender: I have everything below `offset`; the first copy brought `extra` bytes of it. */
+  /**
+   * Receiver to sender: I have everything below `offset`; the first copy brought `extra` bytes of
+   * it.
+   */
   report: 6,
   /** The sender gave the first copy up; everything below `offset` was sent on either copy. */
   alone: 7,
-  /** This type and those beyond are passed over by whoever does not know them, from version 2 on. */
+  /** From this type on, a receiver of version 2 or later skips types that it does not know. */
   skipped: 192,
 } as const;
 
@@ -274,17 +295,20 @@ export interface RecordSink {
 }
 
 /**
- * Splits a byte stream into records. Data is handed on as it comes, not when its record is whole, so that nothing is
- * held back and nothing is stored.
+ * Splits a byte stream into records. Data is passed on as it comes, before its record is whole:
+ * nothing is held back or stored.
  */
 export class RecordParser {
   #partial: Buffer | undefined;
   #offset = 0;
   #left = 0;
-  /** What is still to be passed over. */
+  /** Bytes of an unknown record that are still to be skipped. */
   #skip = 0;
 
-  /** Hands the records in `chunk` to `sink`. @throws RepnetError ERR_REPNET_PROTOCOL on a malformed record. */
+  /**
+   * Hands the records in `chunk` to `sink`. @throws RepnetError ERR_REPNET_PROTOCOL on a malformed
+   * record.
+   */
   feed(chunk: Buffer, sink: RecordSink): void {
     let at = 0;
     if (this.#partial !== undefined) {
@@ -358,7 +382,7 @@ export function pushRecords(parts: Buffer[], offset: number, bytes: Buffer): voi
   }
 }
 
-/** As `pushRecords`, of a copy of the bytes. */
+/** Returns the records of a copy of the bytes. */
 export function copyRecords(offset: number, bytes: Buffer): Buffer[] {
   const records: Buffer[] = [];
   for (let at = 0; at < bytes.length; at += RECORD_MAX_BYTES) {

@@ -1,7 +1,8 @@
 /**
- * Servers of Node's own (http, https, tls, and what is built on them) fed with replicated connections. Such a server cannot
- * be subclassed onto another transport; it takes any duplex stream by its 'connection' event, which is documented. So a
- * repnet server in front does the listening, and the methods that concern listening are answered by it.
+ * Servers of Node's own (http, https, tls, and what is built on them) fed with replicated
+ * connections. Such a server cannot be subclassed onto another transport, but takes any duplex
+ * stream by its documented 'connection' event. A repnet server in front listens, and answers the
+ * methods that concern listening.
  */
 import type { BlockList, Server as NetServer, Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
@@ -9,7 +10,7 @@ import { createServer, type ServerOptions } from '../index.js';
 
 const adopted = new WeakSet<NetServer>();
 
-/** Where a server of net keeps what it was made with and does by itself to the connections it accepts. */
+/** Fields in which a server of net keeps the options that it applies to accepted connections. */
 interface MadeWith {
   readonly allowHalfOpen?: boolean;
   readonly pauseOnConnect?: boolean;
@@ -21,7 +22,7 @@ interface MadeWith {
   readonly blockList?: BlockList;
 }
 
-/** What a socket that is closed does with the server that it came from. */
+/** Fields of a server that its sockets use when they close. */
 interface Counting {
   _connections: number;
   _emitCloseIfDrained(): void;
@@ -45,9 +46,10 @@ function madeWith(server: MadeWith): ServerOptions {
 }
 
 /**
- * Let `server` take its connections from a repnet server: `listen`, `close`, `address`, `getConnections`, `ref`, `unref`,
- * `listening`, `maxConnections` and `dropMaxConnection` then concern both ports of it. Everything else stays the server's own.
- * What the server was made with (`noDelay`, `keepAlive`, `highWaterMark` and the like) holds, unless `options` say otherwise.
+ * Makes `server` take its connections from a repnet server. `listen`, `close`, `address`,
+ * `getConnections`, `ref`, `unref`, `listening`, `maxConnections` and `dropMaxConnection` then
+ * concern both ports. Options that the server was made with (`noDelay`, `keepAlive`,
+ * `highWaterMark` and the like) hold, unless `options` say otherwise.
  * @throws TypeError ERR_REPNET_ADOPTED if the server already listens or was adopted before.
  */
 export function adopt<S extends NetServer>(server: S, options: ServerOptions = {}): S {
@@ -66,7 +68,8 @@ export function adopt<S extends NetServer>(server: S, options: ServerOptions = {
     front.on(event, (...args: unknown[]) => server.emit(event, ...args));
   }
   front.on('connection', (socket) => {
-    // By this net counts: what it does to a socket's server reaches the one in front by the two properties below.
+    // net counts sockets by these: the two properties below pass its changes on to the server in
+    // front.
     Object.assign(socket, { server, _server: server });
     server.emit('connection', socket);
   });
@@ -81,7 +84,8 @@ export function adopt<S extends NetServer>(server: S, options: ServerOptions = {
   const closeFront = front.close.bind(front);
   // Also the signal that listen() was given closes by way of this.
   front.close = (callback) => {
-    // http's close also ends idle kept-alive connections; without that the front would wait for them.
+    // http's close also ends idle kept-alive connections; without that the front would wait for
+    // them.
     (server as { closeIdleConnections?: () => void }).closeIdleConnections?.();
     return closeFront(callback);
   };
@@ -96,7 +100,8 @@ export function adopt<S extends NetServer>(server: S, options: ServerOptions = {
     },
     close: {
       value: (callback?: (error?: Error) => void) => {
-        // Told once the server says 'close', as net does; a front that did not listen has an error for it.
+        // Called once the server emits 'close', as with net; a front that did not listen has an
+        // error for it.
         front.close(callback && ((error) => server.once('close', () => callback(error))));
         return server;
       },
@@ -163,7 +168,7 @@ const ADDRESSES = [
   'localFamily',
 ] as const;
 
-/** What a TLS socket that connects by itself emits, and one over another socket does not. */
+/** Events that a TLS socket emits if it connects by itself, but not over another socket. */
 const EVENTS = [
   'lookup',
   'connectionAttempt',
@@ -173,8 +178,9 @@ const EVENTS = [
 ] as const;
 
 /**
- * Returns what `start` makes over `socket`, as if it had connected by itself: with the addresses of `socket`, its events, and its error as
- * the reason to close. If `start` throws, as it does for a certificate that is none, nobody has `socket`, and it is closed.
+ * Returns the stream that `start` makes over `socket`, with the addresses and events of `socket`,
+ * and its error as the reason to close, as if the stream had connected by itself. If `start`
+ * throws, as for an invalid certificate, nobody has `socket`, and it is closed.
  */
 export function startOver<S extends Duplex | null | undefined>(socket: Socket, start: () => S): S {
   let secure: S;

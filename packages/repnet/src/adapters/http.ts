@@ -34,7 +34,9 @@ function nameOf(value: unknown): string {
   return `function ${number}`;
 }
 
-/** Kept-alive connections are shared only between requests that ask for the same kind of connection. */
+/**
+ * Kept-alive connections are shared only between requests that ask for the same kind of connection.
+ */
 function poolName(name: string, options: ReplicationOptions | undefined): string {
   if (options === undefined) return name;
   for (const option of Object.keys(CONNECTION_OPTIONS) as (keyof ReplicationOptions)[]) {
@@ -45,8 +47,8 @@ function poolName(name: string, options: ReplicationOptions | undefined): string
 }
 
 /**
- * Options of http.Agent and of repnet.connect; what is not named follows repnet.defaults. As with every option of an
- * agent, one that the agent names wins over the same one of a request.
+ * Options of http.Agent and of repnet.connect; others follow `repnet.defaults`. As with every
+ * option of an agent, one that the agent has wins over the same one of a request.
  */
 export type AgentOptions = http.AgentOptions & ReplicationOptions;
 
@@ -104,7 +106,7 @@ export class HttpsAgent extends https.Agent {
   }
 }
 
-/** As http.createServer, listening through repnet on both ports. */
+/** Like `http.createServer`, but listens through repnet on both ports. */
 export function createServer(onRequest?: http.RequestListener): http.Server;
 export function createServer(
   options: http.ServerOptions & ServerOptions,
@@ -118,7 +120,7 @@ export function createServer(
   return adopt(http.createServer(options, onRequest), transport(options));
 }
 
-/** As https.createServer, listening through repnet on both ports. */
+/** Like `https.createServer`, but listens through repnet on both ports. */
 export function createHttpsServer(onRequest?: http.RequestListener): https.Server;
 export function createHttpsServer(
   options: https.ServerOptions & ServerOptions,
@@ -132,7 +134,10 @@ export function createHttpsServer(
   return adopt(https.createServer(options, onRequest), transport(options));
 }
 
-/** What http's own server asks of its sockets: half-open ones (a client may end its side after the request), without delay. */
+/**
+ * Adds the socket options of http's own server: no delay, and half-open, since a client may end its
+ * side after the request.
+ */
 function transport(options: ServerOptions): ServerOptions {
   return { ...options, allowHalfOpen: true, noDelay: options.noDelay ?? true };
 }

@@ -1,6 +1,6 @@
 /**
- * The counters of stats() as Prometheus metrics: registered with prom-client, which the application brings, or as text for
- * an endpoint without it.
+ * The counters of stats() as Prometheus metrics: registered with prom-client, which the application
+ * brings, or as text for an endpoint without it.
  * @module prometheus
  */
 import { type Stats, stats } from '../index.js';
@@ -168,7 +168,7 @@ export function libraryMetrics(): Metric[] {
   }));
 }
 
-/** What is used of prom-client (version 14 or later): pass the module. */
+/** The part of prom-client (version 14 or later) that is used: pass the module. */
 export interface PrometheusClient<Registry> {
   readonly register: Registry;
   readonly Counter: new (configuration: {
@@ -186,8 +186,9 @@ interface PrometheusCounter {
 }
 
 /**
- * Register the library's counters with a prom-client registry (its default one unless given): `registerMetrics(promClient)`.
- * They are read when the registry is scraped. Registering twice with one registry throws, as prom-client does.
+ * Registers the library's counters with a prom-client registry (its default one unless given):
+ * `registerMetrics(promClient)`. They are read when the registry is scraped. Registering twice with
+ * one registry throws, as prom-client does.
  */
 export function registerMetrics<Registry>(
   client: PrometheusClient<Registry>,

@@ -1,5 +1,6 @@
 /**
- * TLS over replicated sockets. Each record is encrypted once and carried by both copies, so nothing is weaker than with plain TCP.
+ * TLS over replicated sockets. Each record is encrypted once and carried by both copies, so nothing
+ * is weaker than with plain TCP.
  * @module tls
  */
 
@@ -13,8 +14,8 @@ type SecureConnectionListener = (socket: tls.TLSSocket) => void;
 export type TlsServerOptions = tls.TlsOptions & ServerOptions;
 
 /**
- * As tls.connect, over a repnet socket; takes the replication options of repnet.connect too. With `options.socket` it is
- * tls.connect: the caller has chosen the transport.
+ * Like `tls.connect`, over a repnet socket; takes the options of `repnet.connect`, too. With
+ * `options.socket` it is `tls.connect`: the caller has chosen the transport.
  */
 export function connect(options: TlsConnectOptions, onSecure?: () => void): tls.TLSSocket;
 export function connect(port: number, options?: TlsConnectOptions, onSecure?: () => void): tls.TLSSocket;
@@ -33,7 +34,10 @@ export function connect(...args: unknown[]): tls.TLSSocket {
   );
 }
 
-/** One object of what `connect` is given. Where a host is given twice, that of the options counts, as with tls. */
+/**
+ * Returns the arguments of `connect` as one object. The host in the options counts if it is given
+ * twice, as with tls.
+ */
 function normalize([first, second, third]: unknown[]): TlsConnectOptions {
   if (typeof first === 'object' && first !== null) return first as TlsConnectOptions;
   const isPath = typeof first === 'string' && !(Number(first) >= 0);
@@ -70,7 +74,10 @@ function abortWith(signal: AbortSignal, socket: tls.TLSSocket): void {
   }
 }
 
-/** As tls.createServer([options][, secureConnectionListener]), listening through repnet on both ports. */
+/**
+ * Like `tls.createServer([options][, secureConnectionListener])`, but listens through repnet on
+ * both ports.
+ */
 export function createServer(
   options: TlsServerOptions | SecureConnectionListener = {},
   onSecureConnection?: SecureConnectionListener,

@@ -1,5 +1,6 @@
 /**
- * A connector for undici: `new Agent({ connect: connector({ replicate: 'flow' }) })`, also for Client and Pool.
+ * A connector for undici: `new Agent({ connect: connector({ replicate: 'flow' }) })`, also for
+ * Client and Pool.
  * @module undici
  */
 import type { Socket } from 'node:net';
@@ -7,7 +8,7 @@ import type { ConnectionOptions, TLSSocket } from 'node:tls';
 import { type ConnectOptions, connect, type ReplicationOptions } from '../index.js';
 import { connect as connectTls } from './tls.js';
 
-/** What undici asks a connector for. */
+/** The request that undici makes of a connector. */
 export interface UndiciConnectRequest {
   readonly hostname: string;
   readonly host?: string;
@@ -32,7 +33,10 @@ export interface ConnectorOptions extends ReplicationOptions {
   readonly maxCachedSessions?: number;
 }
 
-/** Build a connector; failures reach undici as its callback's error, a timeout with code UND_ERR_CONNECT_TIMEOUT. */
+/**
+ * Returns a connector. Failures reach undici as its callback's error, a timeout with code
+ * UND_ERR_CONNECT_TIMEOUT.
+ */
 export function connector(options: ConnectorOptions = {}): UndiciConnector {
   const { tls = {}, timeout = 10_000, allowH2 = false, maxCachedSessions = 100, ...replication } = options;
   const sessions = new Map<string, Buffer>();

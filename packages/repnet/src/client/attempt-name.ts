@@ -1,6 +1,7 @@
 /**
- * Connecting as net does: resolving, its events and errors. Several addresses race (race.ts), where
- * net would try one after the other. Costs a socket, of which only the native handle is used in the end.
+ * An attempt by a socket of net's: resolving, events and errors are net's. Several addresses race
+ * (race.ts), where net would try one after the other. Only the socket's native handle is used in
+ * the end.
  */
 import net from 'node:net';
 import { errnoOf } from '../errors.js';
@@ -28,7 +29,10 @@ import { type Address, type Answer, racing } from './resolution.js';
 const { prototype } = net.Socket;
 
 const refuse = () => errnoOf('ECANCELED') as number;
-/** Stands in for the handle of an attempt that is given up while net tells of it, and goes on to connect. */
+/**
+ * Stands in for the handle of an attempt that is given up during an event of net's, which goes on
+ * to connect.
+ */
 const refusing = {
   bind: () => 0,
   bind6: () => 0,
@@ -37,9 +41,12 @@ const refusing = {
   close: (done?: () => void) => done?.(),
 } as unknown as Handle;
 
-/** What a race of the addresses needs beside what the options of net say. */
+/** Options of a race of addresses that the options of net do not have. */
 export interface RaceOf extends Pick<RaceOptions, 'delay' | 'loser' | 'early'> {
-  /** The application has chosen a local port or a block list, whose errors are net's: each attempt is made by net. */
+  /**
+   * The application has chosen a local port or a block list, whose errors are net's: net makes each
+   * attempt.
+   */
   byNet: boolean;
 }
 
@@ -62,7 +69,10 @@ export function oneAddress(
   return new NameAttempt(copy, sink, { ...rest, host });
 }
 
-/** Of net's options: where a race goes, and which addresses the application forbids. */
+/**
+ * Returns the options of a race: those in `race`, and the port and blocked addresses in the options
+ * of net.
+ */
 export function raceOptions(options: AttemptOptions, race: RaceOf): RaceOptions {
   const { blockList } = options as { blockList?: net.BlockList };
   const isBlocked = (address: Address) =>
@@ -196,7 +206,7 @@ export class NameAttempt extends net.Socket implements Attempt, RaceSink {
     return true;
   }
 
-  /** What Node calls when the connection fails. */
+  /** Called by Node when the connection fails. */
   override destroy(error?: Error): this {
     const sink = this.#sink;
     this.#sink = undefined;
@@ -209,14 +219,18 @@ export class NameAttempt extends net.Socket implements Attempt, RaceSink {
     if (this.#sink !== undefined) this.#sink = sink;
   }
 
-  /** Gives it up. `reset`: by RST, if the kernel has established what Node still takes for connecting. */
+  /**
+   * Gives up the attempt. `reset`: by RST, if the kernel has established what Node still takes for
+   * connecting.
+   */
   abandon(reset: boolean): void {
     this.#sink = undefined;
     if (this.#race !== undefined) return this.#race.abandon(reset);
     if (this.#telling) return this.#stop();
     if (reset) {
       const handle = nativeHandle(this);
-      // One without a descriptor yet cannot be reset, and a reset that fails leaves a handle that cannot be closed.
+      // A handle without a descriptor cannot be reset, and a failed reset leaves a handle that
+      // cannot be closed.
       if (handle !== null && (handle.fd ?? -1) >= 0) takeHandle(this).reset();
     }
     prototype.destroy.call(this);

@@ -1,4 +1,6 @@
-/** Attempts to connect. An attempt yields a native handle; who reads and writes it is decided later. */
+/**
+ * Attempts to connect. An attempt yields a native handle; who reads and writes it is decided later.
+ */
 import type * as net from 'node:net';
 import { errnoOf } from '../errors.js';
 import { type Copy, REPLICA } from '../flow/machine.js';
@@ -10,15 +12,15 @@ import { isEphemeral } from './ports.js';
 export interface AttemptSink {
   /** The connection is established. */
   attemptOpen(attempt: Attempt, handle: Handle): void;
-  /** It is not; never after `abandon`. */
+  /** The connection cannot be established; never called after `abandon`. */
   attemptFailed(attempt: Attempt, error: NodeJS.ErrnoException | undefined): void;
-  /** What net tells on the way ('lookup', 'connectionAttempt' …). */
+  /** An event of net's occurs ('lookup', 'connectionAttempt' …). */
   attemptEvent(attempt: Attempt, event: string, args: unknown[]): void;
 }
 
 /**
- * Returns whether the system has chosen the port that is connected to for the connection's own: on this host it is
- * one to itself then, since nobody listens there. `port`: the one that is connected to.
+ * Returns whether the connection is one to itself: the system has chosen the destination `port` for
+ * its source, on this host, where nobody listens.
  */
 export function isToItself(handle: Handle, port: number): boolean {
   if (!isEphemeral(port)) return false;
@@ -35,17 +37,23 @@ export interface Attempt extends Connection {
   readonly copy: Copy;
   /** The addresses tried, where a name has several. */
   readonly autoSelectFamilyAttemptedAddresses?: string[];
-  /** From where, as far as it is known. */
+  /** The source of the connection, as far as it is known. */
   readonly local: { address?: string | undefined; family?: string | undefined; port?: number | undefined };
   /** The system has established the connection, which is not told yet. */
   readonly isEstablished: boolean;
-  /** To where, if that is known without asking the system. */
+  /** The destination, if it is known without asking the system. */
   readonly remote: net.AddressInfo | undefined;
-  /** Begins: in the next tick, as net does for an address, or `atOnce`. Throws what net throws for invalid options. */
+  /**
+   * Begins in the next tick, as net does for an address, or `atOnce`. Throws net's errors for
+   * invalid options.
+   */
   start(atOnce?: boolean): void;
   /** Tells `sink` what comes of it from now on. */
   passTo(sink: AttemptSink): void;
-  /** Gives it up. `reset`: by RST, if the kernel has established what Node still takes for connecting. */
+  /**
+   * Gives up the attempt. `reset`: by RST, if the kernel has established what Node still takes for
+   * connecting.
+   */
   abandon(reset: boolean): void;
 }
 
@@ -132,7 +140,8 @@ export class AddressAttempt implements Attempt {
     if (this.#sink === undefined) return;
     this.#sink = undefined;
     const handle = this.#handle;
-    // One without a descriptor yet cannot be reset, and a reset that fails leaves a handle that cannot be closed.
+    // A handle without a descriptor cannot be reset, and a failed reset leaves a handle that cannot
+    // be closed.
     if (reset && (handle.fd ?? -1) >= 0) handle.reset();
     else handle.close();
   }

@@ -1,4 +1,6 @@
-/** The client side of RepFlow: connections to the first and the second port from one source port. */
+/**
+ * The client side of RepFlow: connections to the first and the second port from one source port.
+ */
 
 import { Flow } from '../flow/flow.js';
 import { Leg } from '../flow/leg.js';
@@ -43,7 +45,9 @@ import { type Address, Destination } from './resolution.js';
 import { ServerReport } from './server-report.js';
 
 const PORT_ATTEMPTS = 5;
-/** Times `pairTimeout` for which a known server may answer a flow whose first connection is lost. */
+/**
+ * Times `pairTimeout` for which a known server may answer a flow whose first connection is lost.
+ */
 const MOST_WAITS = 10;
 
 export class FlowDial implements Attachment, AttemptSink, FlowClient {
@@ -121,7 +125,8 @@ export class FlowDial implements Attachment, AttemptSink, FlowClient {
     hedge.answered();
     if (this.#attempts[REPLICA] !== undefined || this.flow.tx.copies[REPLICA] !== 'pending') return;
     if (this.flow.legs[REPLICA] !== undefined) return;
-    // The second connection will not begin: nothing waits until it would have been due, as the end of the stream does.
+    // The second connection will not begin: whatever waits for it, like the end of the stream, goes
+    // on now.
     hedge.stop();
     this.flow.abandon(REPLICA);
   }
@@ -145,14 +150,15 @@ export class FlowDial implements Attachment, AttemptSink, FlowClient {
     const destination = this.#destination;
     this.#localPort = localPort ?? nextPort([port, this.#target.replication.replicaPort]);
     const primary = this.#attempt(PRIMARY, { host, port, ...destination.options });
-    // A hedged one that finds its port taken has waited already: the flow that begins again does not wait anew.
+    // If the port of a hedged connection is taken, the flow begins again without another delay.
     const waits = this.#hedge !== undefined && !this.#hedge.due;
-    // The second first: if its port is taken, nothing has been sent on the first yet, and another port will do.
+    // The second begins first: if its port is taken, nothing has been sent on the first yet, and
+    // another port will do.
     if (!waits && destination.address !== undefined) this.#connectSecond(destination.address);
     primary.start();
     if (waits)
       this.#hedge?.begin(() => {
-        // Of several addresses the first connection has not chosen one yet: the second goes where it goes.
+        // Of several addresses the first connection has not chosen yet: the second follows it.
         if (!destination.undecided) this.#connectHedged();
       });
   }
@@ -187,9 +193,9 @@ export class FlowDial implements Attachment, AttemptSink, FlowClient {
 
   /**
    * Abandons a connection that is still pending after `pairTimeout`; the server remembers the pair
-   * for longer. A handshake is the system's work and an answer that of a process, which may be busy:
-   * a server that is known has as long as the first connection carries the flow, and `MOST_WAITS`
-   * times as long if that is lost. `times`: how often `pairTimeout` has passed.
+   * for longer. The system makes handshakes, but a process answers, and may be busy: a known server
+   * may answer for as long as the first connection carries the flow, and for `MOST_WAITS` times
+   * `pairTimeout` if that is lost. `times`: how often `pairTimeout` has passed.
    */
   #timeout(flow: Flow, times = 1): void {
     if (flow !== this.flow || flow.closed) return;
@@ -206,7 +212,7 @@ export class FlowDial implements Attachment, AttemptSink, FlowClient {
       const { pairTimeout } = this.#target.replication;
       this.#timer = patientTimeout(() => this.#timeout(flow, times + 1), pairTimeout);
     } else if (first === 'pending' && second === 'open')
-      // By itself it is a plain connection, which has as long as the system gives it.
+      // By itself the first is a plain connection, which has as long as the system gives it.
       this.#giveUp(PRIMARY);
   }
 
@@ -234,7 +240,8 @@ export class FlowDial implements Attachment, AttemptSink, FlowClient {
     const { flow } = this;
     const { copy } = attempt;
     this.#attempts[copy] = undefined;
-    // Small records must not wait for acknowledgements (Nagle): the application's own setting is for its own stream.
+    // Small records must not wait for acknowledgements (Nagle); the application's own setting is
+    // for its own stream.
     applySettings(this.#socket, handle, copy === REPLICA);
     const leg = new Leg(copy, flow, handle, true);
     leg.peername = attempt.remote;
@@ -255,7 +262,7 @@ export class FlowDial implements Attachment, AttemptSink, FlowClient {
       this.#settle();
       if (this.#socket.connecting) connected(this.#socket, this.#target, this.#startTime);
       if (chosen && !flow.closed && flow.tx.copies[REPLICA] === 'pending') {
-        // Of a connection that is reset already the system does not know any more where it went.
+        // The system no longer knows the address of a connection that was reset.
         if (destination.address === undefined) flow.abandon(REPLICA);
         else if (this.#hedge?.due !== false) this.#connectSecond(destination.address);
       }
@@ -300,7 +307,10 @@ export class FlowDial implements Attachment, AttemptSink, FlowClient {
     return true;
   }
 
-  /** Returns the answer in `bytes`, if the server has accepted the second connection and proved itself on it. */
+  /**
+   * Returns the answer in `bytes`, if the server has accepted the second connection and proved
+   * itself on it.
+   */
   #proved(leg: Leg, bytes: Buffer): Answer | undefined {
     const verdict = this.#report.judge(bytes, leg.remoteAddress ?? '');
     if (verdict === undefined) return undefined;
@@ -349,7 +359,7 @@ export class FlowDial implements Attachment, AttemptSink, FlowClient {
       this.#connectError = chosenHere ? withoutLocal(error) : error;
     flow.tx.lose(copy);
     flow.rx.lose(copy);
-    // A refused first port ends the flow, as with net, whoever may be on the second.
+    // A refused first port ends the flow, as with net, whoever may listen on the second.
     if (copy === PRIMARY && error?.code === 'ECONNREFUSED' && flow.tx.copies[REPLICA] === 'pending') {
       this.#hedge?.stop();
       this.#giveUp(REPLICA);
@@ -361,7 +371,8 @@ export class FlowDial implements Attachment, AttemptSink, FlowClient {
       flow.legs[REPLICA] === undefined &&
       flow.tx.copies[REPLICA] === 'pending'
     ) {
-      // Hedged, or the host is not resolved: the second copy is all that is left, or there will be none.
+      // The second copy has not begun, for its delay or an unresolved host: it begins now, or
+      // never.
       this.#hedge?.stop();
       const { address } = this.#destination;
       if (address !== undefined) this.#connectReplica(address);

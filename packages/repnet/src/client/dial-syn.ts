@@ -1,4 +1,7 @@
-/** The client side of RepSYN: two handshakes and one flow, by whichever connection is established first. */
+/**
+ * The client side of RepSYN: two handshakes and one flow, by whichever connection is established
+ * first.
+ */
 
 import { type Copy, PRIMARY, REPLICA } from '../flow/machine.js';
 import { patientTimeout } from '../flow/waits.js';
@@ -42,10 +45,11 @@ import { type Address, asAddress, Resolution } from './resolution.js';
 const MOST_ADDRESSES = 8;
 
 /**
- * Two handshakes from two source ports: both to the one port of a server of net, or to the two of one of this library, where the second
- * counts when the server has proved itself on it (proof.ts). The winner's handle becomes the socket's own. Of a name with several addresses the first
- * connection tries one after the other, as net does, and the second races it to the others: the next one when one has failed, or beside it
- * when that takes too long (RFC 8305).
+ * Two handshakes from two source ports: both to the one port of a server of net, or to both ports
+ * of a server of this library, where the second counts when the server has proved itself on it
+ * (proof.ts). The winner's handle becomes the socket's own. If a name has several addresses, the
+ * first connection tries one after the other, as net does. The second races it to the other
+ * addresses: to the next when one has failed, or beside it when that takes too long (RFC 8305).
  */
 export class SynDial extends Flowless implements AttemptSink {
   readonly native = false;
@@ -56,7 +60,7 @@ export class SynDial extends Flowless implements AttemptSink {
   /** And to where, as far as it is decided. */
   readonly #attempts = new Map<Attempt, string>();
   #primary: Attempt | undefined;
-  /** Where the second connection goes next. */
+  /** Addresses for the second connection, the next one first. */
   #untried: Address[] = [];
   #stagger: NodeJS.Timeout | undefined;
   #error: ConnectionError | undefined;
@@ -96,7 +100,7 @@ export class SynDial extends Flowless implements AttemptSink {
       setConnecting(this.#socket, false);
       throw error;
     }
-    // A name may be resolved by now, by a lookup that answers at once: then the second is under way.
+    // A lookup that answers at once has resolved the name by now: then the second is under way.
     if (this.#address === host) this.#second(this.#address);
     begun(this.#socket, 'syn');
   }
@@ -127,7 +131,10 @@ export class SynDial extends Flowless implements AttemptSink {
     if (budget.takeConnection()) this.#next();
   }
 
-  /** A server of net has nothing to prove; one that the application vouches for is known by its port, others by their lives. */
+  /**
+   * Returns whether a server at the address may win: one of net always; one that the application
+   * vouches for is known by its port, others by their lives.
+   */
   #mayProve(address: string): boolean {
     const { until = 0, lives = [] } = this.#peer ?? {};
     return until === 0 || lives.some((life) => life.startsWith(`${address}|`));
@@ -147,8 +154,9 @@ export class SynDial extends Flowless implements AttemptSink {
   }
 
   /**
-   * Each connection to an unmodified server is one to its application: there is no second where the system has established the
-   * first by the time at which that would begin, as it has at once to a server on this host.
+   * Starts the second connection to an unmodified server, unless the system has established the
+   * first by now, as it has at once to a server on this host: each connection is one more to the
+   * server's application.
    */
   #nextToPlain(address: Address): void {
     if (!this.#settled && this.#primary?.isEstablished !== true) this.#connect(REPLICA, address);
@@ -236,7 +244,10 @@ export class SynDial extends Flowless implements AttemptSink {
     this.#win(attempt.copy, handle, where);
   }
 
-  /** Nothing of the application's goes on a second connection before the server has proved on it that it is the one that is known. */
+  /**
+   * Asks the server to prove on a second connection that it is the known one, before any byte of
+   * the application's is on that.
+   */
   #prove(handle: Handle, address: string): void {
     const { until = 0, lives = [] } = this.#peer ?? {};
     const isKnown = ({ life }: Answer) => {
@@ -289,7 +300,7 @@ export class SynDial extends Flowless implements AttemptSink {
     }
   }
 
-  /** The server is another than the one that was known: it is asked beside this flow, for the next ones. */
+  /** The server is not the known one: asks it beside this flow, for the next ones. */
   #askAgain(): void {
     forgetLife(this.#key);
     const { localAddress, localPort, remoteAddress, destroyed } = this.#socket;
@@ -298,7 +309,9 @@ export class SynDial extends Flowless implements AttemptSink {
       probe(this.#target.net.host, address, this.#target, { localAddress, localPort });
   }
 
-  /** To the second port of a server of this library: what follows the hello is a plain stream. */
+  /**
+   * Says hello to the second port of a server of this library; a plain stream follows the hello.
+   */
   #sayHello(handle: Handle): void {
     setPeerPort(this.#socket, this.#target.net.port);
     sendHelloFirst(this.#socket, handle, raceHello(this.#target, Kind.raw));

@@ -1,4 +1,7 @@
-/** The client side: which way a replicated socket connects, by its mode and what is known of the server. */
+/**
+ * The client side: chooses how a replicated socket connects, by its mode and what is known of the
+ * server.
+ */
 import * as budget from '../memory/budget.js';
 import { defaults } from '../options.js';
 import { setDial } from '../socket.js';
@@ -30,7 +33,8 @@ setDial((socket, target) => {
   if (target.mode === 'syn') return dialSyn(socket, target, known);
   if (known?.kind === 'plain' || known?.kind === 'silent' || known?.kind === 'other')
     return dialPlain(socket, target);
-  // From a port of the application's own: to the same on this host it would be a connection to itself.
+  // From that port of the application's own, a second connection on this host would be one to
+  // itself.
   if (target.net.localPort === target.replication.replicaPort) return dialPlain(socket, target);
   if (known !== undefined && isControl(socket)) return dialPlain(socket, target);
   if (!mayDouble(target)) return dialPlain(socket, target);
@@ -45,7 +49,10 @@ function isControl(socket: Inner): boolean {
   return !participant.hasCopies;
 }
 
-/** RepSYN races from the first contact on: the second address of a name has as long as a second connection would wait. */
+/**
+ * RepSYN races from the first contact on: the second address of a name begins after the delay of a
+ * second connection.
+ */
 function earlyRace({ replication }: DialTarget): Plain {
   const take = () => {
     if (!budget.takeConnection()) return false;
@@ -58,8 +65,9 @@ function earlyRace({ replication }: DialTarget): Plain {
 function dialSyn(socket: Inner, target: DialTarget, known: Peer | undefined): void {
   const { host, localPort } = target.net;
   if (localPort !== undefined) return dialPlain(socket, target);
-  // Two connections to the first port would be two flows to such a server, and its second might be another's. One that is
-  // silent behind a filter may be such a server, too: it is asked again when that is forgotten.
+  // Two connections to the first port would be two flows to such a server, and the second port may
+  // be another's. A server that is silent behind a filter may be such a one: it is asked again
+  // later.
   if (known?.kind === 'other' || known?.kind === 'silent' || ((known?.flags ?? 0) & TRANSLATED) !== 0)
     return dialPlain(socket, target);
   // Unknown, or not for certain: one connection now, and find out for the next.
@@ -73,16 +81,20 @@ function dialSyn(socket: Inner, target: DialTarget, known: Peer | undefined): vo
     probeBeside(socket, target, host);
 }
 
-/** The budget of connections has room for a second one. Hedged, it is asked when that is made. */
+/**
+ * Returns whether the budget has room for a second connection; hedged, that is asked when it
+ * begins.
+ */
 function mayDouble(target: DialTarget): boolean {
   return target.replication.copyDelay > 0 || budget.takeConnection();
 }
 
-/** The question is a connection beside the flow's, too. */
+/** Asks the server beside the flow, by a connection that the budget counts, too. */
 function probeBeside(socket: Inner, target: DialTarget, host: string): void {
   if (!budget.takeConnection()) return;
   socket.once('connect', () => {
-    // A listener before this one may have destroyed the socket, which then goes nowhere: the next flow asks.
+    // An earlier listener may have destroyed the socket, which then goes nowhere: the next flow
+    // asks.
     const address = asAddress(socket.remoteAddress);
     const { localAddress, localPort } = socket;
     if (address !== undefined) probe(host, address, target, { localAddress, localPort });

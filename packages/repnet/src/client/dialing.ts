@@ -1,4 +1,4 @@
-/** What the ways to connect have in common. */
+/** Functions that plain connections, RepSYN and RepFlow share. */
 
 import { randomFillSync } from 'node:crypto';
 import net from 'node:net';
@@ -12,8 +12,9 @@ import { asAddress } from './resolution.js';
 export type ConnectionError = NodeJS.ErrnoException & { localAddress?: string; localPort?: number };
 
 /**
- * Options of one connection to a host and port of its own: the application's of `connect`, less what net reads in its
- * constructor alone. `host`: the name that the application dials, or an address; without it, net would connect to localhost.
+ * Returns the options of one connection to a host and port of its own: those of the application's
+ * `connect`, less those that net reads in its constructor alone. `host` is the name that the
+ * application dials, or an address; without it net would connect to localhost.
  */
 export function legOptions(target: DialTarget, host: string, port: number): AttemptOptions {
   if (!host) throw new TypeError('A connection of a flow needs a host');
@@ -25,7 +26,10 @@ export function legOptions(target: DialTarget, host: string, port: number): Atte
   return options;
 }
 
-/** What net reads to connect; of the block list, what the application's socket was made with. */
+/**
+ * Options that net reads to connect. The block list is the one that the application's socket was
+ * made with.
+ */
 const OF_CONNECT = [
   'localAddress',
   'localPort',
@@ -37,7 +41,7 @@ const OF_CONNECT = [
   'blockList',
 ] as const;
 
-/** What net checks or has its own way with, also where the host is an address. */
+/** Options that only net implements, even where the host is an address. */
 const NETS_OWN = [
   'localAddress',
   'localPort',
@@ -54,7 +58,10 @@ export function attemptDelay({ autoSelectFamilyAttemptTimeout: own }: DialTarget
 /** net's own, and that of RFC 8305, section 8. */
 const LEAST_DELAY = 10;
 
-/** How the addresses of a name race: those that lose are closed in order, unless the application asks for RST. */
+/**
+ * Returns how the addresses of a name race. Losers are closed in order, unless the application asks
+ * for RST.
+ */
 export function raceOf(target: DialTarget): RaceOf {
   const { localPort, blockList } = target.net as AttemptOptions & { blockList?: net.BlockList };
   return {
@@ -79,7 +86,7 @@ export function newAttempt(
 
 let tokens = Buffer.alloc(0);
 let nextToken = 0;
-/** A part of a block of many, which nobody writes to again. */
+/** Returns a token, which is a part of a block of many that nobody writes to again. */
 export function newToken(): Buffer {
   if (nextToken === tokens.length) {
     tokens = randomFillSync(Buffer.allocUnsafeSlow(16 * 256));
@@ -101,7 +108,10 @@ export function isRefused(error: NodeJS.ErrnoException | undefined): boolean {
 
 const OF_THIS_HOST = ['EADDRINUSE', 'EADDRNOTAVAIL', 'EMFILE', 'ENFILE', 'ENOBUFS', 'ENOMEM'];
 
-/** Returns whether a connection failed for want of something on this host, which says nothing of the server. */
+/**
+ * Returns whether a connection failed for lack of a resource of this host, which says nothing of
+ * the server.
+ */
 export function isShortage(error: NodeJS.ErrnoException | undefined): boolean {
   return error?.code !== undefined && OF_THIS_HOST.includes(error.code);
 }
@@ -118,8 +128,8 @@ export function withoutLocal(error: ConnectionError): ConnectionError {
 }
 
 /**
- * The list of addresses tried, a public property of a socket that chose among several. `port`: the one that the application
- * dials. `other`: an address that was tried beside.
+ * Sets the list of attempted addresses, a public property of net's sockets. `port`: the one that
+ * the application dials. `other`: an address that was tried beside.
  */
 export function copyAttempts(attempt: Attempt, socket: Inner, port: number, other?: string): void {
   const autoSelectFamilyAttemptedAddresses = attempt.autoSelectFamilyAttemptedAddresses?.map((tried) =>
@@ -132,7 +142,10 @@ export function copyAttempts(attempt: Attempt, socket: Inner, port: number, othe
     Object.assign(socket, { autoSelectFamilyAttemptedAddresses });
 }
 
-/** Connecting, which began at `startTime` by `performance.now()`, is over: tells the application as net does. */
+/**
+ * Reports to the application, as net does, that the socket is connected. `startTime`: when
+ * connecting began, by `performance.now()`.
+ */
 export function connected(socket: Inner, target: DialTarget, startTime: number): void {
   setConnecting(socket, false);
   Object.assign(socket, { _sockname: null });

@@ -1,8 +1,9 @@
 /**
- * Hedging: the second connection begins when the first has brought nothing for `copyDelay`. With `copyDelay: 'p95'` the
- * delay follows recent flows to the same destination. A time is what the second connection waits for (`hedgeOn`): to the
- * handshake, or with RepFlow to the first byte of the reply. Where the second connection brought it, the first took longer
- * than the delay: the time counted is on the right side of the quantile, and hedging does not shorten its own delay.
+ * Hedging: the second connection begins when the first has brought nothing for `copyDelay`. With
+ * `copyDelay: 'p95'` the delay follows recent flows to the same destination. A time is what the
+ * second connection waits for (`hedgeOn`): to the handshake, or with RepFlow to the first byte of
+ * the reply. Where the second connection brought it, the first took longer than the delay: the time
+ * counted is on the right side of the quantile, and hedging does not shorten its own delay.
  */
 
 import { Quantiles } from '../memory/quantiles.js';
@@ -16,7 +17,7 @@ export class Hedge {
   #timer: NodeJS.Timeout | undefined;
   /** When the wait began. */
   #begun = 0;
-  /** It is time for the second connection. */
+  /** The delay is over: the second connection may begin. */
   due = false;
 
   constructor(target: DialTarget) {
@@ -44,10 +45,10 @@ export class Hedge {
   }
 }
 
-/** Flows to a destination before there is a quantile, and so many beyond it. */
+/** Flows to a destination before there is a quantile, and flows beyond it. */
 const FEW = 30;
 const BEYOND = 1;
-/** Destinations remembered, about 1 KiB each; beyond that the one whose last flow is the longest ago is forgotten. */
+/** Destinations remembered, about 1 KiB each; the least recently used one is forgotten first. */
 const MOST_DESTINATIONS = 1024;
 
 const times = new TidyMap<string, Quantiles>();
@@ -56,7 +57,7 @@ function keyOf({ mode, net, replication }: DialTarget): string {
   return `${mode}|${replication.hedgeOn}|${peerKey(net.host, net.port, replication.replicaPort)}`;
 }
 
-/** Gives the target its delay in milliseconds, if it is to follow a quantile and enough flows were seen to tell it. */
+/** Sets the target's delay in milliseconds, if it follows a quantile and enough flows were seen. */
 export function chooseDelay(target: DialTarget): void {
   const { quantile } = target.replication;
   if (quantile === undefined) return;
@@ -67,7 +68,10 @@ export function chooseDelay(target: DialTarget): void {
   target.replication.copyDelay = Math.max(1, Math.ceil(seen.at(quantile)));
 }
 
-/** The flow, whose wait began at `begun` by `performance.now()`, has what the second connection waits for. */
+/**
+ * The flow has what the second connection waits for. `begun`: when its wait began, by
+ * `performance.now()`.
+ */
 export function noteTime(target: DialTarget, begun: number): void {
   if (target.replication.quantile === undefined) return;
   const key = keyOf(target);

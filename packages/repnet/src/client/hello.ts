@@ -1,4 +1,4 @@
-/** What a client says first on a second connection, and on the connection that won a race. */
+/** Hellos: the first bytes on a second connection, and on the connection that won a race. */
 
 import type { Leg } from '../flow/leg.js';
 import { type Handle, nativeHandle, wantsNoDelay, write } from '../net-internals.js';
@@ -53,13 +53,16 @@ export function sendHelloFirst(socket: Inner, handle: Handle, hello: Buffer): vo
   });
 }
 
-/** Bytes of the hello are none of the application's, from when the handle counts them. */
+/** Sends the hello, whose bytes the handle counts, but not as the application's. */
 function say(socket: Inner, handle: Handle, hello: Buffer): void {
   setSkew(socket, handle.bytesRead, handle.bytesWritten + hello.length);
   write(handle, [hello], undefined);
 }
 
-/** The hello waits for the first write, which waits for 'connect'. Whoever takes the socket's handle before that gets no native one. */
+/**
+ * Sends the hello with the first write, which waits for 'connect'. The socket shows no native
+ * handle before.
+ */
 class HelloFirst extends Flowless {
   readonly native = true;
   readonly #socket: Inner;
@@ -85,7 +88,10 @@ class HelloFirst extends Flowless {
     say(this.#socket, this.#handle, this.#hello);
   }
 
-  /** What the application has written goes with its socket; the server is still told of the connection. */
+  /**
+   * The socket is destroyed with the bytes that the application has written; the server still gets
+   * the hello.
+   */
   closing(): void {
     say(this.#socket, this.#handle, this.#hello);
   }

@@ -1,4 +1,7 @@
-/** Connections that come when the application has closed the flow. What they bring is dropped: nobody reads it. */
+/**
+ * Connections that come when the application has closed the flow. What they bring is dropped:
+ * nobody reads it.
+ */
 
 import { Buffer } from 'node:buffer';
 import type { Leg, LegSink } from '../flow/leg.js';
@@ -7,8 +10,8 @@ import type { Archive } from '../memory/archive.js';
 import { ANSWER_BYTES, controlRecord, pushRecords, Record } from '../wire.js';
 
 /**
- * A first connection that is established after the close: carries what the application had written, and the end, should the
- * second fail under them.
+ * A first connection that is established after the close: carries what the application had written,
+ * and the end, should the second fail under them.
  */
 export class LateFirst implements LegSink {
   readonly #leg: Leg;
@@ -49,9 +52,9 @@ export class LateFirst implements LegSink {
 }
 
 /**
- * A second connection that the server had not answered at the close. When the server has proved itself it is sent what the
- * application had written, as far as that was kept, and where the stream ends, should the first connection fail under the
- * last bytes.
+ * A second connection that the server had not answered at the close. When the server has proved
+ * itself it is sent what the application had written, as far as that was kept, and where the stream
+ * ends, should the first connection fail under the last bytes.
  */
 export class LateSecond implements LegSink {
   readonly #leg: Leg;
@@ -63,8 +66,9 @@ export class LateSecond implements LegSink {
 
   /**
    * `total`: bytes that the application has written; `archive`: all of them, if there is one. A
-   * server that has not ended the connection after `patience` ms has forgotten the flow, or is about
-   * to: the connection is reset, since the kernel would go on sending what is closed in order.
+   * server that has not ended the connection after `patience` ms has forgotten the flow, or is
+   * about to. The connection is reset then, since the kernel would go on sending what is closed in
+   * order.
    */
   constructor(
     leg: Leg,
@@ -126,7 +130,9 @@ export class LateSecond implements LegSink {
   }
 }
 
-/** What a client keeps for a first connection that is still to come when the application closes the flow. */
+/**
+ * The archive for a first connection that is still to come when the application closes the flow.
+ */
 export class LateFirstSlot {
   #archive: Archive | undefined;
   #connection: Leg | LateFirst | undefined;
@@ -137,8 +143,8 @@ export class LateFirstSlot {
   }
 
   /**
-   * The first connection is established. `inTime`: a server takes it for the flow's own, and not for a new one's, as it does
-   * for as long as the client would have waited for it.
+   * The first connection is established. `inTime`: a server takes it for the flow's own, and not
+   * for a new one's, as it does for as long as the client would have waited for it.
    */
   open(leg: Leg, inTime: boolean): void {
     const archive = this.#archive;

@@ -1,7 +1,8 @@
 /**
- * The loser of a race to an unmodified server, where the system has established it: to that server it is a client that has
- * nothing to say. It is ended in order and read to the server's own end, since closing it on what the server says first
- * would be a reset, of which a server without an 'error' listener dies.
+ * The loser of a race to an unmodified server, where the system has established it: to that server
+ * it is a client that has nothing to say. It is ended in order and read to the server's own end,
+ * since closing it on what the server says first would be a reset, of which a server without an
+ * 'error' listener dies.
  */
 import { Leg, type LegSink } from '../flow/leg.js';
 import { endLinger, type Linger, startLinger } from '../flow/waits.js';
@@ -11,7 +12,10 @@ import type { Attempt, AttemptSink } from './attempt.js';
 /** How a loser is closed: by RST, or in order. */
 export type DropBy = 'rst' | 'fin';
 
-/** Gives up an attempt that has lost; in order, one that the system has established is read to the server's end. */
+/**
+ * Gives up an attempt that has lost; in order, one that the system has established is read to the
+ * server's end.
+ */
 export function dropLoser(attempt: Attempt, by: DropBy): void {
   if (by === 'fin' && attempt.isEstablished) attempt.passTo(new Loser(attempt));
   else attempt.abandon(by === 'rst');

@@ -1,43 +1,60 @@
 /**
- * What the client has learnt of servers: whether replication is understood at an address and port. Bounded and forgotten
- * after a time, since services move.
+ * Servers as the client has come to know them: whether replication is understood at an address and
+ * port. Entries are bounded in number, and expire, since services move.
  */
 import { TidyMap } from '../memory/tidy-map.js';
 
 export interface Peer {
   /**
-   * unsure: hellos went unanswered, too few to tell. other: a hello was answered for another first port than was dialled; it
-   * is another service's, or ports are translated on the way, and nothing but plain connections is safe.
+   * unsure: hellos went unanswered, too few to tell. other: a hello was answered for another first
+   * port than was dialled; it is another service's, or ports are translated on the way, and nothing
+   * but plain connections is safe.
    */
   kind: 'repnet' | 'plain' | 'silent' | 'unsure' | 'other';
   /** Answer flags of a repnet peer, and TRANSLATED. */
   flags: number;
   threshold: number;
   until: number;
-  /** Lives that servers at the addresses of the host have told beside a flow that they had accepted ('address|life'), the latest last. */
+  /**
+   * Lives that servers at the addresses of the host have told beside a flow that they had accepted
+   * ('address|life'), the latest last.
+   */
   readonly lives: string[];
   /** Replicas in a row that failed without an answer. */
   strikes: number;
-  /** Questions that were refused, each beside a flow that had just been accepted, as far as they count; and when the last was. */
+  /**
+   * Questions that were refused, each beside a flow that had just been accepted, as far as they
+   * count; and when the last was.
+   */
   refusals: number;
   refused: number;
 }
 
-/** One replica may fail by bad luck; so many in a row mean that replication is no longer understood there. */
+/**
+ * Failures in a row after which the server is no longer taken for one of this library: one may be
+ * bad luck.
+ */
 const STRIKES = 3;
 
 const LIFETIME = { repnet: 600_000, plain: 30_000, silent: 10_000, unsure: 30_000, other: 30_000 };
 
 /**
- * So often, and this long (ms) after the time before, a server has to accept a flow and refuse the question beside it until two
- * connections to its first port are known to be no two flows: one of this library that starts or closes does it, too, for a moment.
+ * How often, and how long after the time before (ms), a server has to accept a flow and refuse the
+ * question beside it until two connections to its first port are safe. A server of this library
+ * that starts or closes does it, too, for a moment.
  */
 const REFUSALS = 2;
 const APART = 1_000;
-/** RepSYN goes on asking beside its flows (ms), since the server can be replaced by one of this library. */
+/**
+ * RepSYN goes on asking beside its flows (ms), since the server can be replaced by one of this
+ * library.
+ */
 const ASK_AGAIN = 5_000;
 
-/** The server has joined a flow of ours, so that it is the right one, but knows its first port by another number. */
+/**
+ * The server has joined a flow of ours, so that it is the right one, but knows its first port by
+ * another number.
+ */
 export const TRANSLATED = 0x100;
 const MOST = 8_192;
 
@@ -73,7 +90,8 @@ export function noteLife(key: string, address: string, life: Buffer): void {
 
 export function rememberPeer(key: string, kind: Peer['kind'], flags = 0, threshold = 0): void {
   const known = peers.get(key);
-  // With every answer: what is known already is known for longer. In which order counts when there is no room.
+  // With every answer: what is known already is known for longer. In which order counts when there
+  // is no room.
   if (kind === 'repnet' && known?.kind === kind && peers.size < MOST) {
     known.flags = flags;
     known.threshold = threshold;
@@ -94,12 +112,15 @@ function peerOf(kind: Peer['kind'], flags: number, threshold: number, until: num
   return { kind, flags, threshold, until, lives: [], strikes: 0, refusals: 0, refused: 0 };
 }
 
-/** What the application says of the server, which is not forgotten. */
+/** Returns a peer of the kind that the application names; it never expires. */
 export function toldPeer(kind: 'repnet' | 'plain', threshold = 0): Peer {
   return { ...peerOf(kind, 0, threshold, 0), refusals: REFUSALS, refused: Number.POSITIVE_INFINITY };
 }
 
-/** A flow had been accepted when, at `asked`, the second port was asked; nobody listens there, or another service. */
+/**
+ * A flow had been accepted when, at `asked`, the second port was asked; nobody listens there, or
+ * another service.
+ */
 export function noteRefusal(key: string, asked: number): void {
   const before = recallPeer(key);
   const { refusals, refused } = before?.kind === 'plain' ? before : { refusals: 0, refused: 0 };
@@ -111,14 +132,20 @@ export function noteRefusal(key: string, asked: number): void {
   });
 }
 
-/** Two connections to the first port of this server, which is taken for a plain one, are not two flows to it. */
+/**
+ * Two connections to the first port of this server, which is taken for a plain one, are not two
+ * flows to it.
+ */
 export const mayRace = (peer: Peer): boolean => peer.refusals >= REFUSALS;
 
-/** It is time to ask it once more. */
+/** Returns whether the server is due to be asked once more. */
 export const isDue = (peer: Peer): boolean =>
   Date.now() - peer.refused >= (mayRace(peer) ? ASK_AGAIN : APART);
 
-/** The server has told no life, though the application does not vouch for it: it is asked again, but not with every flow. */
+/**
+ * The server has told no life, though the application does not vouch for it: it is asked again, but
+ * not with every flow.
+ */
 export function mayLearnLife(peer: Peer): boolean {
   if (peer.until === 0 || peer.lives.length > 0 || Date.now() - peer.refused < APART) return false;
   peer.refused = Date.now();
@@ -131,7 +158,10 @@ export function forgetLife(key: string): void {
   if (peer !== undefined) peer.lives.length = 0;
 }
 
-/** A replica to the peer failed without an answer. True: the peer is now taken for one that does not replicate. */
+/**
+ * A replica to the peer failed without an answer. True: the peer is now taken for one that does not
+ * replicate.
+ */
 export function strikePeer(key: string): boolean {
   const peer = peers.get(key);
   if (peer === undefined) {

@@ -1,8 +1,9 @@
 /**
- * Source ports for pairs of connections. Both are bound explicitly (SO_REUSEADDR lets two connected sockets share a port),
- * so the port has to be chosen here rather than by the kernel: every other port of the ephemeral range, walked by a stride
- * coprime to their number from a random start, which reuses a port as late as possible. Linux gives connections it binds
- * itself the ports of the other parity first; those may not be shared, and would collide.
+ * Source ports for pairs of connections. Both are bound explicitly (SO_REUSEADDR lets two connected
+ * sockets share a port), so the port has to be chosen here rather than by the kernel: every other
+ * port of the ephemeral range, walked by a stride coprime to their number from a random start,
+ * which reuses a port as late as possible. Linux gives connections it binds itself the ports of the
+ * other parity first; those may not be shared, and would collide.
  */
 import { randomInt } from 'node:crypto';
 import { readFileSync } from 'node:fs';
@@ -41,8 +42,8 @@ let at = 0;
 const STRIDE = 7919; // a prime longer than no range's factor: coprime to any range it does not divide
 
 /**
- * `except`: the ports that the flow is to go to. From one of those a connection to this host would be one to itself, where nobody
- * listens.
+ * `except`: the ports that the flow is to go to. From one of those a connection to this host would
+ * be one to itself, where nobody listens.
  */
 export function nextPort(except: readonly number[] = []): number {
   if (size === 0) {

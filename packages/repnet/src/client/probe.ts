@@ -9,7 +9,7 @@ import { isShortage, legOptions, newToken } from './dialing.js';
 import { noteLife, noteRefusal, type Peer, peerKey, rememberPeer } from './peers.js';
 import type { Address } from './resolution.js';
 
-/** From where the flow's connection to the first port comes. */
+/** The source of the flow's connection to the first port. */
 export interface FirstConnection {
   localAddress?: string | undefined;
   localPort?: number | undefined;
@@ -29,7 +29,10 @@ export function probe(host: string, address: Address, target: DialTarget, first:
   connection.unref();
   let seen = Buffer.alloc(0);
   let isOver = false;
-  /** The server has been taken for a silent one, and may only be busy: no other question of this key waits for the answer. */
+  /**
+   * The server has been taken for a silent one, and may only be busy: no other question of this key
+   * waits for the answer.
+   */
   let isLate = false;
   const finish = (kind: Peer['kind'], { flags = 0, threshold = 0, life }: Partial<Answer> = {}) => {
     if (isOver) return;

@@ -1,6 +1,7 @@
 /**
- * RepSYN: a connection to the second port that has to prove, before it may win, that the server there is the one on the first. The
- * server answers with its life, which it has told beside an earlier flow that it had accepted on the first port.
+ * RepSYN: a connection to the second port that has to prove, before it may win, that the server
+ * there is the one on the first. The server answers with its life, which it has told beside an
+ * earlier flow that it had accepted on the first port.
  */
 import { Buffer } from 'node:buffer';
 import { Leg, type LegSink } from '../flow/leg.js';

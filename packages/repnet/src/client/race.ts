@@ -13,18 +13,29 @@ export interface RaceOptions {
   delay: number;
   /** Closing of attempts that lose, if the system has established them: by RST, or in order. */
   loser: DropBy;
-  /** A sooner beginning of the second attempt: after so many milliseconds, if `take` returns true then. */
+  /**
+   * A sooner beginning of the second attempt: after so many milliseconds, if `take` returns true
+   * then.
+   */
   early?: { after: number; take: () => boolean } | undefined;
-  /** Addresses that the application's block list forbids: each fails without an attempt, as with net. */
+  /**
+   * Addresses that the application's block list forbids: each fails without an attempt, as with
+   * net.
+   */
   isBlocked?: (address: Address) => boolean;
 }
 
 export interface RaceSink {
   /** Events that net emits for an attempt: 'connectionAttempt', 'connectionAttemptFailed'. */
   raceEvent(event: string, args: unknown[]): void;
-  /** An attempt is established, and all others have been dropped. `order`: 0 for the one that began first. */
+  /**
+   * An attempt is established, and all others have been dropped. `order`: 0 for the one that began
+   * first.
+   */
   raceWon(attempt: Attempt, handle: Handle, order: number): void;
-  /** Every attempt has failed. `error`: an AggregateError with the cause of each, as net gives it. */
+  /**
+   * Every attempt has failed. `error`: an AggregateError with the cause of each, as net gives it.
+   */
   raceFailed(error: NodeJS.ErrnoException): void;
 }
 
@@ -40,7 +51,7 @@ interface Runner {
   order: number;
   address: Address;
   isBlocked: boolean;
-  /** Its failure has been reported by an event. */
+  /** An event has reported the failure. */
   reported: boolean;
 }
 
@@ -53,7 +64,7 @@ export class AddressRace implements AttemptSink {
   readonly #queue: Address[];
   /** Attempts under way. */
   readonly #running = new Map<Attempt, Runner>();
-  /** By the order in which their attempts began. */
+  /** Errors in the order in which their attempts began. */
   readonly #errors: NodeJS.ErrnoException[] = [];
   #begun = 0;
   #timer: NodeJS.Timeout | undefined;
@@ -100,7 +111,8 @@ export class AddressRace implements AttemptSink {
 
   #next(): void {
     clearTimeout(this.#timer);
-    // An established attempt is reported, as won or failed, in this turn of the event loop or the next.
+    // An established attempt is reported, as won or failed, in this turn of the event loop or the
+    // next.
     if (this.#isOver || this.isEstablished) return;
     const address = this.#queue.shift();
     if (address === undefined) {
@@ -146,7 +158,10 @@ export class AddressRace implements AttemptSink {
     this.#next();
   }
 
-  /** Of a connection to one address net has no event where the system refuses to begin it; of one among several it has. */
+  /**
+   * Reports that an attempt among several was refused by the system at once, as net does; for a
+   * single address it has no event.
+   */
   #report({ address, reported }: Runner, error: NodeJS.ErrnoException): void {
     if (reported || !tellsAttempts || error.syscall === 'bind') return;
     const { port } = this.#options;

@@ -1,18 +1,20 @@
 /**
- * Where the connections of a flow go. The host is resolved once for every attempt; the second connection goes to the
- * address that the first has chosen.
+ * Where the connections of a flow go. The host is resolved once for every attempt; the second
+ * connection goes to the address that the first has chosen.
  */
 import dns from 'node:dns';
 import net from 'node:net';
 
 declare const kAddress: unique symbol;
 /**
- * An IP address. Second connections and questions go to an address, never to a name or to nothing: `net` would take a
- * missing host for localhost.
+ * An IP address. Second connections and questions go to an address, never to a name or to nothing:
+ * `net` would take a missing host for localhost.
  */
 export type Address = string & { readonly [kAddress]: true };
 
-/** Returns undefined if `host` is no IP address; the remote address of a destroyed socket is none. */
+/**
+ * Returns undefined if `host` is no IP address; the remote address of a destroyed socket is none.
+ */
 export function asAddress(host: unknown): Address | undefined {
   return typeof host === 'string' && net.isIP(host) !== 0 ? (host as Address) : undefined;
 }
@@ -31,8 +33,8 @@ export interface Answer {
 }
 
 /**
- * The addresses in a resolver's answer that net would try. Families take turns from that of the first on
- * (RFC 8305, section 4), as net orders its attempts. None if the answer is no list.
+ * The addresses in a resolver's answer that net would try. Families take turns from that of the
+ * first on (RFC 8305, section 4), as net orders its attempts. None if the answer is no list.
  */
 export function inTurns(resolved: unknown): Address[] {
   if (!Array.isArray(resolved)) return [];
@@ -68,7 +70,10 @@ export class Resolution {
     return Array.isArray(addresses) && addresses.length > 1;
   }
 
-  /** The addresses of the host, in the order of the attempts. None before they are known, or where net asks for one only. */
+  /**
+   * The addresses of the host, in the order of the attempts. None before they are known, or where
+   * net asks for one only.
+   */
   get addresses(): Address[] {
     return inTurns(this.#resolved?.[1]);
   }
@@ -144,8 +149,8 @@ export class Destination {
   }
 
   /**
-   * The first connection is established with `address`, which decides the second one's. Of a connection that was reset the
-   * system no longer knows the address.
+   * The first connection is established with `address`, which decides the second one's. Of a
+   * connection that was reset the system no longer knows the address.
    */
   chosen(address: string | undefined): void {
     this.address ??= asAddress(address);

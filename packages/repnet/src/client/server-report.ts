@@ -1,6 +1,6 @@
 /**
- * What a flow by two connections learns of its server, for the flows after it. `known`: what was known of the server when the flow began,
- * if anything.
+ * What a client learns of a server by a flow of two connections, for the flows after it. `known`:
+ * what was known of the server when the flow began.
  */
 import type { Leg } from '../flow/leg.js';
 import * as budget from '../memory/budget.js';
@@ -30,7 +30,7 @@ function noteForeign(target: DialTarget, kind: 'plain' | 'silent'): void {
   rememberPeer(serverKey(target), kind);
 }
 
-/** It has answered a hello. */
+/** The server has answered a hello. */
 export function noteAnswer(target: DialTarget, { port, refusal, flags, threshold }: Answer): void {
   const ours = port === target.net.port;
   // Another first port: only that it has joined the flow shows that it is the same server's.
@@ -59,7 +59,7 @@ export function isProved(target: DialTarget, address: string, answer: Answer, vo
   return false;
 }
 
-/** What came in place of an answer is none. */
+/** The server's first bytes are no answer. */
 export function noteNoAnswer(target: DialTarget): void {
   noteForeign(target, 'plain');
 }
@@ -69,7 +69,10 @@ export function noteSilence(target: DialTarget, known: Peer | undefined): void {
   if (known === undefined) noteForeign(target, 'silent');
 }
 
-/** The second connection could not be established: the port has refused it, or (`refused` false) something else was in the way. */
+/**
+ * The second connection could not be established: the port has refused it, or (`refused` false)
+ * something else was in the way.
+ */
 export function noteUnreachable(target: DialTarget, known: Peer | undefined, refused: boolean): void {
   if (refused && known === undefined) noteForeign(target, 'plain');
   else if (strikePeer(serverKey(target))) counters.foreignPeers++;
@@ -80,13 +83,16 @@ export function noteUnanswered(target: DialTarget): void {
   strikePeer(serverKey(target));
 }
 
-/** The server's answer on a second connection, and whether it accepts and proves that it is the server on the first port. */
+/**
+ * The server's answer on a second connection, and whether it accepts and proves that it is the
+ * server on the first port.
+ */
 export interface Verdict {
   readonly answer: Answer;
   readonly proves: boolean;
 }
 
-/** What one flow learns of its server on the second connection. */
+/** Lessons of one flow about its server, from the second connection. */
 export class ServerReport {
   readonly #target: DialTarget;
   readonly #known: Peer | undefined;
@@ -100,7 +106,9 @@ export class ServerReport {
     this.#known = known;
   }
 
-  /** Judges what the server at `address` has sent in place of an answer; undefined if it is none. */
+  /**
+   * Judges what the server at `address` has sent in place of an answer; undefined if it is none.
+   */
   judge(bytes: Buffer, address: string): Verdict | undefined {
     const answer = bytes.length >= ANSWER_BYTES ? decodeAnswer(bytes) : undefined;
     if (answer === undefined) {
@@ -119,9 +127,10 @@ export class ServerReport {
   }
 
   /**
-   * Asks a server that has not proved itself for its life beside `first`, for the flows after this one: where the first
-   * connection is always the slower one, no answer ever says that the server has it. The server has it once the last packet
-   * of the handshake is there, which takes less than the handshake took here. `startTime`: when that began.
+   * Asks a server that has not proved itself for its life beside `first`, for the flows after this
+   * one: where the first connection is always the slower one, no answer ever says that the server
+   * has it. The server has it once the last packet of the handshake is there, which takes less than
+   * the handshake took here. `startTime`: when that began.
    */
   askBeside({ remoteAddress, localAddress, localPort }: Leg, startTime: number): void {
     if (!this.#unproved) return;
@@ -138,7 +147,10 @@ export class ServerReport {
     noteSilence(this.#target, this.#known);
   }
 
-  /** The second connection was lost before the server had answered; `refused` or else by something on the way. */
+  /**
+   * The second connection was lost before the server had answered; `refused` or else by something
+   * on the way.
+   */
   unreachable(refused: boolean): void {
     if (!this.#answered) noteUnreachable(this.#target, this.#known, refused);
   }

@@ -1,12 +1,15 @@
-/** When the callbacks of writes and of the end of a stream are called, and in which async context. */
+/**
+ * When the callbacks of writes and of the end of a stream are called, and in which async context.
+ */
 import { AsyncResource } from 'node:async_hooks';
 import { patientTimeout } from './waits.js';
 
 export type Callback = (error?: Error | null) => void;
 
 /**
- * Calls back in the async context of whoever made it, once, from whatever event: a timer, a report of the peer's, another
- * request's write. A call before `leave` is in that context already and costs nothing.
+ * Calls back in the async context of whoever made it, once, from whatever event: a timer, a report
+ * of the peer's, another request's write. A call before `leave` is in that context already and
+ * costs nothing.
  */
 export class InContext {
   readonly #done: Callback;
@@ -30,11 +33,12 @@ export class InContext {
 }
 
 /**
- * Calls back at the first success, or when all that were begun have failed, but not before `begun`: a write may succeed at
- * once and the application's next one must not reach a copy before this one has.
+ * Calls back at the first success, or when all that were begun have failed, but not before `begun`:
+ * a write may succeed at once and the application's next one must not reach a copy before this one
+ * has.
  */
 export class FirstOf {
-  /** It has not called back, nor will with what is known. */
+  /** The callback has not been called, and no known outcome calls it. */
   pending = true;
   readonly #done: Callback;
   /** How many there are; 0: not all are begun. */
@@ -55,7 +59,7 @@ export class FirstOf {
     if (this.#writes > 0) this.#done(error);
   };
 
-  /** So many writes there are; another number later, if there is one more. */
+  /** There are `count` writes; called again with a larger number if there is one more. */
   begun(count: number): void {
     this.#writes = count;
     if (this.pending && this.#failures >= count) this.pending = false;
@@ -74,8 +78,8 @@ export function onceBoth(done: Callback): Callback {
 }
 
 /**
- * Bytes that may be lost with the first connection: the second was not sent them, and the peer has not confirmed them. The end
- * of the stream has succeeded when the peer does.
+ * Bytes that may be lost with the first connection: the second was not sent them, and the peer has
+ * not confirmed them. The end of the stream has succeeded when the peer does.
  */
 export class Doubt {
   /** Everything below this offset is in doubt; -1: nothing is. */
@@ -93,8 +97,8 @@ export class Doubt {
   }
 
   /**
-   * Calls `done` when nothing is in doubt, or a peer of an earlier version, which confirms nothing, has been silent for `patience` ms. A
-   * peer that misses bytes resets the flow.
+   * Calls `done` when nothing is in doubt, or a peer of an earlier version, which confirms nothing,
+   * has been silent for `patience` ms. A peer that misses bytes resets the flow.
    */
   whenSettled(done: Callback, patience: number): void {
     if (this.#below < 0) return done();

@@ -1,5 +1,6 @@
 /**
- * How a flow is closed, without I/O: events in, actions out. docs/design.md has the table of transitions.
+ * How a flow is closed, without I/O: events in, actions out. docs/design.md has the table of
+ * transitions.
  *
  * | state     | meaning                                                                          |
  * |-----------|----------------------------------------------------------------------------------|
@@ -13,9 +14,14 @@ import { COPIES, type Copy, type CopyState, PRIMARY, REPLICA } from './machine.j
 export type ClosingState = 'open' | 'draining' | 'lingering' | 'closed';
 
 export type ClosingEvent =
-  /** The application's socket is destroyed. `reset`: an orderly end would hide a loss from the peer. */
+  /**
+   * The application's socket is destroyed. `reset`: an orderly end would hide a loss from the peer.
+   */
   | { type: 'close'; reset: boolean }
-  /** What the system had received is read. `unread`: some of it never reached the application. */
+  /**
+   * The bytes that the system had received are read. `unread`: some of them never reached the
+   * application.
+   */
   | { type: 'drained'; unread: boolean }
   /** The process exits. */
   | { type: 'exit' }
@@ -30,7 +36,10 @@ export type ClosingEvent =
   /** The time for lingering is up. */
   | { type: 'timeUp' };
 
-/** The state of the flow when an event occurs. Pairs hold the first connection's value, then the second's. */
+/**
+ * The state of the flow when an event occurs. Pairs hold the first connection's value, then the
+ * second's.
+ */
 export interface ClosingFacts {
   readonly isClient: boolean;
   /** The process exits. */
@@ -77,7 +86,9 @@ export type ClosingAction =
   | { do: 'decide'; reset: boolean }
   /** Sends a control record on the second connection. */
   | { do: 'say'; record: 'end' | 'alone' | 'reset' }
-  /** Takes the first connection, which carries nothing, out of the flow until the flow is closed. */
+  /**
+   * Takes the first connection, which carries nothing, out of the flow until the flow is closed.
+   */
   | { do: 'setAside' }
   /** Takes the connection out of the flow; `abort` sends RST, `close` FIN. */
   | { do: 'abort' | 'close'; copy: Copy }
@@ -91,7 +102,10 @@ export type ClosingAction =
   | { do: 'keepSecond' }
   /** Drops the archive that was kept for the second connection. */
   | { do: 'dropForSecond' }
-  /** Starts the clock; 'timeUp' follows. `word`: the peer needs time to read a reset; `carrying`: bytes are on their way. */
+  /**
+   * Starts the clock; 'timeUp' follows. `word`: the peer needs time to read a reset; `carrying`:
+   * bytes are on their way.
+   */
   | { do: 'linger'; word: boolean; carrying: boolean }
   /** Watches the second connection, if the system has not taken all of it; 'stuck' may follow. */
   | { do: 'watchSecond' }
@@ -166,7 +180,8 @@ export class ClosingMachine {
     this.#reset = reset;
     this.#do({ do: 'decide', reset });
     const orderly = !reset && facts.readAll && facts.wroteAll;
-    // The client may take a first connection that never came for established, and go on sending on it.
+    // The client may take a first connection that never came for established, and go on sending on
+    // it.
     if (orderly && !isClient && this.#legs[REPLICA] && copies[PRIMARY] === 'pending')
       this.#do({ do: 'say', record: 'alone' });
     for (const copy of COPIES)
@@ -190,7 +205,8 @@ export class ClosingMachine {
 
   /** Lets go of a connection that carries nothing yet. */
   #endPending(copy: Copy, facts: ClosingFacts): void {
-    // A server that has not answered may be another service, to which the end of a process is no reset.
+    // A server that has not answered may be another service, to which the end of a process is no
+    // reset.
     if (facts.exiting && !this.#reset) return this.#end('close', copy);
     if (this.#reset || !awaitsAnswer(facts)) return this.#end('abort', copy);
     this.#legs[copy] = false;
@@ -199,7 +215,8 @@ export class ClosingMachine {
 
   #resetCopy(copy: Copy, facts: ClosingFacts): void {
     if (copy === PRIMARY) return this.#end('abort', PRIMARY);
-    // With an RST right behind the record, the peer's next write would fail before the peer reads the record.
+    // With an RST right behind the record, the peer's next write would fail before the peer reads
+    // the record.
     this.#do({ do: 'say', record: 'reset' });
     this.#letGo(REPLICA, facts);
   }
@@ -209,7 +226,10 @@ export class ClosingMachine {
     this.#do({ do: 'setAside' });
   }
 
-  /** Both streams are over. A connection closed before the peer's end is read sends RST, and loses bytes of ours. */
+  /**
+   * Both streams are over. A connection closed before the peer's end is read sends RST, and loses
+   * bytes of ours.
+   */
   #readToEnd(copy: Copy, facts: ClosingFacts): void {
     if (facts.done[copy]) this.#letGo(copy, facts);
     // The peer ends no connection on which it has not read our end.
@@ -218,8 +238,9 @@ export class ClosingMachine {
   }
 
   /**
-   * Lets go of a connection that has done its part. On the second the peer may still report what it receives; closing on
-   * an unread report would send RST, so the second is read until the peer ends it.
+   * Lets go of a connection that has done its part. On the second the peer may still report what it
+   * receives; closing on an unread report would send RST, so the second is read until the peer ends
+   * it.
    */
   #letGo(copy: Copy, facts: ClosingFacts): void {
     if (this.#finishing[copy]) return;
@@ -257,21 +278,25 @@ export class ClosingMachine {
 }
 
 /**
- * The first connection may be established without our knowledge. Ended before the second has brought our bytes, it would
- * look like a stream without any; if the second is lost, only the first can bring them.
+ * The first connection may be established without our knowledge. Ended before the second has
+ * brought our bytes, it would look like a stream without any; if the second is lost, only the first
+ * can bring them.
  */
 function firstMisleads({ archived, copies, joined, legs }: ClosingFacts): boolean {
   return copies[PRIMARY] === 'pending' && (legs[REPLICA] || (joined && archived));
 }
 
-/** The second connection carries all that was written; an end of the first would look like a stream without any of it. */
+/**
+ * The second connection carries all that was written; an end of the first would look like a stream
+ * without any of it.
+ */
 function isEmpty({ copies, joined }: ClosingFacts): boolean {
   return !joined && copies[PRIMARY] === 'gone' && copies[REPLICA] === 'open';
 }
 
 /**
- * Neither stream is over, and the application owes no answer to what it read last. `net` resets a connection that it
- * closes with bytes unread.
+ * Neither stream is over, and the application owes no answer to what it read last. `net` resets a
+ * connection that it closes with bytes unread.
  */
 function mayLeaveUnread({ destroyed, legs, readAll, turned, wroteAll }: ClosingFacts): boolean {
   return destroyed && (legs[PRIMARY] || legs[REPLICA]) && !readAll && !wroteAll && turned;
@@ -282,7 +307,10 @@ function awaitsAnswer({ copies, isClient, unheard }: ClosingFacts): boolean {
   return isClient && copies[PRIMARY] === 'open' && copies[REPLICA] === 'pending' && unheard;
 }
 
-/** Client: records have ended both streams, so the server ends the second connection with its socket. */
+/**
+ * Client: records have ended both streams, so the server ends the second connection with its
+ * socket.
+ */
 function isEndedByPeer({ copies, done, isClient, readAll, wroteAll }: ClosingFacts): boolean {
   return isClient && readAll && wroteAll && done[REPLICA] && copies[REPLICA] === 'open';
 }

@@ -1,6 +1,6 @@
 /**
- * Closes a flow once the application's socket is destroyed: performs the actions of closing-machine.ts, and reports the
- * events that follow.
+ * Closes a flow once the application's socket is destroyed: performs the actions of
+ * closing-machine.ts, and reports the events that follow.
  */
 import { Archive } from '../memory/archive.js';
 import { Record as Control, controlRecord } from '../wire.js';
@@ -131,7 +131,10 @@ export class Closing {
     return leg;
   }
 
-  /** Only reading finds bytes that the application was not given; the system's come in the next turn of the event loop. */
+  /**
+   * Only reading finds bytes that the application was not given; the system's come in the next turn
+   * of the event loop.
+   */
   #drain(): void {
     const { legs, receiver } = this.#flow;
     for (const leg of legs) leg?.resumeReading();

@@ -7,13 +7,13 @@ const EARLY_COST = 256;
 export interface Early {
   readonly offset: number;
   readonly bytes: Buffer;
-  /** Of two pieces at one offset the one that came first is taken first. */
+  /** Number of the piece in order of arrival, which decides between two at one offset. */
   readonly order: number;
 }
 
 /**
- * A binary heap of pieces by offset. The peer chooses their order, size and number, so adding and taking cost the logarithm of the
- * number of pieces whatever it chooses.
+ * A binary heap of pieces by offset. The peer chooses their order, size and number, so adding and
+ * taking cost the logarithm of the number of pieces whatever it chooses.
  */
 export class EarlyPieces {
   readonly #heap: Early[] = [];

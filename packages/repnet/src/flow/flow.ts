@@ -1,7 +1,7 @@
 /**
- * One replicated flow: joins the two connections of a flow to the one socket that the application sees. What is sent and what
- * received is up to sender.ts and receiver.ts; this file is about the connections: which there are, and what becomes of the
- * flow when one is lost. How they are closed is up to closing.ts.
+ * A replicated flow: joins two connections to the one socket that the application sees. This file
+ * is about the connections: which there are, and what follows when one is lost. sender.ts and
+ * receiver.ts are the two directions; closing.ts closes the connections.
  */
 import { isReset, RepnetError } from '../errors.js';
 import type { Archive } from '../memory/archive.js';
@@ -17,7 +17,7 @@ import { Sender } from './sender.js';
 import { enlist, strike, type Unannounced } from './waits.js';
 
 export interface FlowStart {
-  /** What the peer sends: a client's requests, or a server's replies (default). */
+  /** The peer's kind of stream: a client's requests, or a server's replies (default). */
   receives?: 'request' | 'reply';
   /** A flow that began as a plain accepted connection: what passed before it was paired. */
   received?: number;
@@ -43,9 +43,11 @@ export class Flow implements LegSink, Unannounced {
   broken = false;
   place = -1;
   #closing: Closing | undefined;
-  /** What the last connection that failed failed of. */
+  /** The error of the last connection that failed. */
   lastError: NodeJS.ErrnoException | undefined;
-  /** The peer has joined the two connections: it will not take the first, by itself, for the flow. */
+  /**
+   * The peer has joined the two connections, and will not take the first by itself for the flow.
+   */
   joined = true;
 
   constructor(outer: Outer, options: FlowOptions, start: FlowStart = {}) {
@@ -75,8 +77,8 @@ export class Flow implements LegSink, Unannounced {
   // ------------------------------------------------------------------ copies come and go
 
   /**
-   * A copy may carry bytes from now on. `prefix` (a hello or an answer) goes out in the same system call as what follows.
-   * True: it was sent all that the application had written before.
+   * Opens a copy. `prefix` (a hello or an answer) goes out in one system call with what follows.
+   * Returns whether the copy was sent all that the application had written before.
    */
   open(leg: Leg, prefix?: Buffer): boolean {
     this.legs[leg.copy] = leg;
@@ -102,7 +104,7 @@ export class Flow implements LegSink, Unannounced {
     this.#lose(copy);
   }
 
-  /** The peer goes on, or has gone to the end, without the first connection. */
+  /** The peer goes on, or has come to the end, without the first connection. */
   forsakeFirst(): void {
     const first = this.legs[PRIMARY];
     if (first === undefined) return;
@@ -121,11 +123,11 @@ export class Flow implements LegSink, Unannounced {
     this.poke();
   }
 
-  /** A copy that was pending is gone (the machines know): see what follows from it. */
+  /** Draws the conclusions from the loss of a pending copy, which the machines know already. */
   poke(): void {
     this.sender.trimArchive();
     this.sender.release();
-    // Of a flow that never connects the client says why.
+    // The client reports why a flow never connects.
     if (this.closed || this.outer.connecting) return;
     this.receiver.checkEnd();
     // Nothing can be sent any more, and the stream from the peer is not over: one error.
@@ -189,7 +191,8 @@ export class Flow implements LegSink, Unannounced {
       leg.close();
       if (this.client?.copyLost(leg, undefined)) return;
       if (this.closed) return this.#closing?.on({ type: 'gone', failed: !this.rx.done[copy] });
-      // Both streams are declared on it: it has done its part, whatever the first copy still brings.
+      // Both streams are declared on it: it has done its part, whatever the first copy still
+      // brings.
       if (this.rx.done[copy] && this.tx.total >= 0) return this.receiver.checkEnd();
       if (!this.rx.done[copy]) counters.copiesFailed++;
       this.#lose(copy, this.rx.done[copy]);
@@ -211,7 +214,7 @@ export class Flow implements LegSink, Unannounced {
     return this.sender.writing;
   }
 
-  /** Something was given to the system, or is about to be, and is not taken yet. */
+  /** Bytes are given to the system, or are about to be, and are not taken yet. */
   get underWay(): boolean {
     return this.sender.underWay;
   }
@@ -222,8 +225,8 @@ export class Flow implements LegSink, Unannounced {
   }
 
   /**
-   * The application's socket is destroyed. `decided` is called when the peer is informed, which may be a moment later, with
-   * whether the flow is reset.
+   * The application's socket is destroyed. `decided` is called when the peer is informed, which may
+   * be a moment later, with whether the flow is reset.
    */
   close(reset: boolean, decided?: (reset: boolean) => void): void {
     if (this.closed) return;
@@ -247,7 +250,10 @@ export class Flow implements LegSink, Unannounced {
     if (leg !== undefined) this.#closing?.on({ type: 'ended', copy: leg.copy });
   }
 
-  /** Returns a handle for options of the socket; a connection that is not established yet gets them when it is. */
+  /**
+   * Returns a handle for options of the socket; a connection that is not established yet gets them
+   * when it is.
+   */
   optionsHandle(): Partial<Handle> {
     const every = (work: (leg: Leg) => number): number => {
       let status = 0;
@@ -263,8 +269,8 @@ export class Flow implements LegSink, Unannounced {
   }
 
   /**
-   * Gives away the one connection that carries the flow, if it is a plain stream that owes the application nothing and has taken
-   * all it wrote; the flow is over then.
+   * Gives away the one connection of the flow, which is over then. Returns undefined unless that is
+   * a plain stream whose bytes the application has all read, and the system all taken.
    */
   release(): Handle | undefined {
     const { legs, tx, rx } = this;

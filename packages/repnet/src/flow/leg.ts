@@ -1,6 +1,7 @@
 /**
- * One established TCP connection of a flow, over the native handle: bytes go straight to the flow and writes straight to
- * the system, so that a second copy costs no second set of buffers, events and listeners.
+ * An established TCP connection of a flow, over the native handle. Bytes go straight to the flow,
+ * and writes straight to the system: a second copy needs no second set of buffers, events and
+ * listeners.
  */
 
 import { Buffer } from 'node:buffer';
@@ -21,13 +22,19 @@ export interface LegSink {
   /** False: stop reading until `resumeReading`. */
   legData(leg: Leg, chunk: Buffer): boolean;
   legFin(leg: Leg): void;
-  /** Instead of `legFin` and `legLost`, where it does not matter how a connection ended. It is closed already. */
+  /**
+   * Instead of `legFin` and `legLost`, where it does not matter how a connection ended. It is
+   * closed already.
+   */
   legGone?(leg: Leg): void;
-  /** The connection failed or was closed under us; at most once, and never after `close`, `abort` or `release`. */
+  /**
+   * The connection failed or was closed under us; at most once, and never after `close`, `abort` or
+   * `release`.
+   */
   legLost(leg: Leg, error: NodeJS.ErrnoException | undefined): void;
 }
 
-/** Of a connection that is read by nobody yet. */
+/** The sink of a connection that nobody reads yet. */
 export const nobody: LegSink = { legData: () => false, legFin: () => {}, legLost: () => {} };
 
 type Done = (error?: Error | null) => void;
@@ -111,7 +118,10 @@ function onshutdown(this: Pending, status: number): void {
   done?.(status < 0 ? unfinished(this, status, 'shutdown') : null);
 }
 
-/** Why a request came to nothing. Cancelled: the connection was lost under it, and what of is the better answer. */
+/**
+ * Why a request came to nothing. Cancelled: the connection was lost under it, and what of is the
+ * better answer.
+ */
 function unfinished(request: Pending, status: number, syscall: string): Error {
   const error = failure(status, syscall);
   if (error.code !== 'ECANCELED') return error;
@@ -124,7 +134,7 @@ export class Leg {
   sink: LegSink | undefined;
   /** No further news of this connection is wanted or possible. */
   lost = false;
-  /** What it failed of. */
+  /** The error that the connection failed of. */
   reason: Error | undefined;
   /** Reading was stopped because the application is behind. */
   stopped: boolean;
@@ -194,8 +204,9 @@ export class Leg {
   }
 
   /**
-   * Sends `parts` at the end of this turn of the event loop, with all else that is posted until then in one system call:
-   * what the copy that carries the same bytes at once makes cheap to wait for.
+   * Sends `parts` at the end of this turn of the event loop, with all else that is posted until
+   * then in one system call: what the copy that carries the same bytes at once makes cheap to wait
+   * for.
    */
   post(parts: readonly Buffer[], done: Done | undefined): void {
     const queue = this.#queue;
@@ -217,7 +228,10 @@ export class Leg {
     this.#write(parts, done.length <= 1 ? only : (error) => tell(done, error));
   }
 
-  /** Sends `parts` now, after what is posted. `done` is called when the kernel has it, or with the error. */
+  /**
+   * Sends `parts` now, after what is posted. `done` is called when the kernel has it, or with the
+   * error.
+   */
   send(parts: readonly Buffer[], done: Done): void {
     const queue = this.#queue;
     if (queue === undefined) return this.#write(parts, done);
@@ -226,7 +240,7 @@ export class Leg {
     this.flush();
   }
 
-  /** One system call, or less. */
+  /** Writes `parts` in at most one system call. */
   #write(parts: readonly Buffer[], done: Done): void {
     const handle = this.#handle;
     if (handle === undefined) {
@@ -268,13 +282,19 @@ export class Leg {
     this.sink?.legLost(this, error);
   }
 
-  /** Calls `then` when the system has taken all that it was given, its end included: at once, if none is under way. */
+  /**
+   * Calls `then` when the system has taken all that it was given, its end included: at once, if
+   * none is under way.
+   */
   whenFinished(then: () => void): void {
     if (this.#finishing) this.#finished = then;
     else then();
   }
 
-  /** Closes the connection, without further news of it: FIN, or RST if the peer's bytes are still unread. */
+  /**
+   * Closes the connection, without further news of it: FIN, or RST if the peer's bytes are still
+   * unread.
+   */
   close(): void {
     this.flush();
     this.lost = true;
@@ -295,7 +315,8 @@ export class Leg {
     if (handle === undefined) return;
     this.#handle = undefined;
     handle.onread = ignore;
-    // One that is shutting down cannot be reset, and a reset that fails leaves a handle that cannot be closed.
+    // One that is shutting down cannot be reset, and a reset that fails leaves a handle that cannot
+    // be closed.
     if (reset && !this.#finishing) handle.reset();
     else handle.close();
   }
@@ -311,7 +332,7 @@ export class Leg {
     return handle;
   }
 
-  // ------------------------------------------------------------------ what a socket's options concern
+  // --------------------------------------------------------------- what a socket's options concern
 
   ref(): this {
     this.#handle?.ref();

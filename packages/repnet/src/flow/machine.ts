@@ -1,8 +1,10 @@
 /**
- * The state machine of one direction of a flow (RepNet paper, Tables I and II), without sockets, clocks or buffers.
+ * The state machine of one direction of a flow (RepNet paper, Tables I and II), without sockets,
+ * clocks or buffers.
  *
- * A flow has two of each: the copy that brings the request first need not bring the reply first. `SendMachine` decides
- * which copies carry the next bytes; `ReceiveMachine` decides which bytes of a copy are new and when the stream ends.
+ * A flow has two of each: the copy that brings the request first need not bring the reply first.
+ * `SendMachine` decides which copies carry the next bytes; `ReceiveMachine` decides which bytes of
+ * a copy are new and when the stream ends.
  *
  * | state    | meaning                                                | bytes go to            |
  * |----------|--------------------------------------------------------|------------------------|
@@ -25,7 +27,7 @@ export function other(copy: Copy): Copy {
   return copy === PRIMARY ? REPLICA : PRIMARY;
 }
 
-/** What to do with the bytes routed: `copies` is a bit set (1 primary, 2 replica). */
+/** The route of some bytes: `copies` is a bit set (1 primary, 2 replica). */
 export interface Route {
   copies: number;
   archive: boolean;
@@ -54,8 +56,8 @@ export class SendMachine {
   #allowance: number;
 
   /**
-   * `threshold`: bytes of one message that are doubled. `begun`: the first copy is open already and has carried `offset`
-   * bytes.
+   * `threshold`: bytes of one message that are doubled. `begun`: the first copy is open already and
+   * has carried `offset` bytes.
    */
   constructor(threshold: number, begun?: { offset: number; archived: boolean }) {
     this.#threshold = threshold;
@@ -69,8 +71,9 @@ export class SendMachine {
   }
 
   /**
-   * Transition 1: a copy is usable. Returns true if what is archived must now be sent on it, from offset 0. Records may begin
-   * anywhere; the first copy, a plain stream, can never carry this direction if it comes after the archive was dropped.
+   * Transition 1: a copy is usable. Returns true if what is archived must now be sent on it, from
+   * offset 0. Records may begin anywhere; the first copy, a plain stream, can never carry this
+   * direction if it comes after the archive was dropped.
    */
   open(copy: Copy): boolean {
     if (this.copies[copy] !== 'pending') return false;
@@ -114,15 +117,16 @@ export class SendMachine {
         this.archived = false;
         break;
       default:
-        // The one open copy is lost while the other is pending: the archive is all that is needed, if it is whole.
+        // The one open copy is lost while the other is pending: the archive is all that is needed,
+        // if it is whole.
         this.state = 'ONE_CONN';
         this.chosen = rest;
     }
   }
 
   /**
-   * Only the second copy is open, and the first may still come: it has to be sent everything, since what it is spared is lost
-   * with the second.
+   * Only the second copy is open, and the first may still come: it has to be sent everything, since
+   * what it is spared is lost with the second.
    */
   get awaitsFirst(): boolean {
     return (
@@ -133,14 +137,20 @@ export class SendMachine {
     );
   }
 
-  /** Bytes that may still be doubled in this message, now or when the first copy comes; 0 asks for a verdict or a choice. */
+  /**
+   * Bytes that may still be doubled in this message, now or when the first copy comes; 0 asks for a
+   * verdict or a choice.
+   */
   get room(): number {
     if (this.awaitsFirst) return Math.max(0, this.#threshold - this.offset);
     if (this.state !== 'DUP_CONN') return 0;
     return Math.max(0, this.#allowance - (this.offset - this.message));
   }
 
-  /** Routes the next `n` bytes. In DUP_CONN, and while the first copy is awaited, `n` is at most `room`. */
+  /**
+   * Routes the next `n` bytes. In DUP_CONN, and while the first copy is awaited, `n` is at most
+   * `room`.
+   */
   route(n: number): Route {
     const route = this.#route(n);
     for (const copy of COPIES) if ((route.copies & (1 << copy)) !== 0) this.#sent[copy] += n;
@@ -182,8 +192,9 @@ export class SendMachine {
   }
 
   /**
-   * Transition 8: the message outgrew the threshold (or the receiver said stop); the first copy carries the rest of it. Never the
-   * second: while the first copy is open it is sent every byte, so that a second path that fails takes nothing with it.
+   * Transition 8: the message outgrew the threshold (or the receiver said stop); the first copy
+   * carries the rest of it. Never the second: while the first copy is open it is sent every byte,
+   * so that a second path that fails takes nothing with it.
    */
   choose(): void {
     if (this.state !== 'DUP_CONN') return;
@@ -191,13 +202,19 @@ export class SendMachine {
     this.state = 'CHOSEN';
   }
 
-  /** Doubles as much again: the first copy trails, or no report came in time, so that it may be dead. */
+  /**
+   * Doubles as much again: the first copy trails, or no report came in time, so that it may be
+   * dead.
+   */
   extend(): void {
     this.#allowance *= 2;
     this.verdict = undefined;
   }
 
-  /** The receiver has everything by the first copy and asks for no more of this message on the second. Returns false if nothing stops. */
+  /**
+   * The receiver has everything by the first copy and asks for no more of this message on the
+   * second. Returns false if nothing stops.
+   */
   stop(): boolean {
     if (this.state !== 'DUP_CONN') return false;
     this.choose();
@@ -209,7 +226,10 @@ export class SendMachine {
     if (offset > this.message) this.verdict = offset - firstBrought <= slack ? 'keeps up' : 'trails';
   }
 
-  /** Transition 9: a new message begins (after a lull or a turn): it may be doubled again. Returns true if it now is. */
+  /**
+   * Transition 9: a new message begins (after a lull or a turn): it may be doubled again. Returns
+   * true if it now is.
+   */
   newMessage(): boolean {
     this.message = this.offset;
     this.#allowance = this.#threshold;
@@ -226,14 +246,18 @@ export class SendMachine {
   }
 }
 
-/** Verdict on the end of a stream; 'wait': only a bare FIN so far, the other copy may know better. */
+/**
+ * Verdict on the end of a stream; 'wait': only a bare FIN so far, the other copy may know better.
+ */
 export type End = 'open' | 'end' | 'wait' | 'truncated';
 
 const NONE: readonly Early[] = [];
 
 export class ReceiveMachine {
   readonly copies: [CopyState, CopyState] = ['pending', 'pending'];
-  /** The copy has said that it brings nothing more: a FIN on the first, an end record on the second. */
+  /**
+   * The copy has said that it brings nothing more: a FIN on the first, an end record on the second.
+   */
   readonly done: [boolean, boolean] = [false, false];
   /** Bytes handed to the application, in order, once each. */
   delivered = 0;
@@ -247,7 +271,10 @@ export class ReceiveMachine {
   alone = -1;
   readonly won: [number, number] = [0, 0];
   duplicate = 0;
-  /** Records beyond `delivered`, in no particular order; the other copy is expected to fill the hole. */
+  /**
+   * Records beyond `delivered`, in no particular order; the other copy is expected to fill the
+   * hole.
+   */
   get early(): readonly Early[] {
     return this.#early?.pieces ?? NONE;
   }
@@ -267,7 +294,9 @@ export class ReceiveMachine {
     this.copies[copy] = 'gone';
   }
 
-  /** `n` further bytes on the plain first copy: how many leading ones the application already has. */
+  /**
+   * `n` further bytes on the plain first copy: how many leading ones the application already has.
+   */
   acceptPlain(n: number): number {
     const skip = Math.min(n, this.delivered - this.plain);
     this.plain += n;
@@ -276,7 +305,10 @@ export class ReceiveMachine {
     return skip;
   }
 
-  /** `n` bytes at `offset` on the second copy: how many leading ones to skip, or -1 if they are early. */
+  /**
+   * `n` bytes at `offset` on the second copy: how many leading ones to skip, or -1 if they are
+   * early.
+   */
   acceptRecord(offset: number, n: number): number {
     this.announce(offset + n);
     this.reach[REPLICA] = offset + n;
@@ -320,7 +352,9 @@ export class ReceiveMachine {
     this.duplicate += duplicate;
   }
 
-  /** The peer is known to have sent bytes up to `offset`: a stream that ends before it is truncated. */
+  /**
+   * The peer is known to have sent bytes up to `offset`: a stream that ends before it is truncated.
+   */
   announce(offset: number): void {
     if (offset > this.#highest) this.#highest = offset;
   }
@@ -340,16 +374,20 @@ export class ReceiveMachine {
     return this.copies[copy] !== 'gone' && !this.done[copy];
   }
 
-  /** The plain first copy is over, and the second, which can tell, has not told where the stream ends: the peer has to be asked. */
+  /**
+   * The plain first copy is over, and the second, which can tell, has not told where the stream
+   * ends: the peer has to be asked.
+   */
   get asks(): boolean {
     if (this.total >= 0) return false;
     return !this.#mayBring(PRIMARY) && this.copies[REPLICA] === 'open';
   }
 
   /**
-   * Whether the stream is over. A bare FIN counts only when the second copy cannot say otherwise; a declared total counts
-   * always; bytes that were announced and can no longer come are a truncation, never an end. 'wait': give the other copy
-   * a bounded time, then lose the one that `suspect` names and ask again.
+   * Whether the stream is over. A bare FIN counts only when the second copy cannot say otherwise; a
+   * declared total counts always; bytes that were announced and can no longer come are a
+   * truncation, never an end. 'wait': give the other copy a bounded time, then lose the one that
+   * `suspect` names and ask again.
    */
   verdict(): End {
     if (this.total >= 0) {
@@ -381,7 +419,10 @@ export class ReceiveMachine {
     return this.#mayBring(PRIMARY) ? PRIMARY : REPLICA;
   }
 
-  /** In 'wait': a bare FIN is the end once the time is up, whatever the second copy, which has been silent about it, is worth. */
+  /**
+   * In 'wait': a bare FIN is the end once the time is up, whatever the second copy, which has been
+   * silent about it, is worth.
+   */
   get endsBeside(): boolean {
     return this.total < 0 && this.suspect === REPLICA && this.copies[REPLICA] === 'open';
   }

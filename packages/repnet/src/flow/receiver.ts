@@ -1,15 +1,15 @@
 /**
- * The receiving side of a flow: which bytes of a copy are new (machine.ts decides), what goes to the application, what the
- * peer is told of it, and when the stream ends.
+ * The receiving side of a flow: delivers the bytes of a copy that machine.ts finds new, reports to
+ * the peer, and finds the end of the stream.
  */
-import { RepnetError, systemError } from '../errors.js';
+import { protocolError, systemError, truncatedError } from '../errors.js';
 import { ownCopy } from '../memory/archive.js';
 import { counters } from '../stats.js';
 import {
   ANSWER_BYTES,
   Record as Control,
   controlRecord,
-  decodeAnswer,
+  mayBeAnswer,
   RecordParser,
   type RecordSink,
 } from '../wire.js';
@@ -18,9 +18,15 @@ import { type Copy, PRIMARY, REPLICA, ReceiveMachine } from './machine.js';
 import type { ReceiverHost } from './roles.js';
 import { patientTimeout, wordTimeout } from './waits.js';
 
-/** Milliseconds after a bare FIN within which word of it is expected on the second copy, before it is asked for. */
+/**
+ * Milliseconds from a bare FIN to the question about it on the second copy, where word of it
+ * usually comes by itself.
+ */
 const QUERY_DELAY = 5;
-/** Bytes between two reports at least, whatever the peer's threshold: a report is shorter than what it is about. */
+/**
+ * Least bytes between two reports, whatever the peer's threshold: a report is shorter than what it
+ * covers.
+ */
 const REPORT_INTERVAL = 64;
 /** Bytes by which the second copy trails before it is told to stop. */
 const STOP_LAG = 32 * 1024;
@@ -42,18 +48,18 @@ export class Receiver implements RecordSink {
   paused = true;
   /** The application has been told of the end. */
   ended: boolean;
-  /** Of a flow that is closed: the peer has sent what the application was not given. */
+  /** The flow is closed, and the peer has sent bytes that the application was not given. */
   leftUnread = false;
   readonly #host: ReceiverHost;
-  /** Of the second copy. */
+  /** Parses the records of the second copy. */
   readonly #parser = new RecordParser();
-  /** Client side: what has come of the answer that precedes the records of the second copy; undefined: it is whole. */
+  /** Client: the part of the answer that has come; undefined once the answer is whole. */
   #answer: Buffer | undefined;
-  /** What came with a hello or an answer before the application has begun to read, or while it is behind. */
+  /** Bytes that came with a hello or an answer while the application did not read. */
   #unread: { leg: Leg; chunk: Buffer }[] | undefined;
   #endTimer: NodeJS.Timeout | undefined;
   #queryTimer: NodeJS.Timeout | undefined;
-  /** Bytes delivered when the last verdict was given, and whether the replica has brought any since. */
+  /** Bytes delivered at the last report, and whether the second copy has brought any since. */
   #reportedAt: number;
   #doubled = true;
   #toldToStop = false;
@@ -77,7 +83,7 @@ export class Receiver implements RecordSink {
   /** The copy brings what the peer sends, and takes questions. */
   open(copy: Copy): void {
     this.rx.open(copy);
-    // Whoever can be asked from now on has time from now on.
+    // A copy that can be asked from now on has time from now on.
     clearTimeout(this.#endTimer);
     this.#endTimer = undefined;
     this.#query();
@@ -119,7 +125,7 @@ export class Receiver implements RecordSink {
     const bytes = begun.length === 0 ? chunk : Buffer.concat([begun, chunk]);
     if (bytes.length < ANSWER_BYTES) {
       this.#answer = ownCopy(bytes);
-      if (!decodeAnswerPrefix(bytes)) this.#host.client?.answered(leg, bytes);
+      if (!mayBeAnswer(bytes)) this.#host.client?.answered(leg, bytes);
       return true;
     }
     this.#answer = undefined;
@@ -127,15 +133,16 @@ export class Receiver implements RecordSink {
     if (bytes.length === ANSWER_BYTES) return !this.paused;
     const records = bytes.subarray(ANSWER_BYTES);
     if (!this.paused || this.#host.closed) return this.data(leg, records);
-    // The answer is read even while the application reads nothing; what follows it is not its due yet.
+    // The answer is read even while the application reads nothing; the bytes after it are not due
+    // yet.
     this.pause(leg, records);
     return false;
   }
 
   /**
-   * Enough of the second copy is held that lies beyond a hole which only the first can fill: it is read on when that has. What the
-   * sender doubles in messages to come is for it to decide, so its bytes wait in the kernel rather than break the flow. Kept is what the
-   * peer may double, but not whatever it says it may.
+   * Whether enough bytes of the second copy are held beyond a hole, which only the first copy can
+   * fill. Their number follows the peer's threshold, within twice our own; further bytes wait in
+   * the kernel.
    */
   get #isCrowded(): boolean {
     const own = this.#host.options.threshold;
@@ -145,7 +152,7 @@ export class Receiver implements RecordSink {
   /** @throws RepnetError ERR_REPNET_PROTOCOL, and nothing else. */
   onData(offset: number, bytes: Buffer): void {
     const { total } = this.rx;
-    if (total >= 0 && offset + bytes.length > total) throw impossible('data beyond the total it declared');
+    if (total >= 0 && offset + bytes.length > total) throw protocolError('data beyond the total it declared');
     try {
       this.#data(offset, bytes);
     } catch (error) {
@@ -179,9 +186,9 @@ export class Receiver implements RecordSink {
     this.#deliver(skip === 0 ? bytes : bytes.subarray(skip));
   }
 
-  /** A plain FIN was taken for the end before the second copy had said what it knows better. */
+  /** The application has seen the end at a plain FIN, and the second copy has more. */
   #notTheEnd(total: number, delivered = this.rx.delivered): void {
-    this.#host.fail(truncated(delivered, total));
+    this.#host.fail(truncatedError(delivered, total));
   }
 
   #tellToStop(): void {
@@ -195,10 +202,10 @@ export class Receiver implements RecordSink {
   onControl(type: number, offset: number, extra: number): void {
     const { total, highest } = this.rx;
     if (type === Control.end && ((total >= 0 && total !== offset) || offset < highest))
-      throw impossible('two different totals, or one below what it had sent');
+      throw protocolError('two different totals, or one below what it had sent');
     const received = type === Control.stop || type === Control.report;
     if (received && Math.max(offset, extra) > this.#host.sender.tx.offset)
-      throw impossible('that it has received more than was sent');
+      throw protocolError('that it has received more than was sent');
     try {
       this.#control(type, offset, extra);
     } catch (error) {
@@ -274,7 +281,7 @@ export class Receiver implements RecordSink {
     if (rx.total >= 0 || rx.done[PRIMARY]) this.checkEnd();
   }
 
-  /** What follows from the bytes follows also where the application throws at them. */
+  /** Gives bytes to the application. If it throws, the receiver goes on as if it had not. */
   #give(bytes: Buffer): void {
     this.#host.outer.touch();
     try {
@@ -285,20 +292,21 @@ export class Receiver implements RecordSink {
   }
 
   /**
-   * Client: the server has no first connection, or none any more. What is under way on it there would be a flow of its own, once the server
-   * has forgotten this one. It is kept for bytes that the second does not have.
+   * Client: the server has no first connection, or none any more. Bytes under way on it would begin
+   * a new flow once the server has forgotten this one. It is kept for bytes that the second lacks.
    */
   #dropFirst(): void {
     const { rx } = this;
     const { client, closed, sender } = this.#host;
     if (client === undefined || !sender.tx.hasAll(REPLICA)) return;
-    // Nobody reads any more what might be missing of a flow that is closed.
+    // In a closed flow nobody misses bytes.
     if (closed || rx.alone <= rx.delivered) this.#host.forsakeFirst();
   }
 
   /**
-   * Tells the sender which copy is ahead, in time for its choice at the threshold, as long as it doubles. One report at a time: a peer
-   * that does not read them is not kept any, and has a fresh one when it does.
+   * Reports to the sender which copy is ahead, in time for its choice at the threshold, as long as
+   * it doubles. A peer that does not read its reports has one under way, and gets a fresh one when
+   * it reads.
    */
   #report(): void {
     this.#reportedAt = this.rx.delivered;
@@ -306,7 +314,8 @@ export class Receiver implements RecordSink {
     this.#reportDue = true;
     if (this.#reporting) return;
     this.#reporting = true;
-    // Both copies may have become readable in this turn of the event loop: judge when both have been read.
+    // Both copies may have become readable in this turn of the event loop: judge when both are
+    // read.
     setImmediate(() => this.#tellReport());
   }
 
@@ -323,7 +332,10 @@ export class Receiver implements RecordSink {
       );
   }
 
-  /** Tells the sender, which gave up a copy, that everything is here that this may have carried alone. */
+  /**
+   * Confirms to the sender, which gave up a copy, that all bytes have come that only that copy
+   * carried.
+   */
   #confirm(): void {
     const { delivered, alone, reach } = this.rx;
     const second = this.#host.legs[REPLICA];
@@ -332,7 +344,10 @@ export class Receiver implements RecordSink {
     this.#host.sender.post(second, [controlRecord(Control.report, delivered, reach[PRIMARY])], undefined);
   }
 
-  /** The application is not reading: what came with the hello or the answer is kept until it does. */
+  /**
+   * The application does not read: keeps bytes that came with the hello or the answer until it
+   * does.
+   */
   pause(leg: Leg, chunk: Buffer | undefined): void {
     this.paused = true;
     if (chunk !== undefined) {
@@ -368,9 +383,10 @@ export class Receiver implements RecordSink {
   }
 
   /**
-   * The first copy is over, by a bare FIN or a failure: the sender knows whether it meant it, and if not, that this copy is dead. A
-   * sender whose application has closed the flow says nothing of the end before it is asked. If it did mean it, word of it is
-   * most often on the way on the second copy already, so the question waits a little; and it waits for the second copy, which may come later.
+   * Asks the sender whether the end of the first copy, by a bare FIN or a failure, is the end of
+   * the stream: if not, the copy is dead. A sender that was closed says nothing before it is asked.
+   * Word of the end usually comes on the second copy by itself, so the question waits a little; it
+   * also waits for a second copy that is still to come.
    */
   #query(): void {
     if (!this.rx.asks || this.ended || this.#host.closed) return;
@@ -385,7 +401,10 @@ export class Receiver implements RecordSink {
     this.#queryTimer = this.#keeping(timer);
   }
 
-  /** A connection that is read to its end keeps no process: what is waited for then does, where the socket would. */
+  /**
+   * Keeps the process alive while a timer runs, unless the socket is unreferenced: a connection
+   * that is read to its end does not.
+   */
   #keeping(timer: NodeJS.Timeout): NodeJS.Timeout {
     return this.#host.outer.unreferenced ? timer.unref() : timer.ref();
   }
@@ -412,7 +431,7 @@ export class Receiver implements RecordSink {
           this.#host.abandon(REPLICA);
           return;
         }
-        // Most often word of the end comes before it would be asked for; the wait for it begins then.
+        // Word of the end usually comes before the question is due; the wait begins then.
         if (this.#endTimer === undefined && this.#queryTimer === undefined) {
           const timer = patientTimeout(() => {
             if (this.#endTimer !== timer) return;
@@ -420,7 +439,7 @@ export class Receiver implements RecordSink {
             if (this.ended || this.#host.closed || this.rx.verdict() !== 'wait') return;
             counters.copiesFailed++;
             if (!this.rx.endsBeside) return this.#host.abandon(this.rx.suspect);
-            // The second copy may be slow in this direction alone: it goes on carrying the other.
+            // The second copy may be slow in this direction alone: it stays in use for the other.
             this.rx.lose(REPLICA);
             this.checkEnd();
           }, this.#endPatience);
@@ -431,8 +450,9 @@ export class Receiver implements RecordSink {
   }
 
   /**
-   * Milliseconds for which the other copy is waited for in 'wait'. A bare FIN is not taken for the end of the stream while
-   * the peer, which has both connections, may be busy; nor for that of a stream without a byte while it may still answer.
+   * Milliseconds to wait for the other copy in 'wait'. A peer that has both connections may be
+   * busy, and one that has sent no byte may still answer: neither's silence is taken for the end of
+   * the stream soon.
    */
   get #endPatience(): number {
     const { pairTimeout } = this.#host.options;
@@ -441,11 +461,14 @@ export class Receiver implements RecordSink {
     return waits ? wordTimeout(pairTimeout) : pairTimeout;
   }
 
-  /** Why bytes are missing, where no connection has failed here: one was reset at the peer, or ended too early. */
+  /**
+   * Returns why bytes are missing where no connection failed here: one was reset at the peer, or
+   * ended too early.
+   */
   #cause(): Error {
     const { alone, delivered, done, total } = this.rx;
     if (alone >= 0 && !done[PRIMARY]) return systemError('ECONNRESET', 'read');
-    return truncated(delivered, total);
+    return truncatedError(delivered, total);
   }
 
   /** The copy brings nothing more. */
@@ -462,24 +485,12 @@ export class Receiver implements RecordSink {
   }
 }
 
-/** What the application throws is uncaught, as with net: it is no fault of the connection whose bytes it was given. */
+/**
+ * Throws an error of the application outside this call, uncaught as with net: the connection is not
+ * at fault.
+ */
 function throwLater(error: unknown): void {
   process.nextTick(() => {
     throw error;
   });
-}
-
-function impossible(what: string): RepnetError {
-  return new RepnetError('ERR_REPNET_PROTOCOL', `The peer said ${what}`);
-}
-
-function truncated(delivered: number, total: number): RepnetError {
-  const of = total >= 0 ? ` of ${total}` : '';
-  return new RepnetError('ERR_REPNET_TRUNCATED', `The stream broke off after ${delivered} bytes${of}`);
-}
-
-function decodeAnswerPrefix(chunk: Buffer): boolean {
-  const probe = Buffer.alloc(ANSWER_BYTES);
-  chunk.copy(probe);
-  return chunk.length < 8 || decodeAnswer(probe) !== undefined;
 }

@@ -1,10 +1,10 @@
-/** What the parts of a flow need of each other, and of the socket and the client around it. */
+/** Interfaces between the parts of a flow, its socket and its client. */
 import type { Archive } from '../memory/archive.js';
 import type { Leg } from './leg.js';
 import type { Copy } from './machine.js';
 import type { Sender } from './sender.js';
 
-/** What a flow needs of the application's socket. */
+/** The application's socket, as a flow uses it. */
 export interface Outer {
   readonly connecting: boolean;
   readonly destroyed: boolean;
@@ -31,7 +31,9 @@ export interface FlowClient {
   copyLost(leg: Leg, error: NodeJS.ErrnoException | undefined): boolean;
   /** A copy that may still be connecting is not wanted any more. */
   copyAbandoned(copy: Copy): void;
-  /** The flow is closed, and the first connection still to come: `archive` is all that was written. */
+  /**
+   * The flow is closed, and the first connection still to come: `archive` is all that was written.
+   */
   keepForFirst(archive: Archive): void;
   /**
    * The flow is closed, and the server has not answered on the second connection, `leg`. `total`
@@ -44,7 +46,7 @@ export interface FlowClient {
   firstBytes(): void;
 }
 
-/** What the sending side needs of the flow. */
+/** The flow, as its sending side uses it. */
 export interface SenderHost {
   readonly outer: Outer;
   readonly options: FlowOptions;
@@ -54,7 +56,7 @@ export interface SenderHost {
   broken: boolean;
 }
 
-/** What the receiving side needs of the flow. */
+/** The flow, as its receiving side uses it. */
 export interface ReceiverHost {
   readonly outer: Outer;
   readonly options: FlowOptions;

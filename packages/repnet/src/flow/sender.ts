@@ -1,6 +1,6 @@
 /**
- * The sending side of a flow: which copy gets which bytes (machine.ts decides), what is archived for a copy that has not come,
- * and what waits at the threshold.
+ * The sending side of a flow: sends bytes on the copies that machine.ts chooses, archives them for
+ * a copy that has not come, and holds them back at the threshold.
  */
 
 import { performance } from 'node:perf_hooks';
@@ -15,9 +15,12 @@ import { COPIES, type Copy, other, PRIMARY, REPLICA, SendMachine } from './machi
 import type { SenderHost } from './roles.js';
 import { wordTimeout } from './waits.js';
 
-/** Milliseconds an elephant waits at the threshold for the receiver's report on the first copy. */
+/** Milliseconds that an elephant waits at the threshold for a report on the first copy. */
 const VERDICT_TIMEOUT = 25;
-/** Bytes, and no more than a third of the threshold, by which the first copy may trail the second before a message beyond that is doubled further. */
+/**
+ * Bytes by which the first copy may trail the second before a message is doubled further; at most a
+ * third of the threshold.
+ */
 const VERDICT_SLACK = 32 * 1024;
 
 interface Held {
@@ -29,7 +32,7 @@ export class Sender {
   readonly tx: SendMachine;
   readonly #host: SenderHost;
   #archive: Archive | undefined;
-  /** The peer has spoken since our last message, and nothing of ours was under way; or nobody has. */
+  /** The peer has spoken since our last message, or nobody has; nothing of ours is under way. */
   turned = true;
   /** A write of the application's is not done yet. */
   writing = false;
@@ -41,17 +44,19 @@ export class Sender {
   #verdictTimer: NodeJS.Timeout | undefined;
   /** The wait for a verdict is over: it has not come. */
   #waited = false;
-  /** What is held waits for the first connection, which takes nothing while the second does. */
+  /** Limits the wait for the first connection, which takes nothing while the second does. */
   #stuckTimer: NodeJS.Timeout | undefined;
   /** The peer knows that one copy carries the flow alone. */
   #saidAlone = false;
   /** The last copy was lost, and not because the peer wanted no more of the flow. */
   #brokenOff = false;
   readonly #doubt = new Doubt();
-  /** The write under way that is archived: a copy that is sent the archive carries it, too. */
+  /** The archived write under way: a copy that is sent the archive carries it, too. */
   #archivedWrite: FirstOf | undefined;
 
-  /** `begun`: the first copy has carried `offset` bytes already, which are in the archive if there is one. */
+  /**
+   * `begun`: the first copy has carried `offset` bytes, which are in the archive if there is one.
+   */
   constructor(host: SenderHost, begun: { offset: number; archive: Archive | undefined } | undefined) {
     this.#host = host;
     this.tx = new SendMachine(
@@ -61,13 +66,13 @@ export class Sender {
     this.#archive = begun?.archive;
   }
 
-  /** A copy may carry bytes from now on: sends `prefix`, and what it has to catch up with. True: it had. */
+  /** Sends `prefix` and the archive on a new copy. Returns whether the archive had to be sent. */
   open(leg: Leg, prefix: Buffer | undefined): boolean {
     const { tx } = this;
     const { copy } = leg;
     const framed = copy === REPLICA;
     const doubled = tx.archived && tx.offset > 0 && tx.copies[other(copy)] === 'open';
-    // Beyond the budget what was written stays with the first connection, if that has carried it.
+    // Beyond the budget, bytes that the first connection has carried stay on it.
     if (doubled && !budget.takeBytes(tx.offset) && copy === REPLICA) tx.forgo();
     const replay = tx.open(copy);
     const parts: Buffer[] = prefix === undefined ? [] : [prefix];
@@ -111,7 +116,9 @@ export class Sender {
     this.release();
   }
 
-  /** A copy is lost to this direction: the peer is told on the other. `closed`: the peer wants no more of the flow. */
+  /**
+   * A copy is lost; informs the peer on the other. `closed`: the peer wants no more of the flow.
+   */
   lose(copy: Copy, closed: boolean): void {
     const { tx } = this;
     if (copy === PRIMARY && tx.copies[REPLICA] === 'open' && !tx.hasAll(REPLICA) && !closed)
@@ -123,7 +130,7 @@ export class Sender {
     if (mayTell && !this.#saidAlone) this.post(rest, [this.#alone()], undefined);
   }
 
-  /** Said once, whoever asks how often: what is sent from then on is on the other copy anyway. */
+  /** Said once: from then on everything is sent on the other copy anyway. */
   #alone(): Buffer {
     this.#saidAlone = true;
     return controlRecord(Control.alone, this.tx.offset);
@@ -134,7 +141,7 @@ export class Sender {
     if (this.#unfinished === 0) this.turned = true;
   }
 
-  // ------------------------------------------------------------------ what the peer says of our stream
+  // -------------------------------------------------------------- what the peer says of our stream
 
   stop(offset: number): void {
     if (offset <= this.tx.message || !this.tx.stop()) return;
@@ -143,14 +150,14 @@ export class Sender {
   }
 
   report(offset: number, plain: number): void {
-    // Of a first copy that is dead, a report at half of a threshold would say that it keeps up.
+    // If the first copy is dead, a report at half of a threshold would say that it keeps up.
     const slack = Math.min(VERDICT_SLACK, this.#host.options.threshold / 3);
     this.tx.report(offset, plain, slack);
     this.#doubt.received(offset);
     if (this.tx.verdict !== undefined) this.release();
   }
 
-  /** The first copy has ended, which we did not mean. */
+  /** The peer asks whether the stream ends where its first copy did, which we did not end. */
   query(): void {
     const { tx } = this;
     if (tx.total >= 0 || tx.copies[REPLICA] !== 'open') return;
@@ -160,7 +167,7 @@ export class Sender {
 
   // ------------------------------------------------------------------ what the application sends
 
-  /** Sends `bytes`; calls `done` in the caller's async context when the first copy has taken them. */
+  /** Sends `bytes`; calls `done` in the caller's async context when one copy has taken them. */
   write(bytes: Buffer, done: Callback): void {
     const { outer } = this.#host;
     outer.touch();
@@ -178,7 +185,7 @@ export class Sender {
     written.leave();
   }
 
-  /** A message is new after a turn (the peer spoke since, and nothing of ours was under way) or a lull. */
+  /** Begins a message after a lull, or if the peer spoke when nothing of ours was under way. */
   #startMessage(): void {
     const now = performance.now();
     if (this.turned || now - this.#lastWrite > this.#host.options.lull) {
@@ -193,12 +200,12 @@ export class Sender {
   #push(bytes: Buffer, done: Callback): void {
     const { tx } = this;
     if (tx.state === 'ONE_CONN' && tx.copies[tx.chosen] === 'pending') {
-      // The one open copy is lost and the other not yet there: the application waits, nothing piles up.
+      // The open copy is lost, the other still to come: the application waits, nothing piles up.
       this.#held = { bytes, done };
       return;
     }
     if (tx.awaitsFirst && !this.#fits(bytes.length)) {
-      // Nothing may be on the second copy alone: the application waits for the first, as with net.
+      // No byte may be on the second copy alone: the application waits for the first, as with net.
       const room = this.#fits(tx.room) ? tx.room : 0;
       if (room > 0) {
         done = onceBoth(done);
@@ -230,7 +237,7 @@ export class Sender {
     return n <= this.tx.room && Archive.fits(n);
   }
 
-  /** On the one copy that carries the flow; archived as long as the other may come. */
+  /** Sends bytes on the one copy that carries the flow; archives them while the other may come. */
   #archived(bytes: Buffer, done: Callback): void {
     const { tx } = this;
     const offset = tx.offset;
@@ -246,7 +253,7 @@ export class Sender {
     if (route.copies === 0) return done(this.#broken());
     const copy = route.copies === 1 ? PRIMARY : REPLICA;
     if (!tx.archived) return this.#sendOn(copy, offset, bytes, done);
-    // What is archived is not lost with the copy that failed under it.
+    // Archived bytes are not lost with the copy that failed under them.
     const first = new FirstOf(done);
     this.#archivedWrite = first;
     this.#sendOn(copy, offset, bytes, (error) => first.callback(error && this.tx.archived ? null : error));
@@ -259,7 +266,7 @@ export class Sender {
     this.#archive = undefined;
   }
 
-  /** What was written so far, if `tx.archived`; it is the caller's to drop. */
+  /** Returns all bytes written so far, if `tx.archived`. The caller has to drop the archive. */
   takeArchive(): Archive | undefined {
     const archive = this.#archive;
     this.#archive = undefined;
@@ -277,14 +284,17 @@ export class Sender {
     return room;
   }
 
-  /** The first connection has more of its own waiting to be sent than is kept for it, while the second moves. */
+  /** Whether the first connection lags too far behind a second that moves. */
   get #firstIsStuck(): boolean {
     const primary = this.#host.legs[PRIMARY]?.backlog ?? 0;
     const replica = this.#host.legs[REPLICA]?.backlog ?? 0;
     return primary - replica > this.#backlogLimit;
   }
 
-  /** The application waits for the first connection, as with net; one that takes nothing for `pairTimeout` is given up for the second. */
+  /**
+   * Holds bytes until the first connection takes some, as net would. If it takes nothing for
+   * `pairTimeout`, it is given up for the second.
+   */
   #holdForFirst(bytes: Buffer, done: Callback): void {
     this.#held = { bytes, done };
     const unsent = this.#host.legs[PRIMARY]?.unsent ?? 0;
@@ -297,7 +307,10 @@ export class Sender {
     }, this.#host.options.pairTimeout);
   }
 
-  /** At the threshold: the first copy carries the rest, or both as much again. Returns false if the receiver's report is awaited. */
+  /**
+   * Decides at the threshold whether the first copy carries the rest, or both as much again.
+   * Returns false if the receiver's report is awaited.
+   */
   #choose(): boolean {
     const { tx } = this;
     if (tx.verdict === 'trails') {
@@ -346,10 +359,10 @@ export class Sender {
     const first = new FirstOf(done);
     const primary = this.#host.legs[PRIMARY];
     const replica = this.#host.legs[REPLICA];
-    // One copy of the bytes for both connections: the application may use its own buffer again once either has taken
-    // them, and the other may take long.
+    // Both connections share one copy of the bytes: the application may reuse its buffer once
+    // either connection has taken them, and the other may take long.
     const records = copyRecords(offset, bytes);
-    // Should the first connection fail under its write, the record that says so follows these bytes on the second.
+    // If the first connection fails under its write, the record that says so follows these bytes.
     if (replica === undefined) first.callback(this.#broken());
     else this.post(replica, records, first.callback);
     if (primary === undefined) first.callback(this.#broken());
@@ -367,12 +380,15 @@ export class Sender {
     } else this.#transmit(leg, [bytes], done);
   }
 
-  /** At the end of this turn of the event loop: control records, and what the other copy carries at once. */
+  /** Sends parts at the end of this turn of the event loop, with all that is posted until then. */
   post(leg: Leg, parts: readonly Buffer[], done: Callback | undefined): void {
     leg.post(parts, this.#sent(leg, parts, done));
   }
 
-  /** A word to the peer, which is no activity of the application's. `over`: the system has it, or the connection failed. */
+  /**
+   * Sends a control record that is no activity of the application's. `over`: the system has it, or
+   * the connection failed.
+   */
   tell(leg: Leg, word: Buffer, over: () => void): void {
     const sent = this.#sent(leg, [word], undefined);
     leg.post([word], (error) => {
@@ -381,7 +397,7 @@ export class Sender {
     });
   }
 
-  /** Now. */
+  /** Sends parts now. */
   #transmit(leg: Leg, parts: Buffer[], done: Callback | undefined): void {
     leg.send(parts, this.#sent(leg, parts, done));
   }
@@ -395,7 +411,7 @@ export class Sender {
       leg.backlog -= size;
       this.#unfinished--;
       if (error) {
-        // Of a write under way when the application destroys its socket net makes no error.
+        // Like net, reports no error of a write under way when the application destroys its socket.
         const destroyed = this.#host.outer.destroyed;
         leg.destroy(error);
         done?.(destroyed ? null : error);
@@ -414,22 +430,22 @@ export class Sender {
     return this.#unfinished > 0 || this.#held !== undefined || this.#ending;
   }
 
-  /** The application has been told that all of its stream is sent, its end included. */
+  /** The application knows that all of its stream is sent, its end included. */
   get isSent(): boolean {
     return this.tx.total >= 0 && !this.#ending;
   }
 
-  /** The application has ended its stream; calls `done` in the caller's async context when that is sent. */
+  /** Ends the stream. Calls `done` in the caller's async context when the end is sent. */
   end(done: Callback): void {
     const ended = new InContext(done);
     this.#end(ended.callback);
     ended.leave();
   }
 
-  /** FIN on the first connection, the total on the second. */
+  /** Sends FIN on the first connection, the total on the second. */
   #end(done: Callback): void {
     this.tx.end();
-    // A copy that is open now, or comes later, carries the end if the one that was open failed under it.
+    // A copy that is open, or comes later, carries the end if another fails under it.
     this.#ending = true;
     const over = (error?: Error | null) => {
       this.#ending = false;
@@ -454,7 +470,7 @@ export class Sender {
     else over(this.#broken());
   }
 
-  /** Why there is nothing to send on. */
+  /** Returns why there is nothing to send on. */
   #broken(): NodeJS.ErrnoException {
     return this.#host.lastError ?? systemError('EPIPE', 'write');
   }

@@ -1,6 +1,6 @@
 /**
- * Waits: for word of the peer, by a process that may stand still; for the peer of a closed flow, until it has taken the last
- * bytes; and for the exit of the process.
+ * Waits: for word of the peer, by a process that may stand still; for the peer of a closed flow,
+ * until it has taken the last bytes; and for the exit of the process.
  */
 
 /** Milliseconds for which a closed flow waits until its peer has taken the last bytes. */
@@ -12,8 +12,8 @@ let lingering = 0;
 export type Linger = NodeJS.Timeout;
 
 /**
- * Calls `over` after a minute, or after `impatient` milliseconds if nothing is being carried or too many flows wait
- * already. `endLinger` cancels.
+ * Calls `over` after a minute, or after `impatient` milliseconds if nothing is being carried or too
+ * many flows wait already. `endLinger` cancels.
  */
 export function startLinger(over: () => void, impatient = 1_000, carrying = true): Linger {
   const patient = carrying && lingering < LINGER_MOST;
@@ -36,13 +36,16 @@ export interface Unannounced {
   exit(): void;
 }
 
-/** An array, which grows to the most flows there were: a Set would make a new table every few flows. */
+/**
+ * An array, which grows to the most flows there were: a Set would make a new table every few flows.
+ */
 const unannounced: Unannounced[] = [];
 
 /** Whether the process exits. */
 export let exiting = false;
 
-// A process that exits ends plain connections in order. On a connection of records the end is a record, which can still be sent.
+// A process that exits ends plain connections in order. On a connection of records the end is a
+// record, which can still be sent.
 process.on('exit', () => {
   exiting = true;
   for (const flow of [...unannounced]) flow.exit();
@@ -65,27 +68,33 @@ export function strike(flow: Unannounced): void {
 }
 
 /**
- * A wait for something to arrive that allows for a process that stands still (stopped, swapped out, collecting garbage):
- * timers run before what has arrived meanwhile is read, so that a plain one would take it for missing.
+ * A wait for something to arrive that allows for a process that stands still (stopped, swapped out,
+ * collecting garbage): timers run before what has arrived meanwhile is read, so that a plain one
+ * would take it for missing.
  */
 const SLICES = 4;
 
-/** Times `pairTimeout` for which a peer that is known to have both connections of a flow may stand still. */
+/**
+ * Times `pairTimeout` for which a peer that is known to have both connections of a flow may stand
+ * still.
+ */
 const WORD_WAITS = 20;
 const LONGEST = 2 ** 31 - 1;
 
 /**
- * Milliseconds for which word of such a peer is waited for where its absence would be taken for the orderly end of a
- * stream. Silence does not tell a process that stands still from a path that is dead, and an end cannot be taken back.
+ * Milliseconds for which word of such a peer is waited for where its absence would be taken for the
+ * orderly end of a stream. Silence does not tell a process that stands still from a path that is
+ * dead, and an end cannot be taken back.
  */
 export function wordTimeout(pairTimeout: number): number {
   return Math.min(WORD_WAITS * pairTimeout, LONGEST);
 }
 
 /**
- * As `setTimeout`, to be cleared by `clearTimeout`; does not keep the process alive, unless it is referenced. `done` runs when what had arrived by then
- * is read, after a further quarter of the time if the process stood still at the end; it may still run once after
- * `clearTimeout`, and has to ask whether it is wanted.
+ * Like `setTimeout`, but allows for a process that stands still, and keeps the process alive only
+ * if it is referenced. `done` runs when everything that had arrived by then is read, and after a
+ * further quarter of the time if the process stood still at the end. It may run once after
+ * `clearTimeout`, and has to check whether it is wanted.
  */
 export function patientTimeout(done: () => void, milliseconds: number): NodeJS.Timeout {
   const slice = milliseconds / SLICES;

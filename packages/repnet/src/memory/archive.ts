@@ -1,6 +1,6 @@
 /**
- * What has been written to a flow whose other connection has not come, kept for that connection. Bounded in bytes over all
- * flows of the process; the archives of flows that are closed already are the first to go.
+ * Bytes of a flow, kept for a connection that is still to come. Bounded over all flows of the
+ * process; the archives of closed flows are the first to go.
  */
 
 import { Buffer } from 'node:buffer';
@@ -40,9 +40,9 @@ export class Archive {
   }
 
   /**
-   * Keeps a copy of `bytes`: the application may use its buffer again. False: there is no room, and what was kept is
-   * dropped: an archive is whole or it is nothing. Small writes share blocks, so that what is held is at most about twice
-   * what is counted, however it was written.
+   * Keeps a copy of `bytes`: the application may use its buffer again. False: there is no room, and
+   * what was kept is dropped: an archive is whole or it is nothing. Small writes share blocks, so
+   * that what is held is at most about twice what is counted, however it was written.
    */
   push(bytes: Buffer): boolean {
     if (!Archive.fits(bytes.length)) {
@@ -98,7 +98,10 @@ export class Archive {
   }
 }
 
-/** Returns a copy in memory of its own: a few bytes that are kept must not keep the read, or the pool, that they came in. */
+/**
+ * Returns a copy in memory of its own: a few bytes that are kept must not keep the read, or the
+ * pool, that they came in.
+ */
 export function ownCopy(bytes: Uint8Array): Buffer {
   const copy = Buffer.allocUnsafeSlow(bytes.length);
   copy.set(bytes);

@@ -1,7 +1,7 @@
 /**
- * The replication budget of the process: extra bytes and extra connections, each at most a fraction of
- * the unreplicated ones. What is suppressed is the copy, never the flow. In any stretch of time the
- * extra ones are at most that fraction and a burst, however slow or few flows have become.
+ * The replication budget of the process: extra bytes and extra connections, each at most a fraction
+ * of the unreplicated ones. What is suppressed is the copy, never the flow. In any stretch of time
+ * the extra ones are at most that fraction and a burst, however slow or few flows have become.
  */
 
 import { readFileSync } from 'node:fs';
@@ -103,7 +103,10 @@ function limit(): number {
   }
 }
 
-/** Returns whether a second connection that was given descriptor `fd`, the lowest that was free, is too much. */
+/**
+ * Returns whether a second connection that was given descriptor `fd`, the lowest that was free, is
+ * too much.
+ */
 export function isScarce(fd: number | undefined): boolean {
   most ??= SHARE * limit();
   return fd !== undefined && fd > most;

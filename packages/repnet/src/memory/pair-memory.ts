@@ -1,9 +1,11 @@
 /**
- * Remembers keys for a while, and a small number with each, outside the garbage-collected heap: a busy server remembers tens
- * of thousands of pairs, and objects that live for seconds are what a generational collector is worst at.
+ * Remembers keys for a while, and a small number with each, outside the garbage-collected heap: a
+ * busy server remembers tens of thousands of pairs, and objects that live for seconds are what a
+ * generational collector is worst at.
  *
- * A key is kept as 64 bits of a hash with a random seed. Two keys are taken for one with a probability of 65,536 / 2^64 per
- * question when the memory is full. Keys are kept in generations; the oldest is dropped as a whole.
+ * A key is kept as 64 bits of a hash with a random seed. Two keys are taken for one with a
+ * probability of 65,536 / 2^64 per question when the memory is full. Keys are kept in generations;
+ * the oldest is dropped as a whole.
  */
 import { randomFillSync } from 'node:crypto';
 
@@ -14,7 +16,10 @@ const LEAST_SLOTS = 256;
 let high = 0;
 let low = 0;
 
-/** Leaves the hash of `key` in `high` and `low`: two independent rounds of MurmurHash3's mixing over its characters. */
+/**
+ * Leaves the hash of `key` in `high` and `low`: two independent rounds of MurmurHash3's mixing over
+ * its characters.
+ */
 function hash(key: string): void {
   let a = seed[0] as number;
   let b = seed[1] as number;
@@ -97,7 +102,10 @@ export class PairMemory {
   #generations: Generation[] = [];
   readonly #most: number;
 
-  /** Keeps a key until `age` has been called `generations` times; the youngest generation is the one that is filled. */
+  /**
+   * Keeps a key until `age` has been called `generations` times; the youngest generation is the one
+   * that is filled.
+   */
   constructor(generations: number) {
     this.#most = generations;
   }

@@ -1,14 +1,17 @@
 /**
- * Quantiles of the times seen last, in bounded memory: a DDSketch (Masson, Rim and Lee, VLDB 2019) over a window. Times are counted in buckets
- * whose bounds grow by a factor, so that the quantile told is within `ERROR` of a time that was seen and has that rank.
+ * Quantiles of the times seen last, in bounded memory: a DDSketch (Masson, Rim and Lee, VLDB 2019)
+ * over a window. Times are counted in buckets whose bounds grow by a factor, so that the quantile
+ * told is within `ERROR` of a time that was seen and has that rank.
  */
 
-/** What is told differs by at most this share from the true value. */
+/** The relative error of a reported quantile, at most. */
 export const ERROR = 0.05;
-/** Milliseconds: the bounds of what is told apart. Less is told as the least, more as the most. */
+/**
+ * The range of reported times in milliseconds. A time outside it is reported as the nearest bound.
+ */
 export const LEAST = 0.01;
 export const MOST = 2 ** 31 - 1;
-/** The last so many times count, and up to as many before them. */
+/** The latest times that count; up to as many before them do, too. */
 export const WINDOW = 1024;
 
 const GROWTH = (1 + ERROR) / (1 - ERROR);
@@ -21,7 +24,7 @@ function bucketOf(milliseconds: number): number {
   return Math.min(Math.max(bucket, 0), BUCKETS - 1);
 }
 
-/** As far from the lower bound as from the upper, in proportion. */
+/** Returns a time in the bucket, in proportion as far from its lower bound as from its upper. */
 function timeOf(bucket: number): number {
   return bucket === 0 ? LEAST : (2 * LEAST * GROWTH ** bucket) / (GROWTH + 1);
 }

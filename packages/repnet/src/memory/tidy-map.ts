@@ -1,9 +1,11 @@
 /**
- * A Map, in order of insertion, for what comes and goes with every flow. A Map of V8 moves to a new table every few insertions
- * and deletions, and the old one goes on referring to what it held; once one of them has reached the old generation, the collector of
- * the young takes what it refers to for alive (measured on a busy server: twice as much survived). Here tables hold cells that
- * are emptied when their key is deleted. Cells are linked by age besides: of a Map, the oldest key is found behind all the keys
- * that were deleted before it, so that replacing the oldest of 65,536 took 70 microseconds.
+ * A Map, in order of insertion, for what comes and goes with every flow. A Map of V8 moves to a new
+ * table every few insertions and deletions, and the old one goes on referring to what it held; once
+ * one of them has reached the old generation, the collector of the young takes what it refers to
+ * for alive (measured on a busy server: twice as much survived). Here tables hold cells that are
+ * emptied when their key is deleted. Cells are linked by age besides: of a Map, the oldest key is
+ * found behind all the keys that were deleted before it, so that replacing the oldest of 65,536
+ * took 70 microseconds.
  */
 
 interface Cell<K, V> {

@@ -1,10 +1,11 @@
 /**
  * The waiting list of a server (RepNet paper, III-D), and its memory of pairs.
  *
- * A flow is listed by its client's address and port when its first connection arrives. It waits for the other until the
- * timeout, and is remembered afterwards, also when it has ended, for as long as the other connection could still turn
- * up: a twin that cannot be placed is refused, never taken for a new flow. Time is counted in ticks of one timer, so that
- * a process that was suspended does not forget what is still in its accept queue.
+ * A flow is listed by its client's address and port when its first connection arrives. It waits for
+ * the other until the timeout, and is remembered afterwards, also when it has ended, for as long as
+ * the other connection could still turn up: a twin that cannot be placed is refused, never taken
+ * for a new flow. Time is counted in ticks of one timer, so that a process that was suspended does
+ * not forget what is still in its accept queue.
  */
 import { PairMemory } from './pair-memory.js';
 import { TidyMap } from './tidy-map.js';
@@ -14,7 +15,7 @@ export type EntryState = 'waiting' | 'paired' | 'over';
 export interface Entry<T> {
   readonly key: string;
   state: EntryState;
-  /** Which connection came first. */
+  /** The connection that came first. */
   readonly first: 'primary' | 'replica';
   flow: T | undefined;
   /** Tick at which it was listed. */
@@ -22,15 +23,16 @@ export interface Entry<T> {
   /** Tick at which the wait is over. */
   until: number;
   /**
-   * Tick up to which a first connection is taken for the flow's: a timeout after the client has given up one that is pending,
-   * since one that it takes for established may have its last packets lost, and come by repeated ones.
+   * Tick up to which a first connection is taken for the flow's: a timeout after the client has
+   * given up one that is pending, since one that it takes for established may have its last packets
+   * lost, and come by repeated ones.
    */
   awaited: number;
-  /** Of the flow's token; 0: not known. */
+  /** Six bits of the flow's token; 0 if the token is not known. */
   mark: number;
 }
 
-/** What a hello says of its flow. */
+/** The fields of a hello that concern the waiting list. */
 interface Said {
   token: Buffer;
   /** Milliseconds. */
@@ -63,7 +65,7 @@ export class WaitingList<T> {
   readonly #remembered = new PairMemory(MEMORY + 1);
   /** Flows that are over and whose first connection may be under way. */
   readonly #awaited = new TidyMap<string, Entry<T>>();
-  /** Of those that wait, the ones that began with their second connection. */
+  /** Number of waiting flows that began with their second connection. */
   #headless = 0;
   readonly #options: WaitingOptions;
   readonly #expired: (entry: Entry<T>) => void;
@@ -71,9 +73,10 @@ export class WaitingList<T> {
   #timer: NodeJS.Timeout | undefined;
   #tick = 0;
   /**
-   * Tick from which on no twin can be under way of a flow that this list does not know. At first that is a timeout away: a
-   * process that listened here before may hold the first connection of a client whose second comes to us, if the client
-   * began both before we listened; it gives a pending one up well within the timeout.
+   * Tick from which on no twin can be under way of a flow that this list does not know. At first
+   * that is a timeout away: a process that listened here before may hold the first connection of a
+   * client whose second comes to us, if the client began both before we listened; it gives a
+   * pending one up well within the timeout.
    */
   #completeFrom = TICKS + 1;
 
@@ -121,8 +124,8 @@ export class WaitingList<T> {
   }
 
   /**
-   * A first connection that comes now is that of this flow, which began with its second. Later, whoever comes from the same
-   * port is somebody else.
+   * A first connection that comes now is that of this flow, which began with its second. Later,
+   * whoever comes from the same port is somebody else.
    */
   awaited(key: string): Entry<T> | undefined {
     if (!this.awaits) return undefined;
@@ -135,14 +138,17 @@ export class WaitingList<T> {
     return entry.state !== 'waiting' && entry.mark !== 0 && entry.mark !== markOf(said);
   }
 
-  /** The flow began longer ago than its client takes for its second connection: a hello that comes now was held up, or is another flow's. */
+  /**
+   * The flow began longer ago than its client takes for its second connection: a hello that comes
+   * now was held up, or is another flow's.
+   */
   outlasts({ began }: Entry<T>, { patience }: Said): boolean {
     return (this.#tick - began - 1) * this.#options.timeout >= TICKS * patience;
   }
 
   /**
-   * No first connection can have been forgotten, or have gone to a process before us, of a flow whose client begins its
-   * second within `patience` milliseconds.
+   * No first connection can have been forgotten, or have gone to a process before us, of a flow
+   * whose client begins its second within `patience` milliseconds.
    */
   covers(patience: number): boolean {
     const timeouts = patience / this.#options.timeout;
@@ -162,7 +168,8 @@ export class WaitingList<T> {
     const timeouts = Math.min((said?.patience ?? 0) / this.#options.timeout, MEMORY);
     const awaited = tick + TICKS + Math.ceil(TICKS * timeouts) + 1;
     const mark = markOf(said);
-    // The first is taken for its flow's for longer than a second would be waited for, so it is waited for as long.
+    // The first is taken for its flow's for longer than a second would be waited for, so it is
+    // waited for as long.
     const until = first === 'replica' && said !== undefined ? awaited : tick + TICKS + 1;
     const entry: Entry<T> = { key, state: 'waiting', first, flow, began: tick, until, awaited, mark };
     this.#waiting.set(key, entry);

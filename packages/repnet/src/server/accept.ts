@@ -1,6 +1,6 @@
 /**
- * The server side of a flow: a plain accepted connection that waits for its twin, the flow it becomes when the twin
- * arrives, and a flow that began with its second connection.
+ * The server side of a flow: a plain accepted connection that waits for its twin, the flow it
+ * becomes when the twin arrives, and a flow that began with its second connection.
  */
 
 import { systemError } from '../errors.js';
@@ -28,7 +28,10 @@ import { Remains } from './remains.js';
 
 const END_GRACE = 100;
 
-/** A client that sends nothing before it has the answer gets that at once, others with the first bytes for them. */
+/**
+ * A client that sends nothing before it has the answer gets that at once, others with the first
+ * bytes for them.
+ */
 function openAnswered(flow: Flow, leg: Leg, hello: Hello, answer: Buffer): boolean {
   notePeerVersion(hello.version);
   const replayed = flow.open(leg, answer);
@@ -75,7 +78,7 @@ export class Accepted implements Attachment {
     return !this.flow.tx.copies.includes('open');
   }
 
-  /** What the application writes before the flow is paired. */
+  /** Keeps bytes that the application writes before the flow is paired. */
   archive(bytes: Buffer): void {
     this.#sent += bytes.length;
     budget.carried(bytes.length);
@@ -100,7 +103,10 @@ export class Accepted implements Attachment {
 
   /** Held back: undefined if nothing is, null for a FIN, or the error. */
   #held: Error | null | undefined;
-  /** What was held back has been passed on: the wait for the second connection goes on, but holds nothing more. */
+  /**
+   * The end or error that was held back is passed on: the wait goes on, but holds nothing more
+   * back.
+   */
   #told = false;
   #grace: NodeJS.Timeout | undefined;
 
@@ -110,7 +116,8 @@ export class Accepted implements Attachment {
     const broken = isBroken(nativeHandle(this.socket) as Handle);
     // The application may destroy a connection that is whole with the error of another.
     if (error !== null && !broken) return false;
-    // An orderly end comes after all bytes. The system tells a reset that follows data as an end, too.
+    // An orderly end comes after all bytes. The system tells a reset that follows data as an end,
+    // too.
     const expected = broken && pairsUsually(this.socket.remoteAddress);
     if (!expected && !this.#secondComes(this.socket)) return false;
     // Of an elephant a second connection would not bring the rest.
@@ -120,7 +127,10 @@ export class Accepted implements Attachment {
     return true;
   }
 
-  /** Holds the end back: for `END_GRACE`, and up to `most` ms while a second connection is there whose client may be busy. */
+  /**
+   * Holds the end back: for `END_GRACE`, and up to `most` ms while a second connection is there
+   * whose client may be busy.
+   */
   #hold(most: number): void {
     const grace = patientTimeout(() => {
       if (this.#grace !== grace || this.#held === undefined) return;
@@ -155,7 +165,10 @@ export class Accepted implements Attachment {
     this.#archive = undefined;
   }
 
-  /** The second connection has come. The native handle moves into a leg; the socket has none from now on. */
+  /**
+   * The second connection has come. The native handle moves into a leg; the socket has none from
+   * now on.
+   */
   pair(replica: Leg, hello: Hello, answer: Buffer, rest: Buffer | undefined): void {
     const { socket } = this;
     const handle = takeHandle(socket);
@@ -225,7 +238,9 @@ export class Accepted implements Attachment {
     } else for (const copy of COPIES) if (this.flow.tx.copies[copy] === 'pending') this.flow.abandon(copy);
   }
 
-  /** A connection that comes for the flow from now on is refused: the first carries it, elsewhere. */
+  /**
+   * A connection that comes for the flow from now on is refused: the first carries it, elsewhere.
+   */
   handOver(): boolean {
     if (this.flow !== undefined) {
       const handle = this.flow.release();
@@ -254,7 +269,10 @@ export class Accepted implements Attachment {
       this.onClosed?.(broken ? undefined : remains);
     });
   }
-  /** The socket is closed; what remains of the flow for a connection that may still come, if all of it is there. */
+  /**
+   * The socket is closed; what remains of the flow for a connection that may still come, if all of
+   * it is there.
+   */
   onClosed: ((remains: Remains | undefined) => void) | undefined;
 
   #remains(): Remains | undefined {

@@ -1,4 +1,4 @@
-/** What a server says on connections that are none of the application's, and what it says of those that it turns away. */
+/** Answers to second connections, and reports of connections that are refused. */
 import { randomBytes } from 'node:crypto';
 import type { Leg } from '../flow/leg.js';
 import type { Replication } from '../options.js';

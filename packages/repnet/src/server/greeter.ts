@@ -7,14 +7,17 @@ import { comparableAddress, decodeHello, HELLO_BYTES, type Hello, Kind, looksLik
 
 const TICKS = 4;
 
-/** A connection whose hello is awaited: one of a list, which it leaves without a trace (memory/tidy-map.ts). */
+/**
+ * A connection whose hello is awaited: one of a list, which it leaves without a trace
+ * (memory/tidy-map.ts).
+ */
 class Silent implements LegSink {
   readonly greeter: Greeter;
   /** The tick by which its hello is in time, and that at which it is dropped. */
   readonly due: number;
   until: number;
   leg: Leg;
-  /** What it has said of its hello. */
+  /** The part of the hello that has come. */
   bytes: Buffer | undefined;
   older: Silent | undefined;
   younger: Silent | undefined;
@@ -55,11 +58,17 @@ export class Greeter {
   /** No more come: to be told when there are none left. */
   #drained: (() => void) | undefined;
 
-  /** A hello that takes longer than `timeout` is late; a connection is kept for `patience`, or for as long as its hello is not late. */
+  /**
+   * A hello that takes longer than `timeout` is late; a connection is kept for `patience`, or for
+   * as long as its hello is not late.
+   */
   constructor(
     options: { copy: Copy; most: number; timeout: number; patience?: number },
     greeted: (leg: Leg, hello: Hello, rest: Buffer | undefined, late: boolean) => void,
-    /** No hello came: `bytes` did, if any, or the time was up. The connection is the callee's to close. */
+    /**
+     * No hello came: `bytes` did, if any, or the time was up. The connection is the callee's to
+     * close.
+     */
     refused: (leg: Leg, bytes: Buffer | undefined) => void,
   ) {
     this.#copy = options.copy;
@@ -140,8 +149,8 @@ export class Greeter {
   }
 
   /**
-   * What has been accepted keeps the process, and its time, or what would be that of one that comes now; `drained` when the last has
-   * spoken or is gone. False: there is none.
+   * What has been accepted keeps the process, and its time, or what would be that of one that comes
+   * now; `drained` when the last has spoken or is gone. False: there is none.
    */
   drain(drained: () => void): boolean {
     for (let each = this.#oldest; each !== undefined; each = each.younger) {
@@ -159,7 +168,7 @@ export class Greeter {
     drained?.();
   }
 
-  /** Its connection has brought `chunk`; what is told to a leg's sink is told here. */
+  /** The connection has brought `chunk`. Returns false to stop reading, as `legData` does. */
   heard(silent: Silent, chunk: Buffer): boolean {
     const { leg } = silent;
     const bytes = silent.bytes === undefined ? chunk : Buffer.concat([silent.bytes, chunk]);
@@ -186,7 +195,7 @@ export class Greeter {
     return !leg.stopped;
   }
 
-  /** Its connection is gone. */
+  /** The connection is gone. */
   lost(silent: Silent): void {
     this.#remove(silent);
     this.#left();

@@ -1,5 +1,6 @@
 /**
- * What a server knows of the hosts that connect, so that it can judge a connection before it has said anything. Bounded.
+ * What a server knows of the hosts that connect, so that it can judge a connection before it has
+ * said anything. Bounded.
  */
 import { TidyMap } from '../memory/tidy-map.js';
 
@@ -31,15 +32,18 @@ export function notePairing(address: string | undefined): void {
 }
 
 /**
- * From such a host a FIN or RST on a first connection is held back for a moment if the second has not come yet: it may be
- * the fault of that connection alone.
+ * From such a host a FIN or RST on a first connection is held back for a moment if the second has
+ * not come yet: it may be the fault of that connection alone.
  */
 export function pairsUsually(address: string | undefined): boolean {
   const paired = hosts.get(address ?? '')?.paired ?? 0;
   return paired !== 0 && Date.now() - paired < PAIRED_LATELY;
 }
 
-/** True: the host makes connection after connection and pairs none; nothing is kept for a second when the first is closed. */
+/**
+ * True: the host makes connection after connection and pairs none; nothing is kept for a second
+ * when the first is closed.
+ */
 export function noteUnpaired(address: string | undefined): boolean {
   return ++hostOf(address).unpaired > SURELY_PLAIN;
 }
@@ -50,9 +54,9 @@ const MANY = 64;
 const LONG = 60_000;
 
 /**
- * Whether clients replicate here at all. A server none of whose clients does need not know where its connections come from,
- * nor list them for second ones. The first flow that is replicated after all goes by its first connection; from then on
- * connections are listed again.
+ * Whether clients replicate here at all. A server none of whose clients does need not know where
+ * its connections come from, nor list them for second ones. The first flow that is replicated after
+ * all goes by its first connection; from then on connections are listed again.
  */
 export class PlainClients {
   #inARow = 0;
@@ -75,7 +79,10 @@ export class PlainClients {
     return passed;
   }
 
-  /** The first connection of a flow that a client began at most `patience` milliseconds ago may have been passed by. */
+  /**
+   * The first connection of a flow that a client began at most `patience` milliseconds ago may have
+   * been passed by.
+   */
   mayHavePassed(patience: number): boolean {
     return performance.now() - this.#until <= patience;
   }

@@ -1,4 +1,7 @@
-/** The limits that a server's application sets for connections, held on both ports and told once per flow. */
+/**
+ * The limits that a server's application sets for connections, held on both ports and told once per
+ * flow.
+ */
 import type { Leg } from '../flow/leg.js';
 import { type Copy, other } from '../flow/machine.js';
 import { TidyMap } from '../memory/tidy-map.js';
@@ -12,7 +15,7 @@ const MOST_DROPPED = 1024;
 export class Limits {
   readonly #owner: Internals;
   readonly #port: () => number;
-  /** What was dropped for a limit, and told: which connection of the flow, by where it came from. */
+  /** Connections that were dropped for a limit, as the application was told, by their source. */
   readonly #dropped = new TidyMap<string, { copy: Copy; until: number }>();
 
   /** `port`: the first, to which every flow is as far as the application knows. */
@@ -21,7 +24,10 @@ export class Limits {
     this.#port = port;
   }
 
-  /** Closes a connection that the BlockList names, as net does: without a word, and without reading one. */
+  /**
+   * Closes a connection that the BlockList names, as net does: without a word, and without reading
+   * one.
+   */
   blocks(connection: Handle): boolean {
     const { blockList } = this.#owner;
     if (blockList === undefined) return false;
@@ -32,7 +38,10 @@ export class Limits {
     return true;
   }
 
-  /** No room for another flow, which is told. `key`: of a flow that has, or may have, another connection. */
+  /**
+   * No room for another flow, which is told. `key`: of a flow that has, or may have, another
+   * connection.
+   */
   full(leg: Leg, key?: string): boolean {
     const owner = this.#owner;
     if (owner.maxConnections == null || owner._connections < owner.maxConnections) return false;

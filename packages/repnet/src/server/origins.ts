@@ -1,4 +1,6 @@
-/** How a server recognises the two connections of a flow, and which flows may begin with the second. */
+/**
+ * How a server recognises the two connections of a flow, and which flows may begin with the second.
+ */
 import type { Leg } from '../flow/leg.js';
 import { comparableAddress, type Hello } from '../wire.js';
 import { type Internals, kOptions, kShared } from './server-internals.js';
@@ -30,9 +32,10 @@ export class Origins {
   }
 
   /**
-   * The first connection of this flow can come to nobody else than the server that listens on `port`: not if other processes accept on
-   * the address, nor if the client dialled another address than ours (translation, a balancer). That it dialled ours shows that much, unless
-   * we are told otherwise: a balancer may leave the address alone.
+   * The first connection of this flow can come to nobody else than the server that listens on
+   * `port`: not if other processes accept on the address, nor if the client dialled another address
+   * than ours (translation, a balancer). That it dialled ours shows that much, unless we are told
+   * otherwise: a balancer may leave the address alone.
    */
   areOurs(leg: Pick<Leg, 'localAddress'>, { targetAddress, targetPort }: Hello, port: number): boolean {
     if (this.#owner[kShared]) return false;

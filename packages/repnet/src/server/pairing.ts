@@ -1,4 +1,7 @@
-/** Pairing: which connection begins a flow, which joins one, and which has to wait for its first or is refused. */
+/**
+ * Pairing: which connection begins a flow, which joins one, and which has to wait for its first or
+ * is refused.
+ */
 import { Leg } from '../flow/leg.js';
 import { PRIMARY } from '../flow/machine.js';
 import { type Entry, WaitingList } from '../memory/waiting.js';
@@ -22,7 +25,7 @@ interface HeldReplica {
   rest: Buffer | undefined;
 }
 
-/** What the pairing of a server's connections goes by. */
+/** The parts of a server on which pairing relies. */
 export interface PairingParts {
   owner: Internals;
   replication: Replication;
@@ -93,15 +96,18 @@ export class Pairing {
   }
 
   /**
-   * Of a connection that was reset before it was accepted the system no longer knows where it came from. It may be the first of a
-   * flow that began with its second, which is told of that one alone, so nobody is told of it.
+   * Of a connection that was reset before it was accepted the system no longer knows where it came
+   * from. It may be the first of a flow that began with its second, which is told of that one
+   * alone, so nobody is told of it.
    */
   dropLost(connection: Handle): void {
     counters.lateTwins++;
     connection.close();
   }
 
-  /** The entry of a flow that began with its second connection, and now a first from the same place. */
+  /**
+   * The entry of a flow that began with its second connection, and now a first from the same place.
+   */
   #join(known: Entry<Accepted | Remains>, handle: Handle): void {
     if (known.state === 'waiting' && known.flow?.joinable) {
       const waiting = known.flow;
@@ -114,14 +120,18 @@ export class Pairing {
     handle.reset();
   }
 
-  /** False: the connection belongs to a flow there is, or to one that is over, and the application hears nothing of it. */
+  /**
+   * False: the connection belongs to a flow there is, or to one that is over, and the application
+   * hears nothing of it.
+   */
   acceptPrimary(socket: Inner, address: string | undefined, port: number | undefined): boolean {
     if (address === undefined) {
       if (this.#waiting.awaits) {
         this.dropLost(this.#sockets.withdraw(socket));
         return false;
       }
-      // Not listed, since it cannot be: its second connection, should there be one, must not begin it again.
+      // Not listed, since it cannot be: its second connection, should there be one, must not begin
+      // it again.
       this.#waiting.miss();
       return true;
     }
@@ -132,7 +142,8 @@ export class Pairing {
       return false;
     }
     if (!isEnabled()) {
-      // Not listed: a second connection of it that comes when the switch is turned back must not begin it again.
+      // Not listed: a second connection of it that comes when the switch is turned back must not
+      // begin it again.
       this.#waiting.miss();
       return true;
     }
@@ -161,9 +172,12 @@ export class Pairing {
     };
   }
 
-  // ------------------------------------------------------------------ connections that have said hello
+  // -------------------------------------------------------------- connections that have said hello
 
-  /** The second connection of a flow: it joins that, begins it, waits for its first connection, or is refused. */
+  /**
+   * The second connection of a flow: it joins that, begins it, waits for its first connection, or
+   * is refused.
+   */
   place(leg: Leg, hello: Hello, rest: Buffer | undefined): void {
     if (leg.lost) return;
     const key = keyOf(leg.remoteAddress, leg.remotePort);
@@ -191,14 +205,17 @@ export class Pairing {
     this.#begin(leg, hello, rest, key);
   }
 
-  /** A replica may start a flow only if its first connection can come to nobody else, and cannot have been forgotten, as patient as its client says it is. */
+  /**
+   * A replica may start a flow only if its first connection can come to nobody else, and cannot
+   * have been forgotten, as patient as its client says it is.
+   */
   #mayBegin(leg: Leg, hello: Hello): boolean {
     return (
       this.#waiting.covers(hello.patience) && this.#parts.origins.areOurs(leg, hello, this.#parts.port())
     );
   }
 
-  /** What the connection still brings waits in the kernel for the flow that will read it. */
+  /** Holds a second connection until its first comes; further bytes wait in the kernel. */
   #hold(key: string, held: HeldReplica): void {
     held.leg.stopped = true;
     this.#held.add(key, 'replica', held);

@@ -25,7 +25,9 @@ export class PlainConnections {
     this.#parts = parts;
   }
 
-  /** Gives the application a connection that has said its hello, and `rest`, which came with that. */
+  /**
+   * Gives the application a connection that has said its hello, and `rest`, which came with that.
+   */
   accept(leg: Leg, rest: Buffer | undefined): void {
     if (leg.lost) return;
     const { owner, port, limits, sockets, answers } = this.#parts;
@@ -36,8 +38,8 @@ export class PlainConnections {
       return;
     }
     const handle = leg.release();
-    // Nothing but the hello has come, and libuv shows what follows bytes as an end, also where it is a reset. Nothing has been sent
-    // that it could have failed of.
+    // Nothing but the hello has come, and libuv shows what follows bytes as an end, also where it
+    // is a reset. Nothing has been sent that it could have failed of.
     const wasReset = rest === undefined && isBroken(handle);
     if (owner.pauseOnConnect) {
       handle.reading = false;
@@ -67,7 +69,10 @@ export class PlainConnections {
   }
 }
 
-/** Keeps such a socket, whose server says `pauseOnConnect`, from another process, where those bytes would be missing. */
+/**
+ * Keeps such a socket, whose server says `pauseOnConnect`, from another process, where those bytes
+ * would be missing.
+ */
 export class Unread extends Flowless {
   readonly native = true;
   readonly #socket: Inner;

@@ -1,7 +1,8 @@
 /**
- * What a server keeps of a flow that the application has closed while one of its connections had still to come. Should the
- * connection that there was fail under the last bytes, the one that comes late carries them: it gets all that was written,
- * and the end; what it brings is read to its end and dropped.
+ * What a server keeps of a flow that the application has closed while one of its connections had
+ * still to come. Should the connection that there was fail under the last bytes, the one that comes
+ * late carries them: it gets all that was written, and the end; what it brings is read to its end
+ * and dropped.
  */
 
 import type { Leg, LegSink } from '../flow/leg.js';
@@ -17,8 +18,8 @@ export interface Closed {
   /** Bytes written in total. */
   total: number;
   /**
-   * Bytes the application had read when a bare FIN told it that there were no more; undefined if it was told by a declared
-   * end, or has not waited for one.
+   * Bytes the application had read when a bare FIN told it that there were no more; undefined if it
+   * was told by a declared end, or has not waited for one.
    */
   endedAt: number | undefined;
 }
@@ -52,7 +53,8 @@ export class Remains implements LegSink, RecordSink {
     this.#leg = leg;
     leg.sink = this;
     leg.unref();
-    // Beyond the budget it is told how much there was, so that what is missing is missed, or cut off if it cannot be told.
+    // Beyond the budget it is told how much there was, so that what is missing is missed, or cut
+    // off if it cannot be told.
     const affordable = budget.takeBytes(total);
     if (!affordable && answer === undefined) {
       this.#over((plain) => plain.abort());
@@ -71,8 +73,9 @@ export class Remains implements LegSink, RecordSink {
         pushRecords(parts, offset, bytes);
         offset += bytes.length;
       }
-      // A bare FIN may have been that connection's fault alone: then the application has answered half a question, and
-      // must not be taken at its word. The client says on this one where its stream ends.
+      // A bare FIN may have been that connection's fault alone: then the application has answered
+      // half a question, and must not be taken at its word. The client says on this one where its
+      // stream ends.
       if (this.#closed.endedAt === undefined) this.#declareEnd(parts);
     }
     if (parts.length > 0)
@@ -141,7 +144,10 @@ export class Remains implements LegSink, RecordSink {
     if (type === Control.end) this.#finish();
   }
 
-  /** FIN; and read on until the client ends the connection, since closing on its unread bytes would take ours with them. */
+  /**
+   * FIN; and read on until the client ends the connection, since closing on its unread bytes would
+   * take ours with them.
+   */
   #finish(): void {
     const leg = this.#leg;
     if (leg === undefined || this.#finishing) return;

@@ -1,6 +1,7 @@
 /**
- * The second port of a server, and what is done with the connections to both: by its hello each goes to be paired (pairing.ts), to the
- * application as a plain one (plain-connections.ts), or is turned away.
+ * The second port of a server, and what is done with the connections to both: by its hello each
+ * goes to be paired (pairing.ts), to the application as a plain one (plain-connections.ts), or is
+ * turned away.
  */
 import type * as net from 'node:net';
 import type { Leg } from '../flow/leg.js';
@@ -22,7 +23,7 @@ import { type Bound, type ListenBeside, SecondServer } from './second-server.js'
 import { type Internals, kOptions, type TcpHandle } from './server-internals.js';
 import { Sockets } from './sockets.js';
 
-/** As a native handle tells it. */
+/** The address of a peer, as a native handle reports it. */
 export interface Peername {
   address?: string;
   port?: number;
@@ -30,7 +31,10 @@ export interface Peername {
 
 /** Connections to the second port that have not said hello yet, at most. */
 const MOST_SILENT = 1024;
-/** Milliseconds for which they are kept, if there is room: the winner of a race, whose hello may be lost several times, is its flow's only connection. */
+/**
+ * Milliseconds for which they are kept, if there is room: the winner of a race, whose hello may be
+ * lost several times, is its flow's only connection.
+ */
 const SILENCE = 60_000;
 
 export class ReplicaListener {
@@ -40,7 +44,7 @@ export class ReplicaListener {
   readonly #limits: Limits;
   readonly #plain = new PlainClients();
   #port = 0;
-  /** Which flows there are is not known any more. */
+  /** The waiting list is cleared: second connections are refused. */
   #closing = false;
   readonly #sockets: Sockets;
   readonly #answers: Answers;
@@ -72,7 +76,9 @@ export class ReplicaListener {
     this.server = new SecondServer((handle) => this.#greet(handle));
   }
 
-  /** The first port is there. False: the second is known to have failed; `failed` will be called. */
+  /**
+   * The first port is there. False: the second is known to have failed; `failed` will be called.
+   */
   listen(bound: Bound, how: ListenBeside, failed: (error: Error) => void): boolean {
     this.#port = bound.port;
     this.#answers.listensOn(bound.port);
@@ -93,8 +99,8 @@ export class ReplicaListener {
   }
 
   /**
-   * What has been accepted is kept, as by net: the winner of a race that has not said its hello yet is its flow's only connection. True:
-   * there is such, and `drained` will be called.
+   * What has been accepted is kept, as by net: the winner of a race that has not said its hello yet
+   * is its flow's only connection. True: there is such, and `drained` will be called.
    */
   close(drained: () => void): boolean {
     this.#closing = true;
@@ -103,7 +109,7 @@ export class ReplicaListener {
     return this.#greeter.drain(drained);
   }
 
-  // ------------------------------------------------------------------ connections to the first port
+  // ----------------------------------------------------------------- connections to the first port
 
   /** A connection to the first port, of which nothing more need be known than net knows. */
   passesBy(): boolean {
@@ -112,7 +118,7 @@ export class ReplicaListener {
     return true;
   }
 
-  /** Where the connection comes from; undefined: it is not a new flow of its own. */
+  /** Returns the source of a connection; undefined if the connection is no new flow of its own. */
   arrive(connection: Handle): Peername | undefined {
     const peer: Peername = {};
     if (connection.getpeername(peer) !== 0) {
@@ -124,7 +130,10 @@ export class ReplicaListener {
     return peer;
   }
 
-  /** False: the connection belongs to a flow there is, or to one that is over, and the application hears nothing of it. */
+  /**
+   * False: the connection belongs to a flow there is, or to one that is over, and the application
+   * hears nothing of it.
+   */
   acceptPrimary(socket: Inner, address = socket.remoteAddress, port = socket.remotePort): boolean {
     return this.#pairing.acceptPrimary(socket, address, port);
   }
@@ -136,7 +145,10 @@ export class ReplicaListener {
 
   // ------------------------------------------------------------------ hellos
 
-  /** Limits and switches come after the hello: whatever is refused, its bytes never are taken for an application's. */
+  /**
+   * Limits and switches come after the hello: whatever is refused, its bytes never are taken for an
+   * application's.
+   */
   #greeted(leg: Leg, hello: Hello, rest: Buffer | undefined, late = false): void {
     switch (hello.kind) {
       case Kind.probe:
@@ -149,7 +161,8 @@ export class ReplicaListener {
       case Kind.prove:
         return this.#prove(leg, hello, rest);
       case Kind.raw:
-        // For another service, which was at this port before, or whose first port has ours for its successor.
+        // For another service, which was at this port before, or whose first port has ours for its
+        // successor.
         if (!this.#answers.isOurs(hello.targetPort)) return this.#answers.drop(leg, 'mismatch');
         return this.#plainConnections.accept(leg, rest);
       case Kind.replica:
@@ -167,14 +180,20 @@ export class ReplicaListener {
     }
   }
 
-  /** The question comes from the client of a first connection that this process has accepted: the two ports are of one server. */
+  /**
+   * The question comes from the client of a first connection that this process has accepted: the
+   * two ports are of one server.
+   */
   #asksBeside(leg: Leg, { flags, sourceAddress, sourcePort }: Hello): boolean {
     if ((flags & HelloFlag.beside) === 0 || sourceAddress !== comparableAddress(leg.remoteAddress))
       return false;
     return this.#pairing.hasFirst(keyOf(leg.remoteAddress, sourcePort));
   }
 
-  /** Tells whose this port is, and awaits the hello that makes the connection the winner of its race. */
+  /**
+   * Tells whose this port is, and awaits the hello that makes the connection the winner of its
+   * race.
+   */
   #prove(leg: Leg, hello: Hello, rest: Buffer | undefined): void {
     if (!this.#answers.isOurs(hello.targetPort)) return this.#answers.refuse(leg, 'mismatch', hello);
     if (!isEnabled()) return this.#answers.refuse(leg, 'disabled', hello);
@@ -184,7 +203,10 @@ export class ReplicaListener {
     if (rest !== undefined) leg.receive(rest);
   }
 
-  /** A client that speaks a later form only is told, so that it goes on without a copy, or asks as this version does. */
+  /**
+   * A client that speaks a later form only is told, so that it goes on without a copy, or asks as
+   * this version does.
+   */
   #ungreeted(leg: Leg, bytes: Buffer | undefined): void {
     if (bytes !== undefined && isLaterHello(bytes)) this.#answers.refuse(leg, 'version', undefined);
     else this.#answers.drop(leg);

@@ -5,7 +5,7 @@ import { untoldServer } from '../net-internals.js';
 import { samePort } from '../options.js';
 import { type CreateHandle, type Internals, kOptions, type TcpHandle } from './server-internals.js';
 
-/** Where the first port is bound. */
+/** The address of the first port. */
 export interface Bound {
   address: string;
   family: string;
@@ -22,8 +22,8 @@ export interface ListenBeside {
 }
 
 /**
- * Tells nobody but `listens` that it listens. net would tell its channels and, in a worker of a cluster, the primary, which would take
- * the port for one of the application's.
+ * Tells nobody but `listens` that it listens. net would tell its channels and, in a worker of a
+ * cluster, the primary, which would take the port for one of the application's.
  */
 export class SecondServer extends net.Server {
   declare _handle: TcpHandle | null;
@@ -50,7 +50,10 @@ export class SecondServer extends net.Server {
     this.#tell();
   }
 
-  /** Listens as `listen` of net does, unless it was given a listening handle. Returns an error number, or 0. */
+  /**
+   * Listens as `listen` of net does, unless it was given a listening handle. Returns an error
+   * number, or 0.
+   */
   #bind({ address, family }: Bound, port: number, backlog: number, flags: number | undefined): number {
     if (this._handle !== null) return 0;
     const handle = createHandle(address, port, family === 'IPv6' ? 6 : 4, undefined, flags);
@@ -66,8 +69,9 @@ export class SecondServer extends net.Server {
   }
 
   /**
-   * On `replicaPort`, or the successor of the first. One that was asked for by its number has to be had; without the successor the server
-   * is a plain one, with a warning. False: it is known to have failed; `failed` will be called.
+   * On `replicaPort`, or the successor of the first. One that was asked for by its number has to be
+   * had; without the successor the server is a plain one, with a warning. False: it is known to
+   * have failed; `failed` will be called.
    */
   listenBeside(
     bound: Bound,
@@ -111,7 +115,9 @@ function warnOfPlain(bound: Bound, port: number, { code }: NodeJS.ErrnoException
   );
 }
 
-/** Returns a handle that is bound, or an error number: net's own function, which programs replace. */
+/**
+ * Returns a handle that is bound, or an error number: net's own function, which programs replace.
+ */
 export const createHandle: CreateHandle = (...args) =>
   (net as unknown as { _createServerHandle: CreateHandle })._createServerHandle(...args);
 
@@ -142,8 +148,9 @@ export function bindPair(
   const spare: TcpHandle[] = [];
   try {
     for (let attempt = 0; attempt < 256; attempt++) {
-      // The successors of ports that the kernel chooses are those from which it lets clients connect. Where many
-      // connections are open or have just closed, all of those may be taken: then below the range it chooses from.
+      // The successors of ports that the kernel chooses are those from which it lets clients
+      // connect. Where many connections are open or have just closed, all of those may be taken:
+      // then below the range it chooses from.
       const first = bind(attempt < 16 ? 0 : 10_000 + Math.floor(Math.random() * 22_000));
       // Another process may have begun to listen on it at this moment.
       if (first === undefined) continue;

@@ -1,4 +1,4 @@
-/** What the parts of a server know of it beyond its public interface, and of net's servers. */
+/** The internal interface of a server, and of net's servers. */
 import type * as net from 'node:net';
 import type { Handle } from '../net-internals.js';
 import type { ServerReplicationOptions } from '../options.js';

@@ -1,6 +1,7 @@
 /**
- * The server that the application sees: a true `net.Server` on the first port, with a second listener for replica
- * connections beside it. It emits one 'connection' per flow, whichever of its two connections comes first.
+ * The server that the application sees: a true `net.Server` on the first port, with a second
+ * listener for replica connections beside it. It emits one 'connection' per flow, whichever of its
+ * two connections comes first.
  */
 import cluster from 'node:cluster';
 import { channel } from 'node:diagnostics_channel';
@@ -118,8 +119,9 @@ const _listen2: Internals['_listen2'] = function _listen2(
 define('_listen2', _listen2);
 
 /**
- * Makes accepted connections sockets of ours. `directly`: from the start, as net makes its own, since turning a `net.Socket` into
- * one costs more than the connection. Otherwise, and where net has limits to apply, net makes them.
+ * Makes accepted connections sockets of ours. `directly`: from the start, as net makes its own,
+ * since turning a `net.Socket` into one costs more than the connection. Otherwise, and where net
+ * has limits to apply, net makes them.
  */
 function acceptOurs(
   server: Internals,
@@ -134,7 +136,8 @@ function acceptOurs(
   handle.onconnection = (error, connection) => {
     if (error || !directly || server.maxConnections != null || server.blockList !== undefined)
       return byNet.call(viaNet, error, connection);
-    // First, as net does: once the client's bytes arrive, a call for the connection takes several times as long.
+    // First, as net does: once the client's bytes arrive, a call for the connection takes several
+    // times as long.
     if (server.noDelay) connection.setNoDelay(true);
     const passes = listener?.passesBy() === true;
     const peer = passes ? undefined : listener?.arrive(connection);
@@ -164,7 +167,10 @@ function acceptOurs(
   };
 }
 
-/** The server as net sees it while it accepts: of what net would emit, the server emits what concerns the application, once. */
+/**
+ * The server as net sees it while it accepts: of what net would emit, the server emits what
+ * concerns the application, once.
+ */
 function standIn(server: Internals, listener: ReplicaListener | undefined): object {
   const emit = (event: string, ...args: unknown[]): boolean => {
     if (event === 'drop' && listener?.primaryDropped(args[0] as net.DropArgument) === false) return true;

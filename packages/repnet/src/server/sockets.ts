@@ -1,6 +1,6 @@
 /**
- * Sockets for what net has not accepted itself, one made ahead (while a hello is under way there is time), and telling the application of
- * them as net does.
+ * Sockets for what net has not accepted itself, one made ahead (while a hello is under way there is
+ * time), and telling the application of them as net does.
  */
 import { AsyncResource } from 'node:async_hooks';
 import { channel } from 'node:diagnostics_channel';
@@ -12,7 +12,7 @@ import type { Internals } from './server-internals.js';
 
 export class Sockets {
   readonly #server: Internals;
-  /** That of `listen`, in which net emits 'connection'. */
+  /** The async context of `listen`, in which net emits 'connection'. */
   readonly #context = new AsyncResource('REPNETSERVER');
   #socket: Inner | undefined;
 
@@ -31,7 +31,7 @@ export class Sockets {
     return socket;
   }
 
-  /** What net does with a connection it has accepted. */
+  /** Announces a socket to the application, as net does with a connection that it has accepted. */
   announce(socket: Inner): void {
     this.#context.runInAsyncScope(() => this.#announce(socket));
   }
