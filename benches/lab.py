@@ -21,7 +21,7 @@ SHORT_MS = 200
 """How long a run is of which only the set-up counts."""
 TIMES = 5
 TRIES = 3
-"""Of twelve flows one that starts late is more than one in a hundred: a single run says how lucky it was."""
+"""Runs per rate: of twelve flows a single late start is more than one in a hundred, so one run is a matter of luck."""
 TOPOLOGIES = {
     "star, 2 hosts": 'kind = "star"\nhosts = 2',
     "leaf-spine, 12 hosts": 'kind = "leaf-spine"\nracks = 2\nhosts_per_rack = 6\nspines = 3',

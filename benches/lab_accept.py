@@ -34,12 +34,12 @@ FAILED = (
     "<!-- made by make lab-accept, when it fails: begin -->",
     "<!-- made by make lab-accept, when it fails: end -->",
 )
-"""Where the page says when it failed last."""
+"""Marks of the place where the page records the last failure."""
 MOST_UNFAITHFUL = 0.1
 MEDIAN_US, P99_US = 100, 300
 """By how much a packet across six idle hops may be late."""
 PACKETS = 3
-"""So many go one after the other before a flow of a byte is there: two of its handshake and its own."""
+"""Packets in sequence until a flow of one byte has arrived: two of the handshake and its own."""
 SIZES = (1, 1460, 14_600)
 LONE = """
 title = "lone flows"
@@ -81,7 +81,7 @@ class Carried:
 
 @dataclass
 class Acceptance:
-    """What was found: a line each, and what of it is not as it should be."""
+    """The outcome of all checks: a line for each, and those that failed."""
 
     lines: list[str] = field(default_factory=list)
     wrong: list[str] = field(default_factory=list)
@@ -93,7 +93,7 @@ class Acceptance:
 
 
 def carry(name: str, run: Mapping[str, Any], program: Sequence[str] | None = None) -> Carried:
-    """Carry one out, and say how it was."""
+    """Carries out a run, and prints its verdict."""
     print(f"{name} …", end=" ", flush=True)
     done = process.run(json.dumps(run), lambda _now, _over: None, 300, program)
     print("; ".join(done["unfaithful"]) or "faithful", flush=True)
@@ -102,12 +102,12 @@ def carry(name: str, run: Mapping[str, Any], program: Sequence[str] | None = Non
 
 
 def rests_alone(name: str) -> bool:
-    """Whether something that is checked, or shown, rests on runs of this name alone."""
+    """Whether a check or a table needs runs of this name."""
     return name.startswith((ALONE, DRIVER, CONGESTED))
 
 
 def carry_until_faithful(name: str, run: Mapping[str, Any], program: Sequence[str] | None = None) -> list[Carried]:
-    """A run on which a check rests alone: once more if it was not faithful. Both count."""
+    """Carries out a run that a check needs, once more if it was unfaithful; both count."""
     runs = [carry(name, run, program)]
     return [*runs, carry(name, run, program)] if runs[0].unfaithful else runs
 
@@ -117,7 +117,7 @@ def planned(path: Path, **values: str) -> list[dict[str, Any]]:
 
 
 def quantile_us(lateness: Mapping[str, Any], share: float) -> int:
-    """Of a histogram in steps of ten microseconds, rounded up to the next."""
+    """Returns a quantile of a histogram with steps of 10 us, rounded up to the next step; 0 if it is empty."""
     wanted, below = math.ceil(sum(lateness["counts"]) * share), 0
     for step, count in enumerate(lateness["counts"]):
         below += count
@@ -127,7 +127,7 @@ def quantile_us(lateness: Mapping[str, Any], share: float) -> int:
 
 
 def row(carried: Carried) -> str:
-    """A run in the table."""
+    """Returns a run's row of the table."""
     facts = carried.done["facts"]
     alone = ", ".join(median_us(facts[when]["late_ns"]) for when in ("before", "after"))
     starts, released = (quantile_us(facts[name], 0.99) for name in ("starts", "released"))
@@ -143,7 +143,7 @@ def median_us(late_ns: Sequence[int | None]) -> str:
 
 
 def judge(runs: Sequence[Carried]) -> Acceptance:
-    """What all of them say."""
+    """Checks the runs against the bounds."""
     found = Acceptance()
     unfaithful = sum(1 for one in runs if one.unfaithful)
     found.check(
@@ -217,7 +217,7 @@ def alone_over(runs: Sequence[Carried]) -> list[lab_lone.Flow]:
 
 
 def lone_cells(runs: Sequence[Carried]) -> tuple[float, list[lab_lone.Cell]]:
-    """What a connection adds, in nanoseconds, and how far each size is from that, by the faithful runs."""
+    """Returns the constant that a connection adds, in ns, and each size's deviation from it, over faithful runs."""
     flows = alone_over([one for one in runs if not one.unfaithful])
     if not any(one.size == lab_lone.FIRST for one in flows):
         return 0.0, []
@@ -226,7 +226,7 @@ def lone_cells(runs: Sequence[Carried]) -> tuple[float, list[lab_lone.Cell]]:
 
 
 def further_tables(runs: Sequence[Carried]) -> list[str]:
-    """Flows alone by topology and size, and by who carries them; of faithful runs."""
+    """Returns the tables of idle flows by topology and size, and by driver, over faithful runs."""
     _, lone = lone_cells(runs)
     of = [one for one in runs if one.name.startswith(DRIVER) and not one.unfaithful]
     cells = [cell for one in of for cell in lab_drivers.cells(one.name.removeprefix(DRIVER), one.done["measured"])]
@@ -235,31 +235,31 @@ def further_tables(runs: Sequence[Carried]) -> list[str]:
 
 
 def late_us(carried: Carried) -> list[float]:
-    """By how much flows were later than the closed form."""
+    """Returns how much later than their closed form flows were, in us."""
     flows = carried.done["measured"]["flows"]
     return [flow["fct_ns"] / 1000 - carried.demand[flow["index"]]["ideal_ps"] / 1e6 for flow in flows]
 
 
 def congested(carried: Carried) -> tuple[int, int]:
-    """How many mice of the congested rack waited where two windows stand, 50 ms each time; and how many there are."""
+    """Returns how many mice of the congested rack waited behind two windows (50 ms each), and how many there are."""
     made = _core.tabulate(json.dumps(carried.run), json.dumps(carried.done["measured"]))
     flows = tables.frame(made["flows"]).filter((pl.col("src") == 2) & (pl.col("start_ns") > 500_000_000))
     return flows.filter(pl.col("fct_ns").fill_null(10**10) > 70_000_000).height, flows.height
 
 
 def machine() -> str:
-    """What the runs were carried on."""
+    """Returns a description of the machine."""
     kernel = platform.release().split("-")[0]
     return f"Linux {kernel}, {os.cpu_count()} processors, Python {platform.python_version()}"
 
 
 def failure(found: Acceptance) -> str:
-    """That it failed, when, where and why."""
+    """Returns the sentence on a failure: date, machine and reasons."""
     return f"Failed last on {datetime.now(UTC):%Y-%m-%d} ({machine()}): {'; '.join(found.wrong)}."
 
 
 def noted(page: str, runs: Sequence[Carried], found: Acceptance, timers: tuple[str, str]) -> str:
-    """The page with what was found: the evidence if nothing is wrong, else beside the old, and why it is none."""
+    """Returns the page with this outcome: as its evidence if all checks hold, else beside the old evidence."""
     if found.wrong:
         return into_page(page, f"{failure(found)}\n\n{report(runs, found, timers)}", *FAILED)
     return into_page(page, report(runs, found, timers))

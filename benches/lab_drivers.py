@@ -1,6 +1,6 @@
-"""One flow of each driver of the lab on an idle path, beside one that `repnet-bench` carries without any scheme.
+"""Compares flows of each driver of the lab on an idle path with flows of `repnet-bench` without a scheme.
 
-What a driver adds of its own is no scheme's doing. `make lab-accept` carries them, and shows them side by side.
+The difference is due to the driver, not to a scheme. `make lab-accept` carries out the runs and prints the table.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -12,7 +12,7 @@ from typing import Any
 import tailcut
 
 NET = "repnet-bench, TCP"
-"""What all are held against: `node:net`."""
+"""The driver that all others are compared with: `node:net`."""
 TCP = 'receive_window = "64KB"\ninitial_rto = "1s"\nmin_rto = "1s"'
 MPTCP = (
     '[schemes.MPTCP.transport]\nkind = "mptcp"\nsubflows = {count}\nreceive_window = "64KB"\n'
@@ -81,7 +81,7 @@ def planned(driver: str, directory: Path) -> dict[str, Any]:
 
 
 def cells(driver: str, measured: Mapping[str, Any]) -> list[Cell]:
-    """What a driver has carried, by size; flows come in the order of the plan."""
+    """Returns a driver's medians by flow size; flows come in the order of the plan."""
     flows = {one["index"]: one for one in measured["flows"]}
     made, first = [], 0
     for size, count in SIZES.items():

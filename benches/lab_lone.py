@@ -34,9 +34,9 @@ FIRST = 1
 SHARE = 0.03
 """How far the median of a size may be from its closed form and the constant."""
 CONSTANT_NS = 300_000
-"""What a connection may add at most: where flows alone are later, runs are not faithful."""
+"""Most that a connection may add, in ns; if idle flows are later, the run is unfaithful."""
 GAP_US = 20_000
-"""Between the end of a flow and the next."""
+"""Time between the end of a flow and the next start."""
 EXPERIMENT = """
 title = "lone flows: {name}"
 seeds = 1
@@ -112,7 +112,7 @@ def planned(name: str, directory: Path) -> list[dict[str, Any]]:
 
 
 def flows(topology: str, demand: Sequence[Mapping[str, Any]], done: Mapping[str, Any]) -> list[Flow]:
-    """What became of the flows that a run was to carry; one that has not arrived is later than any."""
+    """Returns the planned flows with their lateness; a flow that has not arrived is infinitely late."""
     carried = {one["index"]: one["fct_ns"] for one in done["measured"]["flows"]}
     made = []
     for index, one in enumerate(demand):
@@ -122,7 +122,7 @@ def flows(topology: str, demand: Sequence[Mapping[str, Any]], done: Mapping[str,
 
 
 def constant_ns(of: Iterable[Flow]) -> float:
-    """What a connection adds: by how much flows of a byte are late, in the median."""
+    """Returns what a connection adds, in ns: the median lateness of flows of one byte."""
     return median(one.late_ns for one in of if one.size == FIRST)
 
 

@@ -58,14 +58,14 @@ STATISTICS = {"mean_ms": ("mean", MEAN), "p99_ms": ("99th percentile", P99)}
 
 @dataclass(frozen=True)
 class Side:
-    """What the short flows of a scheme were, by the simulator or over kernels.
+    """Statistics of a scheme's short flows, simulated or over kernels.
 
     Attributes:
         means_ms: their mean completion time of each seed.
         mean_ms: of all seeds together.
         p99_ms: of all seeds together, by nearest rank.
-        lost: how many handshakes waited for the first timeout.
-        flows: how many they are.
+        lost: the number of handshakes that waited for the first timeout.
+        flows: the number of short flows.
     """
 
     means_ms: list[float]
@@ -85,11 +85,11 @@ class Row:
     simulated: Side
     real: Side
     baseline: "Row | None"
-    """What it is compared with, of the same seeds; none if others are compared with it."""
+    """The row it is compared with, over the same seeds; None for the baseline itself."""
 
 
 def side(flows: pl.DataFrame, seeds: list[int], horizon_ns: int) -> Side:
-    """Of a scheme's flows; a flow that is not done when the run ends has the time that it had."""
+    """Returns the statistics of a scheme's short flows; an unfinished flow counts with the time until the run's end."""
     short = flows.filter((pl.col("class") == "short") & pl.col("seed").is_in(seeds)).with_columns(
         ms=pl.col("fct_ns").fill_null(horizon_ns - pl.col("start_ns")) / 1e6
     )
@@ -178,7 +178,7 @@ def changed(row: Row) -> str:
 
 
 def beyond(row: Row) -> list[str]:
-    """Where kernels are further from the simulator than they should be."""
+    """Returns the statistics in which kernels differ from the simulator by more than the bounds."""
     found, of_changes = [], changes(row)
     for name, (what, most) in STATISTICS.items():
         share = apart(getattr(row.simulated, name), getattr(row.real, name))
@@ -241,14 +241,14 @@ def reasons(runs: list[dict[str, Any]]) -> list[str]:
 
 @dataclass
 class Work:
-    """Where results are, and until when runs are begun."""
+    """The state of the work: the directory of results, the time until which runs are begun, and verdicts."""
 
     directory: Path
     until: float
     verdicts: list[dict[str, Any]]
 
     def carry(self, name: str, seeds: int) -> None:
-        """Make what is missing of so many seeds of an experiment, in the simulator and over kernels."""
+        """Makes the missing runs of an experiment for a number of seeds, simulated and over kernels."""
         experiment, out = self.experiment(name, seeds), self.directory / name
         result = self.made(name, seeds)
         for _ in range(TRIES):
@@ -267,7 +267,7 @@ class Work:
         return tailcut.load(ROOT / f"experiments/lab/{name}.toml", seeds=seeds)
 
     def made(self, name: str, seeds: int) -> tailcut.Result:
-        """What there is of so many seeds, and is simulated at least; what was carried last may have had fewer."""
+        """Returns the results for a number of seeds, with the simulated runs made."""
         return tailcut.run(self.experiment(name, seeds), out=self.directory / name)
 
     @staticmethod

@@ -1,4 +1,4 @@
-"""What the simulator costs as WebAssembly: processor time against the native one's, first and warm, and its size.
+"""Measures the simulator as WebAssembly: CPU time against the native build, first and warm, and its size.
 
 Prints; asserts nothing. Where the playground has not been built, it says so and is done.
 """

@@ -48,7 +48,7 @@ baseline = "TCP"
 
 
 def experiment(directory: Path, runs: int, arrivals: str) -> tailcut.Experiment:
-    """So many runs, each with arrivals for so long."""
+    """Returns an experiment of a number of runs, with arrivals for a given time."""
     file = directory / "many.toml"
     file.write_text(EXPERIMENT.format(seeds=runs // 4, arrivals=arrivals))
     return tailcut.load(file)
@@ -58,7 +58,7 @@ def experiment(directory: Path, runs: int, arrivals: str) -> tailcut.Experiment:
 
 
 def head(directory: Path) -> None:
-    """What each command does with results that are there; each in a process of its own, for its memory."""
+    """Measures each command on finished results, each in its own process because of its memory."""
     print(f"results that are there; the load before was {os.getloadavg()[0]:.1f}")
     for runs in RUNS:
         place = directory / f"{runs}"
@@ -90,7 +90,7 @@ def filled(directory: Path, runs: int) -> int:
 
 
 def step(name: str, directory: Path, runs: int) -> None:
-    """One command's work; prints its seconds and the process's memory."""
+    """Does one command's work, and prints its seconds and the process's memory."""
     planned = experiment(directory, runs, "1ms")
     started, before = time.perf_counter(), time.process_time()
     if name == "plan":
@@ -149,7 +149,7 @@ def swept(directory: Path, planned: tailcut.Experiment, out: str, workers: int) 
 
 
 def engine(directory: Path) -> None:
-    """What the head does for each run on a cluster."""
+    """Measures the head's work for each run on a cluster."""
     planned = experiment(directory, ENGINE_RUNS, "100us")
     _, shared = swept(directory, planned, "shared", 2)
     probe = Store.probe

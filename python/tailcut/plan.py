@@ -119,7 +119,7 @@ def canonical(value: object) -> str:
 
 
 SUMMARY_FORMAT = 2
-"""Of the summary's columns: raised when one is renamed or changes its meaning, so that older rows answer nothing."""
+"""Version of the summary's columns: raised when one is renamed or changes its meaning, so older rows are ignored."""
 
 
 def question_id(plan: Plan) -> str:

@@ -21,7 +21,7 @@ def result(tmp_path_factory: pytest.TempPathFactory) -> tailcut.Result:
 
 
 def long_run(directory: Path) -> str:
-    """One run that takes far longer than any test waits, as JSON."""
+    """Returns a run, as JSON, that takes far longer than any test waits."""
     path = experiments.tiny(directory)
     overrides = {"traffic.sizes": '"web-search"', "traffic.load": "0.8", "horizon.arrivals": '"60s"', "topology.k": "8"}
     return json.dumps(tailcut.load(path, set=overrides, seeds=1).plan["runs"][0])

@@ -23,7 +23,7 @@ def results(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Where a stand-in for a browser notes what it is asked for."""
+    """The file in which a stand-in for a browser records the addresses that it is given."""
     noted, browser = tmp_path / "opened.txt", tmp_path / "browser"
     browser.write_text(f'#!/bin/sh\necho "$1" > {noted}\n')
     browser.chmod(browser.stat().st_mode | stat.S_IXUSR)

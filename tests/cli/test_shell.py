@@ -1,4 +1,4 @@
-"""What the command has in common with every other in a shell: pipes, quotes, and names that it shows as they are."""
+"""The command in a shell: closed pipes, quoting, and names that are printed unchanged."""
 
 import os
 import shlex

@@ -1,4 +1,4 @@
-"""What a person reads: tables, progress and numbers, of results that were made up."""
+"""Output for people: tables, progress and numbers, of made-up results."""
 
 import json
 from pathlib import Path

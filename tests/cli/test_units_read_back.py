@@ -1,4 +1,4 @@
-"""What Tailcut prints it reads: times, sizes and rates as its tables and stories spell them."""
+"""Printed times, sizes and rates are accepted as input."""
 
 import pytest
 from hypothesis import given

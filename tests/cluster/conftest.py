@@ -41,7 +41,7 @@ class Cluster:
 
     @property
     def address(self) -> str:
-        """Where the scheduler listens."""
+        """The address of the scheduler."""
         return str(json.loads(self.file.read_text())["address"])
 
     def start_scheduler(self, *options: str) -> subprocess.Popen[bytes]:
@@ -78,7 +78,7 @@ class Cluster:
         return process
 
     def logs(self) -> str:
-        """What the processes have said."""
+        """Returns the logs of all processes."""
         return "\n".join(file.read_text() for file in sorted(self.directory.glob("log-*.txt")))
 
     def _start(self, command: Sequence[str], *options: str) -> subprocess.Popen[bytes]:

@@ -24,7 +24,7 @@ MORE_LOADS = """
 
 
 def elsewhere(experiment: tailcut.Experiment, cluster: Cluster, directory: Path, **options: Any) -> dict[str, str]:
-    """What a sweep on the cluster gives."""
+    """Runs a sweep on the cluster and returns its tables."""
     with connect(str(cluster.file)) as client:
         tailcut.run(experiment, out=directory, executor=client, **options)
     return tables(directory)

@@ -1,4 +1,4 @@
-"""What can go wrong on a cluster: one clear message each, and the rest goes on."""
+"""Failures on a cluster: each gives one clear message, and the other runs are made."""
 
 import os
 import subprocess
@@ -142,7 +142,7 @@ if sys.argv[:1] == ["-m"]:  # a process that makes runs
 def test_a_run_that_kills_its_process_is_one_failed_run_and_its_worker_lives_on(
     cluster: Cluster, tmp_path: Path
 ) -> None:
-    """As the kernel does when memory is short."""
+    """The kernel kills processes like this when memory is short."""
     (tmp_path / "sitecustomize.py").write_text(KILLS_ITSELF)
     cluster.start_worker(*preload(tmp_path, f"import os; os.environ['PYTHONPATH'] = {str(tmp_path)!r}"))
     experiment = tailcut.load(experiments.tiny(tmp_path))

@@ -1,4 +1,4 @@
-"""What is told of a sweep on a cluster, with a cluster that does what the test says."""
+"""Progress of a sweep on a scripted cluster."""
 
 import queue
 from collections.abc import Callable, Mapping, Sequence
@@ -102,7 +102,7 @@ def unfit_on(worker: str) -> Callable[[Scripted, remote.Job, Done], None]:
 
 
 def silently(farm: Scripted, job: remote.Job, done: Done) -> None:
-    """What the worker told comes after its answer."""
+    """Answers first, and delivers the worker's progress messages afterwards."""
     done(Attempt(job, remote.carry_out(job), where="late:1"))
     farm.heard(job.run["id"], {"worker": "late:1"})
     farm.heard(job.run["id"], {"now_ps": 1, "packet_hops": 1})

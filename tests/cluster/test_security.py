@@ -53,7 +53,7 @@ def test_a_cluster_on_this_machine_listens_on_loopback_alone() -> None:
 
 @pytest.fixture
 def certificate(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """One that signs itself, for everybody, in Dask's own settings."""
+    """Puts a self-signed certificate for all processes into Dask's settings."""
     if shutil.which("openssl") is None:
         missing("openssl is not installed", "apt-get install openssl")
     key, made = tmp_path / "key.pem", tmp_path / "me.pem"

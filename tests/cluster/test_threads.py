@@ -48,7 +48,7 @@ def test_threads_that_end_leave_no_process_behind(tmp_path: Path, gone: Callable
 def test_threads_that_end_leave_no_directory_behind(
     tmp_path: Path, gone: Callable[[], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """They stand for workers that do not see the results, and so keep runs elsewhere."""
+    """The threads stand for workers that do not see the directory of results, and keep runs elsewhere."""
     monkeypatch.setattr(remote, "_sees", lambda job: False)
     scratch = tmp_path / "scratch"
     scratch.mkdir()

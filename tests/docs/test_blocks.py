@@ -50,7 +50,7 @@ def test_claims_in_the_docs_are_accepted(text: str) -> None:
 
 @blocks("python")
 def test_programs_in_the_docs_run(text: str, tmp_path: Path) -> None:
-    """Where it names an experiment, that is a small one here."""
+    """A program that names an experiment gets a small one."""
     (tmp_path / "experiment.toml").write_text(
         """
         title = "small"

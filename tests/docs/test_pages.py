@@ -1,4 +1,4 @@
-"""What the documentation tells readers to do works, and prints what it says."""
+"""Commands in the documentation work and print the output shown there."""
 
 import os
 import re

@@ -16,7 +16,7 @@ COMPILED = "crates/tailcut-net/tests/pages/least_sent.rs"
 
 
 def run(*command: str | Path, at: Path) -> str:
-    """What a command prints, which must succeed."""
+    """Runs a command, which must succeed, and returns its output."""
     done = subprocess.run(command, cwd=at, capture_output=True, encoding="utf-8", check=False)
     assert done.returncode == 0, done.stderr
     return done.stdout

@@ -62,7 +62,7 @@ class Wait(NamedTuple):
 
 
 def waits(file: str, text: str) -> Iterator[Wait]:
-    """Those in a file of tests."""
+    """Yields the waits in a file of tests."""
     suffix = Path(file).suffix
     pattern = {".py": PYTHON, ".rs": RUST}.get(suffix, JAVASCRIPT)
     # Of a source file only its unit tests, which are at its end.

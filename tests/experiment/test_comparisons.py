@@ -30,7 +30,7 @@ SMALLER: dict[str, dict[str, str]] = {
     "quickstart": {"topology.k": "4"},
     "trace": {"horizon.arrivals": "1s"},
 }
-"""What makes an experiment smaller, beyond a shorter horizon and a single seed."""
+"""Overrides that make an experiment smaller, beyond a shorter horizon and a single seed."""
 FURTHER = {
     "balance": {"glance", "throughput", "segments"},
     "compare": {"glance", "throughput"},

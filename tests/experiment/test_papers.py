@@ -57,7 +57,7 @@ LOADS = {
     **dict.fromkeys([f"repnet/fig{n}" for n in (5, "5-alpha", 6, 7, 8, 9)], "bisection"),
     **dict.fromkeys(["repnet/fig1", "repnet/fig12", "rps/fig3b", "rps/fig3c", "rps/fig4"], "host-links"),
 }
-"""What a paper's load is a fraction of, where its figure has a load."""
+"""The capacity that a paper's load is a fraction of, for figures with a load."""
 
 
 def names() -> list[str]:
@@ -100,7 +100,7 @@ def test_a_small_variant_asks_the_same_question(name: str) -> None:
 
 
 def failures(name: str, *, small: bool) -> set[str]:
-    """What fails, and how soon routing knows, in the broken runs of an experiment."""
+    """Returns the faults of an experiment's runs with failures, as JSON."""
     faults = [run["config"]["faults"] for run in tailcut.load(PAPERS / f"{name}.toml", small=small).plan["runs"]]
     return {json.dumps(one) for one in faults if one["active"] and one["incidents"]}
 

@@ -43,7 +43,7 @@ def started(flows: pl.DataFrame) -> list[tuple[Any, ...]]:
 
 @pytest.mark.parametrize("file", ["flow_table_polars.parquet", "pyarrow.parquet"])
 def test_files_of_polars_and_pyarrow_hold_the_flows_that_they_were_made_from(file: str, tmp_path: Path) -> None:
-    """One is a flow table of the results store; the other has starts in microseconds and narrower integers."""
+    """The first file is a flow table of a store; the second has starts in microseconds and narrower integers."""
     original = pl.read_parquet(DATA / "flow_table_polars.parquet")
     result = tailcut.run(tailcut.load(experiment(tmp_path, DATA / file)), out=tmp_path / "results", jobs=1)
     assert started(result.flows) == started(original)

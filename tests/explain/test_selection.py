@@ -1,4 +1,4 @@
-"""Which runs are told about, of those that there are."""
+"""Selection of the runs to explain."""
 
 import pytest
 

@@ -36,7 +36,7 @@ def experiment(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def token(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
-    """What the processes of this test's runs have in their environment."""
+    """Marks the processes of this test's runs by their environment, and returns the mark."""
     monkeypatch.setenv(MARK, str(tmp_path))
     return str(tmp_path)
 

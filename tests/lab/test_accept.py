@@ -1,4 +1,4 @@
-"""What `make lab-accept` makes of runs; they are made up, and no kernel is asked."""
+"""The judgement of `make lab-accept` on made-up runs; no kernel is needed."""
 
 import json
 import shutil

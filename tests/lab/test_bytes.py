@@ -1,4 +1,4 @@
-"""What ports drop is what hosts miss, and a byte that a flow's receiver misses is a failed run. Over real kernels."""
+"""Drops of ports equal the packets that hosts miss, and a byte that a receiver misses fails the run. Real kernels."""
 
 import ctypes
 import os
@@ -22,12 +22,12 @@ pytestmark = pytest.mark.usefixtures("kernel")
 
 PIDFD_GETFD = 438
 FLOWS = "0,1,20000000,1000\n2,3,20000000,1000"
-"""They last eight seconds, of which the run has but the first, if it fails when the wrong byte comes: whoever disturbs
-it may be seconds late on a busy machine, and still finds the flow under way."""
+"""Two flows of eight seconds. A run that fails at the wrong byte needs only the first; on a busy machine the disturbing
+process may be seconds late, and still finds the flow under way."""
 
 
 def connections(pid: int) -> list[socket.socket]:
-    """The connections of another process, as this process has them: what it does to them it does to the other's."""
+    """Returns duplicates of another process's connections: what is done to them affects the other process."""
     call = ctypes.CDLL(None, use_errno=True).syscall
     found = []
     process_of = os.pidfd_open(pid)
@@ -77,7 +77,7 @@ def test_a_byte_too_many_or_too_few_fails_the_run(tmp_path: Path, token: str, di
 
 
 def at_hosts(done: dict[str, Any]) -> tuple[dict[str, int], dict[str, int]]:
-    """What has crossed the links from hosts, and the links to them."""
+    """Returns the counters of the links from hosts, and of the links to them."""
     tiers = {tier["up"]: tier for tier in done["measured"]["tiers"] if tier["tier"] == "host"}
     return tiers[True], tiers[False]
 

@@ -27,7 +27,7 @@ def busiest(experiment: Path, traffic: str, **overrides: str) -> float:
 
 
 def checked(experiment: Path, monkeypatch: pytest.MonkeyPatch, frames: float, *options: str) -> str:
-    """What `tailcut check` says where a short run had so many frames a second."""
+    """Returns the output of `tailcut check` after a calibration run with this many frames per second."""
     monkeypatch.setattr(doctor, "findings", list)
     monkeypatch.setattr(calibration, "calibrate", lambda _fabric, _program: Calibration(BY_SOCKETS, frames, 2 * frames))
     shown = CliRunner().invoke(cli.app, ["check", str(experiment), "--on", "lab", *options])

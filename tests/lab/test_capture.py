@@ -1,4 +1,4 @@
-"""What hosts with real kernels send and receive, as tshark reads it."""
+"""Captures of hosts with real kernels, as tshark reads them."""
 
 import json
 import shutil

@@ -1,4 +1,4 @@
-"""What of a plan the lab realises, nearly realises and refuses; no kernel is asked but where a test says so."""
+"""Fields of a plan that the lab realises, nearly realises or refuses; only marked tests need a kernel."""
 
 import json
 import shutil

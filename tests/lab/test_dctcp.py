@@ -56,7 +56,7 @@ def marked(tmp_path: Path) -> Path:
 
 
 def mean(done: dict[str, Any], name: str) -> float:
-    """Of a series, once the flows have begun."""
+    """Returns the mean of a series after the flows have begun."""
     values: list[float]
     (values,) = [one["values"] for one in done["measured"]["series"] if one["name"] == name]
     return sum(values[20:150]) / len(values[20:150])

@@ -1,4 +1,4 @@
-"""What a machine offers the lab, and what is said where it does not; a kernel is asked where a test says so."""
+"""Probes of what the lab needs, and the messages if it is missing; only marked tests need a kernel."""
 
 import sys
 

@@ -19,7 +19,7 @@ pytestmark = pytest.mark.usefixtures("kernel")
 SOME = "\n".join(f"0,1,1000,{10_000 * number}" for number in range(200))
 """Two hundred flows of 1 KB, ten milliseconds apart."""
 LONG = "0,1,8000000,1000"
-"""One flow of 8 MB: 3.2 s at 20 Mbps."""
+"""A flow of 8 MB: 3.2 s at 20 Mbps."""
 
 
 def within(pid: int, *command: str, network: str = "") -> None:

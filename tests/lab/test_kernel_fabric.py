@@ -407,13 +407,13 @@ def test_an_incident_without_effect_is_an_error(tmp_path: Path, monkeypatch: pyt
 
 
 LATE_NS = 300_000
-"""What a late timer may make up for."""
+"""The burst, in ns of transmission, that tbf may send after a late timer."""
 
 
 @pytest.mark.usefixtures("kernel")
 @judged_when_idle
 def test_a_busy_link_has_its_rate(tmp_path: Path) -> None:
-    """It is faster by the packet that finds it idle, and by what a timer has been late."""
+    """The flow may be faster by the packet that finds the port idle, and by the lateness of a timer."""
     (tmp_path / "small.csv").write_text("src,dst,bytes,start_us\n0,1,1460000,0")
     path = tmp_path / "small.toml"
     path.write_text(SMALL.format(kind="star", shape="hosts = 2"))

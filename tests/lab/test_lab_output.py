@@ -1,4 +1,4 @@
-"""What the page, the summary and the command say of runs over kernels; those runs are made up."""
+"""Lab runs on the page, in the summary and on the terminal; the runs are made up."""
 
 import errno
 import sys
@@ -19,7 +19,7 @@ from tailcut.results import Store
 
 
 def said(*arguments: object) -> str:
-    """What the command prints, also beside its output, on a wide terminal."""
+    """Returns what a command prints on stdout and stderr of a wide terminal."""
     with pytest.MonkeyPatch.context() as wide:
         for console in (cli.out, cli.err):
             wide.setattr(console, "width", 200)

@@ -52,7 +52,7 @@ PATH_BPS = 5e6
 
 @pytest.fixture(scope="module")
 def multipath(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """One long flow between the racks, and short ones within them."""
+    """An experiment with a long flow between the racks and short ones within them."""
     directory = tmp_path_factory.mktemp("multipath")
     short = "".join(f"{at % 4},{at % 4 ^ 1},{1 + 700 * at},{9_000 * at}\n" for at in range(1, 20))
     (directory / "flows.csv").write_text(f"src,dst,bytes,start_us\n0,3,{BYTES},0\n{short}")

@@ -25,7 +25,7 @@ UNIX = ("std::os::",)
 
 
 def end_of_item(text: str, at: int) -> int:
-    """Where what begins here ends: with its semicolon, with its braces, or, if it is no item, with its comma."""
+    """Returns the end of what begins at ``at``: its semicolon, its closing brace or, if it is no item, its comma."""
     ends = ";" if ITEM.match(text, at) else ";,"
     depth = 0
     for place in range(at, len(text)):
@@ -44,7 +44,7 @@ def end_of_item(text: str, at: int) -> int:
 
 
 def without_words(text: str) -> str:
-    """The code, without what its comments and its texts say."""
+    """Returns the code without the text of comments and strings."""
     text = re.sub(r"//[^\n]*", "", text)
     return re.sub(
         r'"(?:[^"\\]|\\.)*"', lambda found: found[0] if found[0] == '"linux"' else '""', text, flags=re.DOTALL
@@ -52,7 +52,7 @@ def without_words(text: str) -> str:
 
 
 def split(text: str) -> tuple[str, list[str]]:
-    """What is compiled everywhere, and what is compiled on Linux only, item by item. Tests are left out, too."""
+    """Splits a source into the text compiled everywhere and the items compiled on Linux only; tests are left out."""
     kept, items, place = [], [], 0
     while found := LINUX.search(text, place):
         kept.append(text[place : found.start()])
@@ -63,7 +63,7 @@ def split(text: str) -> tuple[str, list[str]]:
 
 
 def names(use: str) -> set[str]:
-    """What a declaration brings in, by the names that it has then."""
+    """Returns the names that a ``use`` declaration brings into scope."""
     use = re.sub(r"\s+", " ", use)
     leaves = re.sub(r"[{}]", ",", use).split(",")
     return {leaf.strip().rpartition("::")[2].rpartition(" as ")[2] for leaf in leaves if leaf.strip()} - {

@@ -31,7 +31,7 @@ def flowlets(request: pytest.FixtureRequest) -> Iterator[Loaded]:
 
 
 def wait(switch: Loaded, ns: int) -> None:
-    """As if the last packet had come so much earlier."""
+    """Moves the time of a flow's last packet back by ``ns``."""
     lock, choice, last, count, used = ENTRY.unpack(switch.get("table", bytes(4), ENTRY.size))
     switch.set("table", bytes(4), ENTRY.pack(lock, choice, last - ns, count, used))
 
@@ -88,9 +88,9 @@ def test_failed_paths_are_avoided(flowlets: Loaded) -> None:
 
 WIRE = 1500 + FRAMING
 FLOW = struct.Struct("=8qqqqqQQ")
-"""What TinyFlow knows of a flow: times of samples, how many, bytes counted, polls, the last packet, bytes and draw."""
+"""TinyFlow's entry of a flow: times of samples, their number, bytes counted, polls, last packet, bytes and draw."""
 SAMPLES, POLLS, LAST = 8, 10, 11
-"""Places in it."""
+"""Indices in it."""
 
 
 @pytest.fixture

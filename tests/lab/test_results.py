@@ -121,7 +121,7 @@ def test_without_a_faithful_run_the_cells_say_so(experiment: Path, tmp_path: Pat
 
 
 def command(*arguments: object) -> str:
-    """What the command prints, on a wide terminal."""
+    """Returns the output of a command on a wide terminal."""
     with pytest.MonkeyPatch.context() as wide:
         wide.setattr(cli.out, "width", 200)
         return CliRunner().invoke(cli.app, [str(argument) for argument in arguments]).stdout

@@ -1,4 +1,4 @@
-"""What `make lab-table` makes of runs; what kernels measured is made up, and no kernel is asked."""
+"""The table of `make lab-table` from made-up measurements; no kernel is needed."""
 
 import json
 import time

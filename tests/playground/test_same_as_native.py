@@ -70,7 +70,7 @@ def experiment(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def out(experiment: Path) -> Path:
-    """What Node makes of it: its plan, and the answer to each run."""
+    """Runs the experiment in Node; returns the directory with its plan and the tables of each run."""
     module = playground.module()
     out = experiment.parent / "out"
     out.mkdir()

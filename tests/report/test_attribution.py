@@ -1,4 +1,4 @@
-"""What the tail is made of on the page: the table, the figure and the sentence."""
+"""Attribution of the tail on the page: the table, the figure and the sentence."""
 
 from pathlib import Path
 
@@ -18,7 +18,7 @@ SHAPE = synthetic.Shape(schemes=("TCP", "RepFlow"), sweep=(("traffic.load", (0.2
 
 
 def attributed(study: Study) -> Study:
-    """Its flows with parts: 100 us on the way, and all else timers for TCP; half timers and half queues for others."""
+    """Adds parts to a study's flows: 50 us of propagation, the rest timers under TCP, else timers and queues by half."""
     for run in study.runs:
         share = 1.0 if run.planned["scheme"] == "TCP" else 0.5
         rest = pl.col("fct_ns") - 50_000

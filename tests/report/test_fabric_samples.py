@@ -1,4 +1,4 @@
-"""What the page's fabric shows: samples of real runs on one grid, slow flows and their ways, where nodes stand."""
+"""The page's fabric: samples of real runs on one grid, slow flows and their paths, positions of nodes."""
 
 import base64
 import json

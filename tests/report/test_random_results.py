@@ -22,7 +22,7 @@ from tailcut.results.tables import for_spreadsheets
 from tailcut.terminal.table import full_table, summary_table
 
 SETS, SHOWN_EVERY, DRAWN_EVERY = 50, 20, 100
-"""So many sets are drawn in a batch; of so many one is shown, and one has its page and figures drawn."""
+"""Sets per batch; every 20th is also printed, and every 100th drawn as page and figures."""
 BATCHES = [*range(4), *(pytest.param(number, marks=pytest.mark.soak) for number in range(4, 40))]
 LARGE = [pytest.param(number, marks=pytest.mark.soak) for number in range(0, 300, 25)]
 

@@ -15,7 +15,7 @@ BUNDLE = "window.vegaEmbed = 1; '</script>'"
 
 @pytest.fixture
 def bundled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """What was bundled so far, with an empty place to keep it."""
+    """Records the bundles made, with an empty cache directory."""
     done: list[str] = []
 
     def bundle(snippet: str, vl_version: str) -> str:

@@ -68,7 +68,7 @@ class Scripted:
         return "exit code 0"
 
     def stop(self) -> None:
-        """It has ended."""
+        """Does nothing: the process has ended."""
 
     ask_to_stop = stop
 

@@ -51,7 +51,7 @@ def episodes(random: np.random.Generator, flows: int) -> tuple[Values, Values]:
 
 
 def timeouts(random: np.random.Generator, flows: int) -> tuple[Values, Values]:
-    """One flow in a thousand, two in a row, waits for a timer of 200 times the usual."""
+    """Draws times in which one flow in a thousand waits for a timer of 200 times the usual, in pairs."""
     size, level = random.normal(0, 0.5, flows), random.normal(0, 0.1)
 
     def under_one() -> Values:

@@ -1,4 +1,4 @@
-"""What is computed once per run is what would be computed again, and never of other tables."""
+"""Derived statistics equal freshly computed ones, and never stem from other tables."""
 
 import errno
 import os

@@ -1,4 +1,4 @@
-"""Where results go by default, and that no directory ends up with two experiments' results."""
+"""The default directory of results; no directory ends up with the results of two experiments."""
 
 import json
 from pathlib import Path

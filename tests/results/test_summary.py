@@ -308,7 +308,7 @@ def test_another_backends_rows_answer_the_question_that_they_were_computed_for(t
 
 
 def _of_another_workload(plan: Plan) -> None:
-    """Its file is at the same place and has other contents."""
+    """Changes the contents of the plan's workload file, not its path."""
     for run in plan["runs"]:
         run["files"] = [{"path": "sizes.cdf", "resolved": "/sizes.cdf", "sha256": "1"}]
 

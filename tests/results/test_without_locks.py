@@ -1,7 +1,7 @@
-"""Where locks do not hold, and whoever is killed: a run is absent or whole, and all of one making.
+"""Without working locks, and whichever process is killed, a run is absent or whole and made by one process.
 
-Two stores over one directory, each of which believes that a run is its own. Every access to the file system is a step;
-all ways to go from one store to the other twice are tried, and at each of them what killing one leaves.
+Two stores share a directory, and each believes that it has claimed the run. Every access to the file system is a step.
+All interleavings with two switches between the stores are tried, and a kill at each step.
 """
 
 import contextlib
@@ -40,7 +40,7 @@ sys.addaudithook(_step)  # cannot be taken off; it costs other tests a look at a
 
 
 class Killed(BaseException):
-    """What SIGKILL is: nothing that follows has any effect."""
+    """Stands for SIGKILL: nothing that follows has any effect."""
 
 
 class Stepped:
@@ -92,7 +92,7 @@ class Stepped:
 
 
 def put(store: Store, capture: bytes | None) -> Callable[[], None]:
-    """What a worker does that has simulated a run."""
+    """Returns the work of a worker that has simulated a run."""
 
     def work() -> None:
         files: dict[str, bytes | Path] = {"flows.parquet": TABLE}
@@ -175,7 +175,7 @@ def test_no_interleaving_of_two_stores_leaves_a_partial_run(
         shutil.rmtree(store.directory / "runs")
 
     def in_turns(first: int, second: int) -> tuple[bool, bool]:
-        """One goes ``first`` steps, the other ``second``, then each to its end. Whether each was over before that."""
+        """Runs ``first`` steps of one, ``second`` of the other, then both to the end; returns which had ended before."""
         one, other = start()
         one.steps(first)
         other.steps(second)
@@ -188,7 +188,7 @@ def test_no_interleaving_of_two_stores_leaves_a_partial_run(
         return over
 
     def killed(first: int) -> bool:
-        """One is killed after ``first`` steps, the other goes on. Whether it was over before."""
+        """Kills one after ``first`` steps and runs the other to its end; returns whether the first had ended before."""
         one, other = start()
         one.steps(first)
         over = one.over

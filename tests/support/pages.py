@@ -34,7 +34,7 @@ def written(folder: Path) -> list[Path]:
 
 @dataclass(frozen=True)
 class Block:
-    """One fenced block of a page."""
+    """A fenced block of a page."""
 
     language: str
     text: str

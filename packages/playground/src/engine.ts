@@ -37,7 +37,7 @@ export type Column = {
   kind: string;
   /** The cells; integers of 64 bits are `bigint`. */
   cells: BigUint64Array | BigInt64Array | Uint32Array | Uint8Array | Float64Array;
-  /** One flag per row, 1 where there is a value; null if every row has a value. */
+  /** A flag per row: 1 if the row has a value; null if every row has one. */
   valid: Uint8Array | null;
   /** The words of a `label`, which its cells index. */
   categories: string[] | null;

@@ -140,7 +140,7 @@ class Authors:
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """One sentence of a paper, and how it is judged here.
+    """A sentence of a paper, and how it is judged here.
 
     Attributes:
         id: the paper and a name, such as ``repflow/fig8-mean``.

@@ -41,7 +41,7 @@ class Made:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """One seed's share in a metric.
+    """The contribution of one seed to a metric.
 
     Attributes:
         values: one for each flow, job or sample; pooled over seeds they have statistics.

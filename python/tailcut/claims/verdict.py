@@ -1,4 +1,4 @@
-"""One rule for all verdicts: from the interval of our number and from what the paper says, with its precision.
+"""The rule of all verdicts: it compares our number's interval with the paper's statement and its precision.
 
 No tolerance belongs to a claim. They were fixed before the first scorecard was made.
 """

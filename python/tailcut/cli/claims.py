@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from tailcut.claims import Claim, Paper, Scorecard
 
 SCORECARD = Path("experiments/papers/scorecard.json")
-"""Where a checkout keeps the scorecard that comes with Tailcut."""
+"""The file of a checkout's scorecard, the one that comes with Tailcut."""
 RESULTS = Path("results/claims")
 
 app = typer.Typer(
@@ -184,7 +184,7 @@ def _card(file: Path | None) -> "Scorecard":
 
 
 def _target(file: Path | None, *, small: bool) -> Path | None:
-    """Where rows are put: never those of small variants beside those at the papers' scale."""
+    """Returns the file for new rows; None without one: rows of small variants never join those at the papers' scale."""
     if file is not None:
         return file
     return SCORECARD if SCORECARD.exists() and not small else None

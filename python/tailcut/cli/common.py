@@ -1,4 +1,4 @@
-"""What all commands share: the two consoles, options, and how an error becomes a message and an exit code."""
+"""Parts that all commands share: two consoles, options, and errors as messages and exit codes."""
 
 import errno
 import os
@@ -54,7 +54,7 @@ class Commands(TyperGroup):
 
 
 def key_and_value(text: str) -> tuple[str, str | None]:
-    """What stands before and after the first ``=`` that is in no quotes; the value is None where there is none."""
+    """Splits at the first ``=`` outside quotes; the value is None if there is none."""
     quoted = r""" "(?:[^"\\]|\\.)*" | '[^']*' """
     found = re.fullmatch(rf"((?> {quoted} | [^=] )*?) = (.*)", text, re.VERBOSE | re.DOTALL)
     return (text.strip(), None) if found is None else (found[1].strip(), found[2].strip())

@@ -29,8 +29,8 @@ TOTALS: dict[str, pl.DataType] = {
     "long_share_of_ideal": pl.Float64(),
     "times": pl.String(),
 }
-"""Of each run: sums over its flows; the mean throughput of its long flows and the mean of its shares of the ideal; what
-identifies the completion times of all of its flows, empty where there are none."""
+"""Columns of the totals of a run: sums over its flows; the mean throughput of long flows and their mean share of the
+ideal; a hash of the completion times of all flows, empty if there are none."""
 TIMES = "times-"
 """The prefix of files of sorted times; a hash of the code and the run follow, with a hyphen between."""
 IDENTIFYING = ("id", "fct_ns", "fct_ack_ns")
