@@ -54,7 +54,7 @@ def experiment(directory: Path, runs: int, arrivals: str) -> tailcut.Experiment:
     return tailcut.load(file)
 
 
-# --- the head -------------------------------------------------------------------------------------------------------
+# --- the head -------------------------------------------------------------------------------------
 
 
 def head(directory: Path) -> None:
@@ -112,7 +112,7 @@ def step(name: str, directory: Path, runs: int) -> None:
     print(f"{seconds:.1f} s, {used.ru_utime + used.ru_stime - before:.1f} s busy, {used.ru_maxrss / 1024:.0f} MiB")
 
 
-# --- the engine -----------------------------------------------------------------------------------------------------
+# --- the engine -----------------------------------------------------------------------------------
 
 
 @contextmanager

@@ -13,7 +13,8 @@ from hypothesis import settings
 
 from support import apart, skipping, workers
 
-# Machines differ in speed and share their cores; only results are tested. The seed is all that it takes to repeat them.
+# Machines differ in speed and share their cores; only results are tested. The seed is all that it
+# takes to repeat them.
 settings.register_profile("tailcut", deadline=None, database=None)
 settings.load_profile("tailcut")
 

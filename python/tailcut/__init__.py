@@ -54,7 +54,8 @@ __all__ = [
     "run",
 ]
 
-# Where each name is from. It is fetched when it is asked for, so that `tailcut --help` does not wait for Polars.
+# Where each name is from. It is fetched when it is asked for, so that `tailcut --help` does not
+# wait for Polars.
 _HOMES = {
     "api": ("Experiment", "load", "loads", "run"),
     "backends": ("Capture",),

@@ -262,7 +262,8 @@ def test_a_thousand_hosts_fold_into_pods_and_the_page_stays_small(
         expect(pods).to_have_count(16)
         pods.nth(3).focus()
         shown.page.keyboard.press("Enter")
-        # Its 64 hosts and 64 links between its switches are drawn, and its links to the cores are as many as before.
+        # Its 64 hosts and 64 links between its switches are drawn, and its links to the cores are
+        # as many as before.
         expect(shown.lines(0)).to_have_count(16 * 64 + 64 + 64)
         expect(shown.lines(1)).to_have_count(16 * 64 + 64 + 64)
         shown.page.keyboard.press("Enter")

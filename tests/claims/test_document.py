@@ -70,7 +70,7 @@ def test_readings_set_dotted_keys_however_they_are_nested() -> None:
     assert document.read("paper", text).readings["slow"].overrides == {"transport.min_rto": "200ms"}
 
 
-# --- those that come with Tailcut -----------------------------------------------------------------------------------
+# --- those that come with Tailcut -----------------------------------------------------------------
 
 PAPERS = claims.load()
 EVERY = [claim for paper in PAPERS.values() for claim in paper.claims]

@@ -82,7 +82,7 @@ def test_a_contrast_is_the_difference_of_two_changes() -> None:
     assert (found.value, found.low, found.high) == pytest.approx((-0.3, -0.3, -0.3))
 
 
-# --- of runs --------------------------------------------------------------------------------------------------------
+# --- of runs --------------------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")

@@ -75,7 +75,7 @@ def test_a_file_that_is_no_scorecard_is_refused(text: str) -> None:
     assert refused.value.code == "TC-K002"
 
 
-# --- the one that comes with Tailcut --------------------------------------------------------------------------------
+# --- the one that comes with Tailcut --------------------------------------------------------------
 
 
 def test_every_row_belongs_to_an_existing_claim() -> None:

@@ -72,7 +72,7 @@ def test_a_run_says_how_long_it_takes_and_fills_the_scorecard(tmp_path: Path) ->
     assert "0 runs are missing" in said("run", "repnet/fig2-alike", *options)
 
 
-# --- the page -------------------------------------------------------------------------------------------------------
+# --- the page -------------------------------------------------------------------------------------
 
 
 @pytest.fixture

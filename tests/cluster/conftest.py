@@ -59,7 +59,8 @@ class Cluster:
 
         def written() -> bool:
             assert process.poll() is None, "the scheduler ended"
-            # Dask opens the file, then writes it: on a busy machine it is there, and empty, for a while.
+            # Dask opens the file, then writes it: on a busy machine it is there, and empty, for a
+            # while.
             return self.file.exists() and self.file.read_text().rstrip().endswith("}")
 
         waiting.until(written, self.logs)

@@ -78,7 +78,7 @@ def test_a_guide_has_no_long_tables(page: Path) -> None:
     assert [table for table in tables if table.count("\n") - 2 > SHORT] == [], "long tables belong to the reference"
 
 
-# --- words ----------------------------------------------------------------------------------------------------------
+# --- words ----------------------------------------------------------------------------------------
 
 PLAIN_WORDS = [
     line.split(" -> ")

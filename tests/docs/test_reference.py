@@ -23,7 +23,8 @@ DOCS = ROOT / "docs"
 PAGES = sorted(path for path in [*DOCS.rglob("*.md"), *ROOT.glob("*.md")] if "_build" not in path.parts)
 COMPONENTS = sorted((DOCS / "components").glob("*.md"))
 
-# Every table that a run can have: short and long flows, jobs, segments, throughput, series, the fabric.
+# Every table that a run can have: short and long flows, jobs, segments, throughput, series, the
+# fabric.
 EVERYTHING = """
 title = "everything"
 [topology]
@@ -73,7 +74,7 @@ def result(tmp_path_factory: pytest.TempPathFactory) -> tailcut.Result:
     return tailcut.run(tailcut.load(directory / "everything.toml"), out=directory / "results")
 
 
-# --- components -----------------------------------------------------------------------------------------------------
+# --- components -----------------------------------------------------------------------------------
 
 
 def test_every_component_that_list_names_has_a_page() -> None:
@@ -104,7 +105,7 @@ def test_every_figure_is_in_the_page_of_the_report(result: tailcut.Result) -> No
     assert drawn == first_cells(sections(DOCS / "components/report.md")["What it shows"]) & drawn
 
 
-# --- results --------------------------------------------------------------------------------------------------------
+# --- results --------------------------------------------------------------------------------------
 
 
 def tables_of(result: tailcut.Result) -> Iterator[tuple[str, pl.DataFrame]]:
@@ -137,7 +138,7 @@ def test_every_column_of_the_summary_is_in_the_reference(result: tailcut.Result)
     assert set(result.summary().columns) <= documented
 
 
-# --- the command line, errors, links --------------------------------------------------------------------------------
+# --- the command line, errors, links --------------------------------------------------------------
 
 
 def test_every_error_code_is_explained() -> None:

@@ -175,9 +175,11 @@ def test_a_run_at_the_papers_scale_is_as_large_as_planned(name: str) -> None:
     assert made["counters"]["sent"] == sum(
         made["counters"][end] for end in ("delivered", "dropped", "lost_on_links", "in_flight")
     )
-    # Flows without an end are planned at the rate of their hosts' links, of which paths in common leave a part.
+    # Flows without an end are planned at the rate of their hosts' links, of which paths in common
+    # leave a part.
     least = 0.3 if name in ENDLESS | {"mmptcp/fig1", "repnet/fig2"} else 0.9
-    # One ACK is planned for two segments; those out of order, most where all is sprayed, are acknowledged one by one.
+    # One ACK is planned for two segments; those out of order, most where all is sprayed, are
+    # acknowledged one by one.
     most = 4 / 3 if name == "rps/fig7c" else 1.1
     assert least < made["counters"]["packet_hops"] / run["facts"]["expected_packet_hops"] < most
 

@@ -92,7 +92,8 @@ def test_flows_alone_over_every_topology_take_the_closed_form_and_one_constant(
     assert [row.split(" | ")[1] for row in rows] == ["1", "1,460", "14,600", "100,000", "1,000,000"]
     assert all(row.endswith("| 50 | +0.00 % |") for row in rows)
     assert "2,500 us for the connection" in accept.judge(slow).wrong[-1]
-    # A millisecond is more than 3 % of what a packet takes through two hops, though not of what many do.
+    # A millisecond is more than 3 % of what a packet takes through two hops, though not of what
+    # many do.
     assert "farthest: 1 B over star" in "; ".join(accept.judge(far).wrong)
     # Where runs are not faithful no flow may be early all the same.
     assert "are early" in "; ".join(accept.judge([*even, early]).wrong)

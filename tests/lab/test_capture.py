@@ -39,7 +39,8 @@ def test_frames_of_a_host_are_whole_and_in_order_and_those_of_its_flows(
     assert len(frames) == about["captured"]["packets"] > 0
     times = [float(time) for (time,) in frames]
     assert times == sorted(times)
-    # Linux writes a checksum of zero as 0xffff, which is its other form (RFC 1624), in one frame of 65,536.
+    # Linux writes a checksum of zero as 0xffff, which is its other form (RFC 1624), in one frame of
+    # 65,536.
     bad = "ip.checksum.status == Bad or (tcp.checksum.status == Bad and tcp.checksum != 0xffff)"
     wrong = f"_ws.malformed or {bad}"
     assert tshark(file, wrong, "frame.number") == []

@@ -90,7 +90,8 @@ def test_a_window_falls_by_the_estimate_and_the_plan_says_how_that_begins(marked
         mean(carried(planned(marked, **ALIKE, **{"transport.congestion.initial_alpha": alpha})), QUEUE)
         for alpha in ("0.0", "1.0")
     )
-    # Windows stay where marks have ended slow start; or each window with a mark is halved, so that queues run empty.
+    # Windows stay where marks have ended slow start; or each window with a mark is halved, so that
+    # queues run empty.
     assert half < 15 < 20 < nothing
 
 

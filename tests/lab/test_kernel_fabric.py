@@ -264,7 +264,8 @@ def test_flows_spread_evenly_over_paths_and_tiers_choose_independently(tmp_path:
     core = sent(done, ["agg0>core0", "agg0>core1", "agg1>core2", "agg1>core3"])
     each = sum(edge) / 480
     assert sum(core) == sum(edge)
-    # The 0.1 % points with one and with three degrees of freedom. Seeds and ports are the plan's: it is one draw.
+    # The 0.1 % points with one and with three degrees of freedom. Seeds and ports are the plan's:
+    # it is one draw.
     assert chi_squared(edge, each) < 10.83
     assert chi_squared(core, each) < 16.27
 
@@ -315,7 +316,8 @@ def test_a_flow_changes_its_path_only_after_a_pause(tmp_path: Path) -> None:
 @pytest.mark.usefixtures("kernel", "bpf")
 def test_an_elephant_takes_several_paths_and_a_mouse_one(tmp_path: Path) -> None:
     spec = '{ kind = "tinyflow", window = "1s", sample_every = "20KB", detect = "exact-port", reroute_every = "15KB" }'
-    # Of 206 packets the first 26 are a flow's like any other, and each draw is for ten: once in 10^5 runs all go one.
+    # Of 206 packets the first 26 are a flow's like any other, and each draw is for ten: once in
+    # 10^5 runs all go one.
     elephant = sent(carried(planned(one_flow(tmp_path, 300_000), balance=spec)), SPINES)
     assert min(elephant) > 0
     mouse = sent(carried(planned(one_flow(tmp_path, 15_000), balance=spec)), SPINES)

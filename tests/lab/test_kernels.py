@@ -117,7 +117,8 @@ def test_queues_windows_and_rates_are_sampled(experiment: Path) -> None:
         assert len(window["values"]) >= 2
         assert max(window["values"]) > window["values"][0] >= 8 * 1460  # an initial window of 12 KB
         assert all(value % 1460 == 0 for value in window["values"])
-        # What was acknowledged by the last sample is no more than the flow; between samples it is what came by then.
+        # What was acknowledged by the last sample is no more than the flow; between samples it is
+        # what came by then.
         since = [after - before for before, after in zip([0, *rate["times_ns"]], rate["times_ns"], strict=False)]
         bits = sum(value * span / 1e9 for value, span in zip(rate["values"], since, strict=True))
         assert 0 < bits <= 8 * 300_001 * 1.2

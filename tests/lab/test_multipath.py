@@ -112,7 +112,8 @@ def test_every_flow_arrives_and_the_long_one_has_all_of_its_subflows(done: dict[
         assert flow["connect_ns"] < flow["fct_ns"] < flow["fct_ack_ns"]
     assert done["facts"]["strange"] == 0
     assert 3 <= done["joined"] <= 3 * 20
-    # The counts are those of all subflows together; what one carries after another has is no retransmission of TCP's.
+    # The counts are those of all subflows together; what one carries after another has is no
+    # retransmission of TCP's.
     assert long["data_packets"] - long["retransmissions"] >= BYTES // 1460
     assert "retransmissions" not in done["measured"]["unknown"]
     settings = dict(done["hosts"]["sysctls"])

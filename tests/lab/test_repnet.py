@@ -158,7 +158,8 @@ def test_the_flows_that_meet_a_congested_path_are_a_third_and_with_two_copies_a_
         unfaithful += done["unfaithful"]
     if unfaithful:
         busy(f"unfaithful: {'; '.join(unfaithful)}")
-    # The very flows of the simulator, since both hash the same ports; one in twenty may be held up by chance.
+    # The very flows of the simulator, since both hash the same ports; one in twenty may be held up
+    # by chance.
     for kind in ("none", "repflow"):
         expected, real = met[kind]
         assert sum(a != b for a, b in zip(expected, real, strict=True)) <= len(real) / 20, kind

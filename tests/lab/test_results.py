@@ -339,7 +339,8 @@ def test_prune_and_merge_attribute_lab_runs_to_their_plan(experiment: Path, tmp_
         tailcut.run(wanted, on="lab", out=tmp_path / name, repeat=1 if name == "a" else 3)
     into, other = Store.open(tmp_path / "a"), Store.open(tmp_path / "b")
     assert upkeep.unreferenced_runs(other) == []
-    # The first repeat is in both with other tables: kernels are not deterministic, and no machine is broken.
+    # The first repeat is in both with other tables: kernels are not deterministic, and no machine
+    # is broken.
     merged = upkeep.merge(into, other)
     assert (merged.there, len(merged.taken), merged.damaged) == ([], 3, [])
     tailcut.run(tailcut.load(experiment, set={"traffic.load": "0.3"}), out=tmp_path / "a")

@@ -18,7 +18,7 @@ SHAPE = synthetic.Shape(schemes=("TCP", "RepFlow"), sweep=(("traffic.load", (0.2
 
 
 def attributed(study: Study) -> Study:
-    """Adds parts to a study's flows: 50 us of propagation, the rest timers under TCP, else timers and queues by half."""
+    """Adds parts to a study's flows: 50 us of propagation, the rest timers under TCP, else half timers, half queues."""
     for run in study.runs:
         share = 1.0 if run.planned["scheme"] == "TCP" else 0.5
         rest = pl.col("fct_ns") - 50_000

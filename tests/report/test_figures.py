@@ -51,7 +51,7 @@ def page(study: Study) -> dict[str, Figure]:
     return figures(study)
 
 
-# --- completion times, slowdown, change -----------------------------------------------------------------------------
+# --- completion times, slowdown, change -----------------------------------------------------------
 
 
 def test_a_panel_draws_the_summary_in_its_unit_with_intervals(study: Study, page: dict[str, Figure]) -> None:
@@ -173,7 +173,7 @@ def test_size_group_labels_are_spelled_out(interval: str, label: str) -> None:
     assert size_label(interval) == label
 
 
-# --- links ----------------------------------------------------------------------------------------------------------
+# --- links ----------------------------------------------------------------------------------------
 
 
 def test_a_lossless_network_has_no_panel_of_drops_and_says_so(tmp_path: Path) -> None:
@@ -249,7 +249,7 @@ def test_jobs_lead_unless_they_are_trains_of_pings() -> None:
     assert not jobs.are_the_question(pl.DataFrame([row | {"class": "pings"}]))
 
 
-# --- page and file --------------------------------------------------------------------------------------------------
+# --- page and file --------------------------------------------------------------------------------
 
 
 def test_on_the_page_marks_obey_the_signals_and_in_a_file_they_stand_alone(
@@ -314,7 +314,7 @@ def test_a_drawing_is_valid_for_vega_lite(study: Study) -> None:
         assert "#0072b2" in svg, figure.name
 
 
-# --- axes -----------------------------------------------------------------------------------------------------------
+# --- axes -----------------------------------------------------------------------------------------
 
 
 def rows(*values: float, high: float | None = None) -> pl.DataFrame:

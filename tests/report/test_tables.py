@@ -33,7 +33,7 @@ def two_loads(tmp_path_factory: pytest.TempPathFactory) -> Study:
     return study(tmp_path_factory.mktemp("store"), shape)
 
 
-# --- which points a curve keeps -------------------------------------------------------------------------------------
+# --- which points a curve keeps -------------------------------------------------------------------
 
 
 @given(st.integers(1, 3_000_000))
@@ -62,7 +62,7 @@ def test_all_points_are_kept_while_they_are_few() -> None:
     assert tables.kept_ranks(250).tolist() == list(range(1, 251))
 
 
-# --- distributions --------------------------------------------------------------------------------------------------
+# --- distributions --------------------------------------------------------------------------------
 
 
 def test_a_distribution_pools_the_seeds_and_counts_unfinished_flows_as_slower_than_all(two_loads: Study) -> None:
@@ -108,7 +108,7 @@ def test_the_clock_of_the_plan_times_the_flows(tmp_path: Path) -> None:
     assert later.to_list() == pytest.approx([synthetic.BASE_RTT_NS / 2000] * len(later))
 
 
-# --- curves ---------------------------------------------------------------------------------------------------------
+# --- curves ---------------------------------------------------------------------------------------
 
 
 def test_curves_carry_the_labels_of_their_points_and_changes_in_percent(two_loads: Study) -> None:
@@ -144,7 +144,7 @@ def test_an_axis_with_a_single_value_is_no_axis(tmp_path: Path) -> None:
     assert set(tables.curves(of)["point"]) == {""}
 
 
-# --- links ----------------------------------------------------------------------------------------------------------
+# --- links ----------------------------------------------------------------------------------------
 
 
 def test_links_give_percent_of_the_window_and_of_the_packets_that_came(two_loads: Study) -> None:
@@ -166,7 +166,7 @@ def test_stages_follow_a_packet_up_and_down(two_loads: Study) -> None:
     assert tables.stages(tables.links(two_loads)) == expected
 
 
-# --- unfinished flows and time series -------------------------------------------------------------------------------
+# --- unfinished flows and time series -------------------------------------------------------------
 
 
 def test_unfinished_flows_are_a_share_of_all(two_loads: Study) -> None:
@@ -194,7 +194,7 @@ def test_series_are_those_of_the_first_point(tmp_path: Path) -> None:
     assert set(table["scheme"]) == {"TCP", "RepFlow", "RepSYN"}
 
 
-# --- throughput -----------------------------------------------------------------------------------------------------
+# --- throughput -----------------------------------------------------------------------------------
 
 
 def with_throughput(of: Study, flows: int) -> pl.DataFrame:
@@ -242,7 +242,7 @@ def test_a_quartile_is_a_value_by_nearest_rank_as_percentiles_of_times_are() -> 
     assert found.row(0) == (1, 2, 3)
 
 
-# --- what no finished flow stands behind, and what schemes change ---------------------------------------------------
+# --- what no finished flow stands behind, and what schemes change ---------------------------------
 
 
 def cell(table: pl.DataFrame, scheme: str, name: str, statistic: str) -> dict[str, object]:

@@ -220,7 +220,7 @@ def test_throughput_is_described_if_no_flow_ends(study: Study) -> None:
     assert said.endswith("at load 0.2 on average: 90 % under RepFlow, 50 % under TCP.")
 
 
-# --- cautions -------------------------------------------------------------------------------------------------------
+# --- cautions -------------------------------------------------------------------------------------
 
 
 def test_runs_that_are_missing_are_counted(tmp_path: Path) -> None:

@@ -138,7 +138,7 @@ def test_an_error_of_the_core_about_a_full_disk_is_recognised() -> None:
     assert not disk_space.is_full(PermissionError(errno.EACCES, "no"))
 
 
-# --- what runs are expected to take ---------------------------------------------------------------------------------
+# --- what runs are expected to take ---------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -173,7 +173,7 @@ def test_a_bounded_capture_is_expected_to_keep_its_bounds() -> None:
         assert disk_space.expected_bytes(run, {"points": ["host:0"], **bounds}) == without + most
 
 
-# --- a disk that is really small ------------------------------------------------------------------------------------
+# --- a disk that is really small ------------------------------------------------------------------
 
 ON_A_SMALL_DISK = """
 mount -t tmpfs -o size="$1" none "$2" || exit 77

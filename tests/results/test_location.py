@@ -65,7 +65,7 @@ def test_no_two_experiments_that_come_with_tailcut_share_a_directory(monkeypatch
     assert [(one, other) for one in places for other in places if one in other.parents] == []
 
 
-# --- whose a directory is -------------------------------------------------------------------------------------------
+# --- whose a directory is -------------------------------------------------------------------------
 
 
 def planned(title: str = "RepFlow against TCP", **changes: object) -> Plan:

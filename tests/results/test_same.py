@@ -67,7 +67,7 @@ def test_a_run_that_points_and_schemes_share_is_one_row_of_runs(tmp_path: Path) 
     assert found.totals().height == 4, "each scheme at each point has totals"
 
 
-# --- beforehand -----------------------------------------------------------------------------------------------------
+# --- beforehand -----------------------------------------------------------------------------------
 
 STAR = """
 title = "One path"

@@ -137,7 +137,8 @@ def test_values_are_of_the_flows_of_all_seeds_with_an_interval(tmp_path: Path) -
     result = results(tmp_path, plan, {("TCP", 1): made_up.flows([100, 100, 100]), ("TCP", 2): made_up.flows([300])})
     row = cell(result.summary(), **SHORT_MEAN)
     assert row["value_us"] == 150
-    # Of the logarithm: t(0.975, 1) = 12.706, and with two seeds the jackknife's error is half of ln(300 / 100).
+    # Of the logarithm: t(0.975, 1) = 12.706, and with two seeds the jackknife's error is half of
+    # ln(300 / 100).
     factor = math.exp(12.7062 * math.log(3) / 2)
     assert row["ci_low"] == pytest.approx(150 / factor, rel=1e-4)
     assert row["ci_high"] == pytest.approx(150 * factor, rel=1e-4)

@@ -27,7 +27,7 @@ def names(store: Store) -> list[str]:
     return sorted(path.name for path in (store.directory / "runs").iterdir())
 
 
-# --- prune ----------------------------------------------------------------------------------------------------------
+# --- prune ----------------------------------------------------------------------------------------
 
 
 def test_runs_that_the_plan_does_not_refer_to_are_removed_and_the_others_stay(tmp_path: Path) -> None:
@@ -99,7 +99,7 @@ def test_a_store_of_which_another_plan_is_damaged_loses_nothing(tmp_path: Path) 
         upkeep.unreferenced_runs(store)
 
 
-# --- merge ----------------------------------------------------------------------------------------------------------
+# --- merge ----------------------------------------------------------------------------------------
 
 
 def test_merge_adds_the_runs_of_the_second_store_and_leaves_it_unchanged(tmp_path: Path) -> None:

@@ -161,7 +161,8 @@ def test_no_interleaving_of_two_stores_leaves_a_partial_run(
     def settle(*both: Stepped) -> None:
         """Whatever has happened, the same command again ends in the whole run."""
         for stepped in both:
-            # Who was taken for dead finds nothing to go on with, and says so; its run is made again.
+            # Who was taken for dead finds nothing to go on with, and says so; its run is made
+            # again.
             allowed = (Killed, FileNotFoundError) if taken_for_dead else Killed
             assert stepped.error is None or isinstance(stepped.error, allowed), stepped.error
         killed = any(isinstance(one.error, Killed) for one in both)
@@ -175,7 +176,7 @@ def test_no_interleaving_of_two_stores_leaves_a_partial_run(
         shutil.rmtree(store.directory / "runs")
 
     def in_turns(first: int, second: int) -> tuple[bool, bool]:
-        """Runs ``first`` steps of one, ``second`` of the other, then both to the end; returns which had ended before."""
+        """Runs ``first`` steps of one, ``second`` of the other, then both to the end; returns which ended before."""
         one, other = start()
         one.steps(first)
         other.steps(second)

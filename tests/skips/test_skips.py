@@ -81,7 +81,7 @@ def test_a_line_that_is_no_skip_fails_with_its_number(tmp_path: Path, line: str)
     assert "line 1 is no skip" in done.stderr
 
 
-# --- tests that need an idle machine --------------------------------------------------------------------------------
+# --- tests that need an idle machine --------------------------------------------------------------
 
 
 @pytest.fixture

@@ -88,7 +88,8 @@ def stutter(tell: Callable[[int], None], still_seconds: float) -> None:
                 tell(signal.SIGSTOP)
                 time.sleep(still_seconds)
                 tell(signal.SIGCONT)
-                # Busy-wait: on a busy machine a sleep would end late, and the lab run all that time.
+                # Busy-wait: on a busy machine a sleep would end late, and the lab run all that
+                # time.
                 goes_on_until = time.monotonic() + GOES_ON_SECONDS
                 while time.monotonic() < goes_on_until:
                     pass

@@ -70,7 +70,7 @@ def parts(runs: Runs, measure: Measure, plan_measure: Mapping[str, Any]) -> dict
     return {seed: compute(made, measure, plan_measure) for seed, made in sorted(runs.items())}
 
 
-# --- populations ----------------------------------------------------------------------------------------------------
+# --- populations ----------------------------------------------------------------------------------
 
 
 def chosen(flows: pl.DataFrame, population: Population) -> pl.DataFrame:
@@ -114,7 +114,7 @@ def _sample(made: Made, measure: Measure, plan_measure: Mapping[str, Any]) -> sa
     return samples.by_group(kept.select(pl.lit("").alias("of"), pl.all()))[samples.ALL]
 
 
-# --- metrics --------------------------------------------------------------------------------------------------------
+# --- metrics --------------------------------------------------------------------------------------
 
 
 def _fct(made: Made, measure: Measure, plan_measure: Mapping[str, Any]) -> Part:
@@ -220,7 +220,7 @@ def of_authors(file: Path) -> Part:
     return Part(np.sort(np.array(numbers)))
 
 
-# --- over seeds -----------------------------------------------------------------------------------------------------
+# --- over seeds -----------------------------------------------------------------------------------
 
 
 def pooled(of_seeds: Mapping[int, Part], measure: Measure) -> float | None:

@@ -56,7 +56,8 @@ def _scale(numbers: list[Number], targets: tuple[Target, ...]) -> _Scale:
     low, high = min(ends), max(ends)
     room = (high - low) * 0.25 or abs(high) * 0.25 or 1.0
     reach = [end for one in numbers for end in (one.low, one.high) if end is not None]
-    # An interval may be wider than everything else together: it is cut off at half as much again on either side.
+    # An interval may be wider than everything else together: it is cut off at half as much again on
+    # either side.
     least = max(min([low, *reach]), low - 2 * room)
     most = min(max([high, *reach]), high + 2 * room)
     return _Scale(least - room / 4, most + room / 4)

@@ -25,7 +25,8 @@ class _Console(Console):
         raise BrokenPipeError(errno.EPIPE, os.strerror(errno.EPIPE))
 
 
-# Names, titles and values are the user's: brackets in them are no markup, and words between colons no pictures.
+# Names, titles and values are the user's: brackets in them are no markup, and words between colons
+# no pictures.
 out = _Console(markup=False, emoji=False, width=None if sys.stdout.isatty() or "COLUMNS" in os.environ else FILE_WIDTH)
 err = _Console(markup=False, emoji=False, stderr=True)
 
@@ -40,7 +41,8 @@ class Commands(TyperGroup):
         except KeyboardInterrupt:
             raise typer.Exit(130) from None
         except BrokenPipeError:
-            # Whoever read the output has seen enough; nothing is left to flush when the interpreter ends.
+            # Whoever read the output has seen enough; nothing is left to flush when the interpreter
+            # ends.
             for stream in (sys.stdout, sys.stderr):
                 os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
             raise typer.Exit(0) from None

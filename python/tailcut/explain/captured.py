@@ -192,7 +192,8 @@ def _story(
         name: None if row[f"{name}_ns"] is None else 1000 * row[f"{name}_ns"] for name in ("connect", "fct", "fct_ack")
     }
     transport = lab.run["config"]["scheme"]["transport"]
-    # Completion times count from when the application opened the flow, a little after the plan's start.
+    # Completion times count from when the application opened the flow, a little after the plan's
+    # start.
     opened = [packet["sent_ps"] for packet in packets if packet["kind"] == "syn" and not packet["arrives"]]
     start = opened[0] if opened else 1000 * row["start_ns"]
     over = until if times["fct"] is None else start + times["fct"]

@@ -74,7 +74,8 @@ class FlowSizes:
                 continue
             start, end = max(low, above), min(high, up_to)
             if start < end:
-                # 1e-12 relative is as near as double precision reliably gets on these smooth integrands.
+                # 1e-12 relative is as near as double precision reliably gets on these smooth
+                # integrands.
                 total += quad(value, start, end, epsabs=0.0, epsrel=1e-12)[0] * mass / (high - low)
         return total
 

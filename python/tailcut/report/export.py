@@ -46,7 +46,8 @@ def specification(chart: Chart, pool: Pool) -> dict[str, Any]:
 
     alt.data_transformers.register("tailcut", refer)
     with alt.data_transformers.enable("tailcut"):
-        # That charts keep the schema is tested; to ask it each time takes a seventh of what a page takes.
+        # That charts keep the schema is tested; to ask it each time takes a seventh of what a page
+        # takes.
         spec: dict[str, Any] = chart.to_dict(validate=False)
     spec.pop("config", None)
     return spec

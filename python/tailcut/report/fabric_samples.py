@@ -64,7 +64,8 @@ class Sampled:
     def packed(self, unit: int) -> bytes:
         """Queues in steps of ``unit`` packets and use, a byte each, and drops, four bytes; port by port, compressed."""
         queue = np.clip(-(-self.queue // unit), 0, MOST_QUEUE)
-        # The page shows exact sums of drops, so all four bytes are kept; upper ones are nearly all 0 and compress well.
+        # The page shows exact sums of drops, so all four bytes are kept; upper ones are nearly all
+        # 0 and compress well.
         planes = (queue, self.use, *(self.drops >> shift & 255 for shift in (0, 8, 16, 24)))
         return zlib.compress(b"".join(np.ascontiguousarray(p.T.astype(np.uint8)).tobytes() for p in planes), 9)
 
@@ -212,7 +213,7 @@ def _fared(run: Run, flows: pl.DataFrame, wanted: Sequence[int]) -> dict[int, di
     }
 
 
-# --- where nodes stand ------------------------------------------------------------------------------------------------
+# --- where nodes stand ----------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)

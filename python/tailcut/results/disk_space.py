@@ -9,7 +9,8 @@ from typing import Any
 from tailcut.plan import PlannedRun
 from tailcut.units import amount_bytes, time_ps
 
-# Measured on compressed tables, rounded up: 25 to 60 bytes per flow, some kilobytes per file whatever is in it.
+# Measured on compressed tables, rounded up: 25 to 60 bytes per flow, some kilobytes per file
+# whatever is in it.
 BYTES_PER_RUN = 64_000
 BYTES_PER_FLOW = 100
 BYTES_PER_SAMPLE = 8

@@ -39,8 +39,8 @@ def locked(path: Path, *, wait: bool) -> Iterator[bool]:
     try:
         yield True
     finally:
-        # Removed while held: whoever has this file open already sees that it is gone and tries again. Windows does not
-        # remove what is open, and the lock goes by itself there.
+        # Removed while held: whoever has this file open already sees that it is gone and tries
+        # again. Windows does not remove what is open, and the lock goes by itself there.
         with contextlib.suppress(PermissionError):
             path.unlink(missing_ok=True)
         lock.release()

@@ -65,7 +65,7 @@ class Store:
         self.directory = directory
         self._runs = directory / "runs"
 
-    # --- the plan ---------------------------------------------------------------------------------------------------
+    # --- the plan ---------------------------------------------------------------------------------
 
     @classmethod
     def create(cls, directory: Path, plan: Plan, file: Path | None = None) -> "Store":
@@ -92,7 +92,8 @@ class Store:
         store = cls(directory)
         with contextlib.suppress(FileNotFoundError, StoreError):
             store._remember(store.plan())  # an older version may have asked for it
-        # The plan comes first: it is what makes a directory one of results, for other processes too.
+        # The plan comes first: it is what makes a directory one of results, for other processes
+        # too.
         held = {**plan, location.ORIGIN: location.origin(file, directory)}
         write_atomically(directory / "plan.json", json.dumps(held, indent=1).encode())
         store._remember(plan)
@@ -136,7 +137,7 @@ class Store:
         """Returns the path of a file that belongs to all results of this directory."""
         return self.directory / name
 
-    # --- runs -------------------------------------------------------------------------------------------------------
+    # --- runs -------------------------------------------------------------------------------------
 
     def path(self, run_id: str) -> Path:
         """Returns the directory of a finished run."""
@@ -339,7 +340,7 @@ class Store:
                 pass
         return sum(not one.exists() for one in left)
 
-    # --- summaries of backends that keep no runs --------------------------------------------------------------------
+    # --- summaries of backends that keep no runs --------------------------------------------------
 
     def put_summary(self, backend: str, rows: pl.DataFrame, plan: Plan) -> None:
         """Stores a backend's rows of the summary for ``plan``, beside its rows for other plans."""

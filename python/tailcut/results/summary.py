@@ -93,7 +93,7 @@ PER_RUN: dict[str, pl.DataType] = {
     "n_unfinished": pl.UInt64(),
 }
 
-# --- one run --------------------------------------------------------------------------------------------------------
+# --- one run --------------------------------------------------------------------------------------
 
 
 def of_run(flows: pl.DataFrame, measure: Mapping[str, Any], end_ns: int) -> pl.DataFrame:
@@ -213,7 +213,7 @@ def _why_empty(flows: int, *, enough_finished: bool = False) -> str:
     return f"none of its {flows} flows finished" if flows else "there are no such flows"
 
 
-# --- over seeds -----------------------------------------------------------------------------------------------------
+# --- over seeds -----------------------------------------------------------------------------------
 
 
 class Runs(Protocol):
@@ -335,7 +335,8 @@ def _over_seeds(here: Cell, base: Cell | None, name: str, no_run: str) -> dict[s
         known = estimates.interval(here.times, name)
         row |= _columns("value_us", "ci", here.times.values[name], known, 1000)
         row["reason"] = NO_INTERVAL if len(here.times.seeds) == 1 else ALL_THE_SAME if known.same else None
-    # Where the best possible time of some flows is not known, slowdowns would be those of the others.
+    # Where the best possible time of some flows is not known, slowdowns would be those of the
+    # others.
     if here.slowdowns.seeds == here.times.seeds and here.slowdowns.seeds:
         known = estimates.interval(here.slowdowns, name)
         row |= _columns("normalised", "normalised_ci", here.slowdowns.values[name], known)

@@ -18,7 +18,8 @@ from tailcut.plan import PlannedRun, canonical
 if TYPE_CHECKING:
     from tailcut._core import _Column
 
-# Part of every run's identity, by way of the plan: raise it there when the meaning of a result changes.
+# Part of every run's identity, by way of the plan: raise it there when the meaning of a result
+# changes.
 METADATA_KEY = "tailcut"
 
 COLUMNS: dict[str, dict[str, tuple[pl.DataType, str]]] = {

@@ -107,7 +107,7 @@ def _compare(one: Store, other: Store, run_id: str) -> None:
         )
 
 
-# --- one plan of several --------------------------------------------------------------------------------------------
+# --- one plan of several --------------------------------------------------------------------------
 
 
 def together(plans: Mapping[str, Plan]) -> tuple[Plan, list[dict[str, dict[str, Value]]]]:

@@ -178,7 +178,8 @@ def hoverable(
         return marks.encode(size=alt.SizeValue(size))
     name = panel.replace("-", "_")
     near = alt.selection_point(name=f"hover_{name}", on="pointerover", nearest=True, empty=False)
-    # Altair would number an unnamed chart with a selection, and so write the same report differently the second time.
+    # Altair would number an unnamed chart with a selection, and so write the same report
+    # differently the second time.
     return (
         marks.properties(name=f"marks_{name}")
         .encode(
