@@ -62,8 +62,8 @@ def connect(where: str) -> "Iterator[Client]":
         else:
             raise ClusterError(
                 "TC-C004",
-                f"{where!r} is neither the address of a scheduler nor a scheduler file that is there",
-                "say --cluster tcp://HOST:PORT, --cluster FILE.json (dask scheduler --scheduler-file FILE.json) or"
+                f"{where!r} is neither the address of a scheduler nor an existing scheduler file",
+                "use --cluster tcp://HOST:PORT, --cluster FILE.json (dask scheduler --scheduler-file FILE.json) or"
                 " --cluster local",
             )
     except TypeError as error:  # how Dask says it
@@ -91,7 +91,7 @@ def _local(where: str) -> Iterator[Any]:
 
     count = where.partition(":")[2]
     if count and not (count.isascii() and count.isdecimal() and int(count) > 0):
-        raise ClusterError("TC-C004", f"{where!r} names no number of workers", "say --cluster local:4")
+        raise ClusterError("TC-C004", f"{where!r} names no number of workers", "use --cluster local:4")
     workers = int(count) if count else machine.cores()
     memory = machine.available_memory()
     with distributed.LocalCluster(
@@ -145,7 +145,7 @@ class DaskFarm:
         self._check_memory(runs)
 
     def _judge(self, addresses: list[str]) -> list[ClusterError]:
-        """See which workers can be given jobs; why others cannot."""
+        """Decides which workers get jobs; returns why others do not."""
         if not addresses:
             return []
         errors = []
@@ -170,14 +170,14 @@ class DaskFarm:
         """Returns the bytes that a worker declares for its runs; a job that needs some goes to no other worker.
 
         Raises:
-            ClusterError: it does not say so.
+            ClusterError: TC-C008: it declares none.
         """
         workers = self._client.scheduler_info(n_workers=-1)["workers"]
         found: float | None = workers.get(address, {}).get("resources", {}).get(MEMORY)
         if not found:
             raise ClusterError(
                 "TC-C008",
-                f"the worker {address} does not say how much memory runs may take, as the others do",
+                f"the worker {address} does not declare the memory of its runs, while others do",
                 f"start it with --resources {MEMORY}=BYTES",
             )
         return found
@@ -203,12 +203,12 @@ class DaskFarm:
             )
 
     def workers(self) -> Mapping[str, int]:
-        """The threads of the workers that there are now, by address."""
+        """Returns the number of threads of each present worker that gets jobs, by address."""
         self._wait_for_scheduler()
         try:
             there: dict[str, int] = self._client.nthreads()
             errors = self._judge([address for address in there if address not in self._judged])
-            self._refused += [f"{error}; it is given no runs" for error in errors]
+            self._refused += [f"{error}; it gets no runs" for error in errors]
         except (OSError, TimeoutError, CancelledError):
             there = {}  # the scheduler has just gone; whether it comes back is seen the next time
         self._judged &= there.keys()
@@ -218,15 +218,15 @@ class DaskFarm:
         return {_short(address): there[address] for address in sorted(self._fit)}
 
     def refused(self) -> list[str]:
-        """Why workers that have come since were given nothing."""
+        """Returns, and clears, the reasons why newly joined workers get no jobs."""
         refused, self._refused = self._refused, []
         return refused
 
     def _look_whether_stuck(self) -> None:
-        """Say it when no worker is left that could carry out any of the jobs under way.
+        """Notes when no worker is left that can do any of the jobs under way.
 
         Raises:
-            ClusterError: none has come for a minute.
+            ClusterError: TC-C005: none has joined for a minute.
         """
         needed = [bytes_ for _, _, bytes_ in list(self._under_way.values())]
         if not needed or any(self._can_take(address, min(needed)) for address in self._fit):
@@ -234,13 +234,13 @@ class DaskFarm:
         elif self._stuck_since is None:
             self._stuck_since = time.monotonic()
             self._refused.append(
-                f"no worker is left that could make the runs: waiting for one, {WORKERS_SECONDS:g} s at most"
+                f"no worker is left that can make the runs: waiting up to {WORKERS_SECONDS:g} s for one"
             )
         elif time.monotonic() - self._stuck_since > WORKERS_SECONDS:
             raise ClusterError(
                 "TC-C005",
-                f"the scheduler has had no worker that could make the runs for {WORKERS_SECONDS:g} s",
-                "start workers with `dask worker ADDRESS`, and the same command goes on; what had finished is kept",
+                f"the scheduler has had no worker that can make the runs for {WORKERS_SECONDS:g} s",
+                "start workers with `dask worker ADDRESS`, and repeat the command; finished runs are kept",
             )
 
     def _can_take(self, address: str, bytes_: int) -> bool:
@@ -370,7 +370,7 @@ def _gone() -> ClusterError:
     return ClusterError(
         "TC-C007",
         "the scheduler is gone",
-        "what had finished is kept; start a scheduler and workers, and the same command goes on",
+        "finished runs are kept; start a scheduler and workers, and repeat the command",
     )
 
 

@@ -27,10 +27,10 @@ def texts() -> Mapping[str, str]:
 def unknown(name: str, known: Iterable[str]) -> str:
     """Returns the error for an unknown name: a similar name, or the need of a file beside it."""
     if name in dict(_core.shipped()[0]):
-        return f"{name!r} needs a file beside it: take experiments/{name}.toml of a checkout, where that is"
+        return f"{name!r} needs a further file: copy both from a checkout, where it is experiments/{name}.toml"
     close = difflib.get_close_matches(name, known, 1)
     hint = f"did you mean {close[0]}?" if close else "tailcut new --list names all"
-    return f"nothing that comes with Tailcut is called {name!r}; {hint}"
+    return f"Tailcut comes with no experiment or workload called {name!r}; {hint}"
 
 
 def file_name(name: str) -> str:
@@ -47,7 +47,7 @@ def summary(name: str, text: str) -> str:
 
 
 def _names_a_file(value: object) -> bool:
-    """Whether an experiment, or a part of it, needs a file beside it."""
+    """Whether an experiment, or a part of it, names a further file."""
     if isinstance(value, dict):
         return "file" in value or any(_names_a_file(inner) for inner in value.values())
     return isinstance(value, list) and any(_names_a_file(inner) for inner in value)

@@ -53,8 +53,8 @@ def test_a_worker_that_declares_no_memory_while_others_do_gets_no_runs_and_is_na
     client.declared["mute"] = 0
     assert found.workers() == {"first": 1}
     (why,) = found.refused()
-    assert "the worker mute does not say how much memory" in why
-    assert "it is given no runs" in why
+    assert "the worker mute does not declare the memory of its runs" in why
+    assert "it gets no runs" in why
 
 
 def test_a_late_worker_that_declares_its_memory_gets_runs() -> None:

@@ -109,7 +109,7 @@ def test_a_late_worker_that_could_give_other_results_gets_no_runs(
         notes = Notes(another_comes)
         tailcut.run(experiment, out=tmp_path / "far", executor=client, progress=notes)
     assert tables(tmp_path / "far") == local(experiment, tmp_path / "near")
-    (said,) = notes.about("it is given no runs")
+    (said,) = notes.about("it gets no runs")
     assert "has Tailcut 9.9" in said or "has no Tailcut" in said
 
 

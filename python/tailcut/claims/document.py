@@ -237,7 +237,7 @@ def read(name: str, text: str) -> Paper:
     if twice or missing:
         raise ClaimsError(
             "TC-K001",
-            f"claims of {name}: {', '.join(sorted(twice or missing))} is there {'twice' if twice else 'not'}",
+            f"claims of {name}: {', '.join(sorted(twice or missing))} is {'defined twice' if twice else 'missing'}",
             HINT,
         )
     return paper
@@ -263,7 +263,7 @@ class _Table:
             return default
         found = self._left.pop(key)
         if not isinstance(found, kinds) or (isinstance(found, bool) and bool not in _tuple(kinds)):
-            raise self.fail(f"{key} = {found!r} is of another type than it takes")
+            raise self.fail(f"{key} = {found!r} has the wrong type")
         return found
 
     def text(self, key: str, default: str | None = None) -> str:
@@ -275,7 +275,7 @@ class _Table:
     def word(self, key: str, known: Iterable[str], default: str | None = None) -> str:
         found, known = self.text(key, default), [*known]
         if found not in known:
-            raise self.fail(f"{key} = {found!r} is none of {', '.join(known)}")
+            raise self.fail(f"{key} = {found!r} must be one of {', '.join(known)}")
         return found
 
     def whole(self, key: str) -> tuple[int, ...]:
@@ -304,7 +304,7 @@ class _Table:
 
     def done(self) -> None:
         if self._left:
-            raise self.fail(f"{', '.join(self._left)}: no such key")
+            raise self.fail(f"{', '.join(self._left)}: unknown key")
 
 
 def _tuple(kinds: type | tuple[type, ...]) -> tuple[type, ...]:
@@ -332,9 +332,11 @@ def _claim(paper: str, table: _Table, readings: Mapping[str, Reading]) -> Claim:
         backends = table.texts("backends", ("sim",))
         unknown = [one for one in asked if one not in readings]
         if unknown or asked[0] != STATED:
-            raise table.fail(f"readings begin with {STATED!r} and are named above; not so {', '.join(asked)}")
+            raise table.fail(
+                f"readings must begin with {STATED!r} and be defined in the file, unlike {', '.join(asked)}"
+            )
     elif not because:
-        raise table.fail("a claim without experiment says why it cannot be shown (because)")
+        raise table.fail("a claim without experiment needs because: why it cannot be shown")
     authors = None
     if table.has("authors"):
         inner = table.table("authors")
@@ -382,9 +384,9 @@ def _compare(table: _Table) -> Compare:
     at = table.table("against_at").rest()
     table.done()
     if kind == "value" and (at or against != scheme):
-        raise table.fail("a value is compared with nothing")
+        raise table.fail("a value takes neither against nor against_at")
     if kind != "value" and against == scheme and not at:
-        raise table.fail("against, or against_at, says what it is compared with")
+        raise table.fail("needs against or against_at: what it is compared with")
     return Compare(kind, scheme, against, MappingProxyType(at))
 
 
@@ -406,7 +408,7 @@ def _targets(table: _Table, kind: str) -> tuple[Target, ...]:
         low = table.number("at_least") if table.has("at_least") else None
         high = table.number("at_most") if table.has("at_most") else None
         if low is None and high is None:
-            raise table.fail("says no value, values, range, alike, sign, at_least or at_most")
+            raise table.fail("needs one of value, values, range, alike, sign, at_least and at_most")
         found = (Target(low, high, precision, relative),)
     table.done()
     return found

@@ -83,7 +83,7 @@ def points_of(claim: Claim, plan: Plan) -> list[Mapping[str, Value]]:
 
 
 def _mismatch(claim: Claim, why: str) -> ClaimsError:
-    return ClaimsError("TC-K003", f"{claim.id} does not fit {claim.experiment}: {why}", "mend its claims.toml")
+    return ClaimsError("TC-K003", f"{claim.id} does not fit {claim.experiment}: {why}", "correct its claims.toml")
 
 
 class OfRuns(Answers):

@@ -100,7 +100,7 @@ def has_small(experiment: str) -> bool:
 def _plan(experiment: str, reading: Reading, seeds: int | None, *, small: bool) -> Plan:
     known = texts()
     if experiment not in known:
-        raise ClaimsError("TC-K003", shipped.unknown(experiment, known), "mend its claims.toml")
+        raise ClaimsError("TC-K003", shipped.unknown(experiment, known), "correct its claims.toml")
     home = Path("experiments") / Path(experiment).parent
     settings = dict(reading.overrides)
     plan = tailcut.loads(known[experiment], name=NAME, directory=home, set=settings, seeds=seeds, small=small).plan
@@ -175,7 +175,7 @@ def _answers(batch: Batch, result: Result | None) -> evaluate.Answers:
         folder = Path("experiments", batch.experiment).parent / AUTHORS
         if not folder.is_dir():
             raise ClaimsError(
-                "TC-K005", f"the authors' own numbers are not at {folder}", "run it in a checkout: they are there only"
+                "TC-K005", f"the authors' own numbers are not at {folder}", "run it in a checkout, which alone has them"
             )
         return evaluate.OfAuthors(folder)
     if batch.backend == "model":
