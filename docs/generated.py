@@ -42,6 +42,7 @@ def what_can_be_named() -> str:
             if one["name"] != group:
                 text += f"\n### `{one['name']}`" + (" (default)" if one["default"] else "") + "\n"
             text += f"\n{one['summary']}\n"
+            text += f"\n{one['details']}\n" if one.get("details") else ""
             text += _parameters(one["parameters"])
     return text
 
@@ -76,7 +77,7 @@ def what_comes_along() -> str:
                 tomllib.loads(content).get("question", ""),
             ]
             if name not in known:
-                paragraphs.append("It needs a file beside it and is in checkouts only.")
+                paragraphs.append("It needs a further file and is in checkouts only.")
             text += "".join(f"\n{' '.join(paragraph.split())}\n" for paragraph in paragraphs if paragraph)
     text += "\n## Workloads\n\n| name | flow sizes |\n|---|---|\n"
     for name, content in known.items():
@@ -171,4 +172,4 @@ PAGES: dict[str, Callable[[], str]] = {
     "reference/departures": departures,
     **{f"repnet/{name}": repnet_page(name) for name in ["index", *PAGES_OF_REPNET]},
 }
-"""What makes each page, by its name."""
+"""The function that makes each page, by the page's name."""

@@ -14,6 +14,7 @@ from syrupy.assertion import SnapshotAssertion
 import tailcut as package
 from support import experiments
 from tailcut import _core, backends, shipped
+from tailcut.terminal import components
 
 from .conftest import Tailcut
 
@@ -255,11 +256,14 @@ def test_a_shell_completes_commands_and_options(tmp_path: Path) -> None:
         assert completed <= set(done.stdout.split())
 
 
-def test_list_names_every_component_with_one_line(tailcut: Tailcut) -> None:
-    result = tailcut("list")
-    assert result.exit_code == 0
-    for name in ("fat-tree", "drop-tail", "ecmp", "tcp", "repflow", "repsyn", "poisson", "web-search"):
-        assert name in result.stdout
+def test_list_has_one_line_of_at_most_100_columns_for_every_component(tailcut: Tailcut) -> None:
+    lines = tailcut("list").stdout.splitlines()
+    known = components.known()
+    assert len(lines) == len(known) + len({one["group"] for one in known})
+    assert [line for line in lines if len(line) > 100] == []
+    for one in known:
+        (line,) = [line for line in lines if line.startswith(f"  {one['name']} ") and line.endswith(one["summary"])]
+        assert "…" not in line
 
 
 def test_list_has_a_line_for_every_backend_that_runs_an_experiment(tailcut: Tailcut) -> None:
@@ -350,7 +354,7 @@ def test_new_from_an_experiment_with_further_files_refers_to_a_checkout(tailcut:
     result = tailcut("new", "--from", "papers/tinyflow/fig1")
 
     assert result.exit_code == 2
-    assert "needs a file beside it" in result.stderr
+    assert "needs a further file" in result.stderr
 
 
 def test_a_misspelt_name_after_from_suggests_the_likely_one(tailcut: Tailcut) -> None:

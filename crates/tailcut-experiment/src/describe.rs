@@ -20,8 +20,10 @@ pub struct Component {
     /// The `kind`, or the word that the parameter takes; the section's name if the section has no
     /// kinds.
     pub name: String,
-    /// A description of one line.
+    /// A description of one line: beside its name it fits into 100 columns.
     pub summary: String,
+    /// What the summary leaves out; empty if nothing.
+    pub details: String,
     /// Whether a section without `kind` means this component.
     pub default: bool,
     /// The parameters, in the order of their declaration.
@@ -69,6 +71,7 @@ pub fn describe() -> Vec<Component> {
                     group: group.to_owned(),
                     name: group.to_owned(),
                     summary: first_paragraph(property),
+                    details: other_paragraphs(property),
                     default: true,
                     parameters: parameters(definitions, section, property.get("default")),
                 });
@@ -80,6 +83,7 @@ pub fn describe() -> Vec<Component> {
         group: "sizes".to_owned(),
         name: table.name.to_owned(),
         summary: table.summary.to_owned(),
+        details: String::new(),
         default: false,
         parameters: vec![],
     }));
@@ -99,6 +103,7 @@ fn of_kinds(
             group: group.to_owned(),
             name: (*kind).to_owned(),
             summary: first_paragraph(branch),
+            details: other_paragraphs(branch),
             default: defaults.is_some(),
             parameters: parameters(definitions, branch, defaults),
         }
@@ -138,6 +143,7 @@ fn chosen_within(
                 group: group.clone(),
                 name: word.to_owned(),
                 summary: first_paragraph(branch),
+                details: other_paragraphs(branch),
                 default: default.is_some_and(|default| default == word),
                 parameters: vec![],
             }));
@@ -157,6 +163,11 @@ fn text(schema: &Json) -> &str {
 
 fn first_paragraph(schema: &Json) -> String {
     unwrapped(text(schema).split("\n\n").next().unwrap_or_default())
+}
+
+/// Returns what follows the first paragraph of a description, as one paragraph.
+fn other_paragraphs(schema: &Json) -> String {
+    unwrapped(text(schema).split_once("\n\n").map_or("", |(_, rest)| rest))
 }
 
 /// Joins the lines of a description, which is wrapped as in the source.

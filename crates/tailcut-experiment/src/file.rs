@@ -51,10 +51,11 @@ pub enum FctClock {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Unfinished {
-    /// Leave them out and report their number. Flatters schemes that leave slow flows unfinished.
+    /// Leave them out and report their number.
+    ///
+    /// This flatters schemes that leave slow flows unfinished.
     Exclude,
-    /// Count the time from their start to the end of the run: a lower bound of their completion
-    /// time.
+    /// Count the time until the run's end: a lower bound of their completion time.
     #[default]
     Censored,
 }

@@ -59,13 +59,13 @@ macro_rules! builtin {
 pub const BUILTIN: &[Builtin] = &[
     builtin!(
         "web-search",
-        "DCTCP's web search cluster, as simulations since pFabric tabulate it (1460 B packets)"
+        "DCTCP's web search cluster, as tabulated since pFabric (1460 B packets)"
     ),
     builtin!("web-search-bytes", "DCTCP's web search cluster, as testbeds tabulate it (bytes)"),
     builtin!("web-search-repnet", "DCTCP's web search cluster, as used on RepNet's testbed"),
     builtin!(
         "data-mining",
-        "VL2's data mining cluster, as simulations since pFabric tabulate it (1460 B packets)"
+        "VL2's data mining cluster, as tabulated since pFabric (1460 B packets)"
     ),
     builtin!("data-mining-bytes", "VL2's data mining cluster, as testbeds tabulate it (bytes)"),
     builtin!("cache-follower", "Facebook's cache followers"),

@@ -133,7 +133,8 @@ export class Controls {
         value.kind = select.value;
         this.onChange();
       });
-      box.append(this.line(`${id}-kind`, nested ? own : 'Kind', select, component?.summary ?? ''));
+      const about = [component?.summary, component?.details].filter(Boolean).join(' ');
+      box.append(this.line(`${id}-kind`, nested ? own : 'Kind', select, about));
     }
     const parameters = component?.parameters ?? [];
     const front = parameters.filter(({ name }) =>

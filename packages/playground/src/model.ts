@@ -9,6 +9,7 @@ export interface Component {
   group: string;
   name: string;
   summary: string;
+  details: string;
   default: boolean;
   parameters: Parameter[];
 }

@@ -184,7 +184,7 @@ KINDS: Mapping[str, Kind] = MappingProxyType(
             "tailcut.backends.model:ModelBackend",
         ),
         "lab": Kind(
-            "Real Linux kernels: the same flows by TCP stacks of this machine, in real time and without root.",
+            "Real Linux kernels: the same flows by this machine's TCP, in real time, no root.",
             "tailcut.backends.lab:LabBackend",
         ),
     }

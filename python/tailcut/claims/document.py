@@ -333,7 +333,7 @@ def _claim(paper: str, table: _Table, readings: Mapping[str, Reading]) -> Claim:
         unknown = [one for one in asked if one not in readings]
         if unknown or asked[0] != STATED:
             raise table.fail(
-                f"readings must begin with {STATED!r} and be defined in the file, unlike {', '.join(asked)}"
+                f"readings must begin with {STATED!r} and be defined here, unlike {', '.join(asked)}"
             )
     elif not because:
         raise table.fail("a claim without experiment needs because: why it cannot be shown")

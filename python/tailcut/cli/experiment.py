@@ -223,7 +223,8 @@ def list_(
 
     known = components.known()
     if component is None:
-        out.print(components.overview(known))
+        for line in components.overview(known):
+            out.print(line, soft_wrap=True)
         return
     chosen = [one for one in known if component in (one["name"], one["group"], one["group"].rpartition(".")[2])]
     if not chosen:

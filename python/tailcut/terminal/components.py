@@ -1,7 +1,8 @@
-"""Components that an experiment can name, and the backends, as `tailcut list` shows them."""
+"""The components that an experiment can name, and the backends, as `tailcut list` shows them."""
 
 import json
 from difflib import get_close_matches
+from itertools import groupby
 from typing import Any
 
 from rich import box
@@ -13,6 +14,8 @@ from tailcut import backends
 from tailcut.traces import schema
 
 Component = dict[str, Any]
+WIDTH = 100
+"""Most columns of a line of `overview`."""
 
 
 def known() -> list[Component]:
@@ -20,18 +23,20 @@ def known() -> list[Component]:
     return [*schema.described(), *backends.described()]
 
 
-def overview(components: list[Component]) -> RenderableType:
-    """Every component with one line, by section."""
-    table = Table(box=None, show_header=False, pad_edge=False, padding=(0, 2, 0, 0))
-    table.add_column(style="bold cyan", no_wrap=True)
-    table.add_column(style="bold", no_wrap=True)
-    table.add_column()
-    previous = None
-    for one in components:
-        name = one["name"] + (" (default)" if one["default"] and one["name"] != one["group"] else "")
-        table.add_row(one["group"] if one["group"] != previous else "", name, one["summary"])
-        previous = one["group"]
-    return table
+def overview(components: list[Component]) -> list[Text]:
+    """Returns a line for every component, at most `WIDTH` columns wide, below the name of its section."""
+    lines = []
+    for group, members in groupby(components, key=lambda one: str(one["group"])):
+        names = [(_title(one), one["summary"]) for one in members]
+        width = max(len(name) for name, _ in names)
+        lines.append(Text(group, style="bold cyan"))
+        lines += [Text.assemble("  ", (f"{name:{width}}", "bold"), f"  {summary}") for name, summary in names]
+    return lines
+
+
+def _title(one: Component) -> str:
+    """Returns a component's name, marked if it is the default among several."""
+    return str(one["name"]) + (" (default)" if one["default"] and one["name"] != one["group"] else "")
 
 
 def unknown(name: str, components: list[Component]) -> str:
@@ -44,14 +49,15 @@ def unknown(name: str, components: list[Component]) -> str:
 
 
 def details(components: list[Component]) -> RenderableType:
-    """Components with all their parameters."""
+    """Returns components with all their parameters."""
     return Group(*(part for one in components for part in _detail(one)))
 
 
 def _detail(one: Component) -> list[RenderableType]:
     head = Text(f"{one['group']}: {one['name']}" if one["name"] != one["group"] else one["group"], style="bold cyan")
+    about = Text(" ".join(filter(None, [one["summary"], one.get("details", "")])))
     if not one["parameters"]:
-        return [head, Text(one["summary"] + "\n")]
+        return [head, about, Text()]
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     table.add_column("parameter", style="bold", no_wrap=True)
     table.add_column("default", no_wrap=True)
@@ -62,4 +68,4 @@ def _detail(one: Component) -> list[RenderableType]:
         if parameter["default"] is not None:
             default = json.dumps(parameter["default"], ensure_ascii=False)
         table.add_row(parameter["name"], default, parameter["takes"], parameter["doc"])
-    return [head, Text(one["summary"]), table]
+    return [head, about, table]

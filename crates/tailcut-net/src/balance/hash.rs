@@ -12,14 +12,14 @@ const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Salting {
-    /// A salt for each switch, drawn from the run's seed: all schemes with one seed have the same
-    /// salts.
+    /// A salt per switch, drawn from the run's seed and equal for all schemes.
     #[default]
     Seed,
     /// A salt for each switch, the same in every run.
     Fixed,
-    /// No salts: switches of consecutive tiers choose alike, and most paths remain unused (hash
-    /// polarisation).
+    /// No salts: switches of consecutive tiers choose alike (hash polarisation).
+    ///
+    /// Most paths then remain unused.
     None,
 }
 

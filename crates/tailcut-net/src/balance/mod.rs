@@ -331,20 +331,21 @@ macro_rules! strategies {
 strategies! {
     /// A hash of the five-tuple, salted per switch, picks the path of a flow.
     Ecmp(ecmp::Ecmp),
-    /// Every packet takes a port of its own, uniformly at random (random packet spraying).
+    /// Every packet takes a port drawn uniformly at random (random packet spraying).
     Spray(spray::Spray),
     /// The packets towards one host take the ports in turn: spraying without chance.
     RoundRobin(round_robin::RoundRobin),
-    /// A flow may change its port after a gap or a number of bytes (flowlets, as in FLARE).
+    /// A flow may change its port after a gap or a number of bytes (flowlets; FLARE).
     Flowlet(flowlet::Flowlet),
-    /// Every packet takes the shortest queue of a few ports: some drawn at random, and the best
-    /// before (DRILL).
+    /// Every packet takes the shortest of a few queues, drawn or remembered (DRILL).
+    ///
+    /// Some of these ports are drawn at random; the best of the draw before is compared, too.
     Drill(drill::Drill),
-    /// Every flowlet takes the least congested path, by what leaf switches report to each other
-    /// (CONGA).
+    /// Every flowlet takes the least congested path that leaf switches report (CONGA).
     Conga(conga::Conga),
-    /// Edge switches detect elephants and give each a new path every few kilobytes; other flows use
-    /// ECMP.
+    /// Edge switches give elephants new paths every few kilobytes, mice use ECMP.
+    ///
+    /// Edge switches detect elephants by sampling, by counters or by marks of hosts.
     #[serde(rename = "tinyflow")]
     TinyFlow(tinyflow::TinyFlow),
     /// Switches of each tier, and switches by name, choose in their own way.

@@ -274,22 +274,26 @@ macro_rules! queues {
 queues! {
     /// First in, first out; a packet that finds the queue full is dropped.
     DropTail(drop_tail::DropTail),
-    /// Drop-tail that marks ECN-capable packets beyond a threshold on the instantaneous queue
-    /// (DCTCP).
+    /// Drop-tail that marks ECN-capable packets beyond a queue length (DCTCP).
+    ///
+    /// The threshold applies to the instantaneous queue.
     Ecn(ecn::Ecn),
     /// Random early detection on the average queue (Floyd and Jacobson).
     Red(red::Red),
-    /// Drops the packet of the flow with the most left to send, and sends that of the flow with the
-    /// least first (pFabric).
+    /// Serves the flow with the least left to send, drops from that with most.
+    ///
+    /// pFabric: a full queue drops the packet of the flow with the most left to send, and sends
+    /// that of the flow with the least first.
     Pfabric(pfabric::PfabricQueue),
-    /// RED for the packets of flows that have lost paths to a failure, drop-tail for all others
-    /// (RPS).
+    /// RED for packets of flows that lost paths to a failure, else drop-tail (RPS).
     SelectiveRed(selective_red::SelectiveRed),
-    /// Each flow has a queue of its own, and the queues send a quantum of bytes in turn (deficit
-    /// round robin).
+    /// A queue per flow, each sending a quantum of bytes in turn (deficit RR).
+    ///
+    /// Deficit round robin.
     Drr(drr::Drr),
-    /// A packet without room loses its payload; its header is sent ahead of packets with data
-    /// (NDP's trimming).
+    /// A packet without room loses its payload; its header goes first (NDP).
+    ///
+    /// NDP's trimming: headers are sent ahead of packets with data.
     Trimming(trimming::Trimming),
 }
 

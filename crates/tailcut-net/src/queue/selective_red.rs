@@ -49,8 +49,9 @@ pub enum BufferForm {
     /// All packets share one buffer.
     #[default]
     OneQueue,
-    /// Marked packets have a buffer of their own, of the same size. Both are served in the order of
-    /// arrival.
+    /// Marked packets have their own buffer, of the same size.
+    ///
+    /// Both buffers are served in the order of arrival.
     TwoQueues,
 }
 

@@ -14,8 +14,7 @@ use tailcut_engine::RandomStream;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Ties {
-    /// The waiting packet begins transmission and makes room: the arriving packet waits in its
-    /// place.
+    /// The waiting packet begins transmission; the arriving packet takes its place.
     Departure,
     /// The arriving packet finds the queue still full.
     Arrival,

@@ -68,12 +68,13 @@ macro_rules! policies {
 policies! {
     /// Copies of short flows; the first to finish wins (RepFlow).
     Repflow(repflow::RepFlow),
-    /// Several SYNs for short flows; data goes on the first connection established (RepNet).
+    /// Several SYNs for short flows; the first connection carries the data (RepNet).
     Repsyn(repsyn::RepSyn),
-    /// Large flows as a sequence of small ones, each on a connection of its own (TinyFlow in the
-    /// application).
+    /// Large flows as small ones, each on its own connection (TinyFlow).
+    ///
+    /// The application splits them, and sends one after the other.
     Split(split::Split),
-    /// A copy of a short flow that takes longer than most, within a budget (Dean and Barroso 2013).
+    /// A copy of a short flow that takes long, within a budget (Dean and Barroso 2013).
     Hedge(hedge::Hedge),
 }
 

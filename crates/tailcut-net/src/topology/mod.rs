@@ -62,7 +62,9 @@ macro_rules! topologies {
 }
 
 topologies! {
-    /// Three tiers of k-port switches: (k/2)^2 paths between pods (Al-Fares et al., SIGCOMM 2008).
+    /// Three tiers of k-port switches: (k/2)^2 paths between pods.
+    ///
+    /// Al-Fares et al., SIGCOMM 2008.
     FatTree(fat_tree::FatTree),
     /// Racks joined by spine switches: one path per spine.
     LeafSpine(leaf_spine::LeafSpine),

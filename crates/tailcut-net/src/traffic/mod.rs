@@ -119,11 +119,11 @@ patterns! {
     HotSpots(hot_spots::HotSpots),
     /// Queries: a host asks many others and waits for the slowest answer.
     PartitionAggregate(partition_aggregate::PartitionAggregate),
-    /// Closed loop: every client moves a number of bytes in flows, one after another.
+    /// Closed loop: each client moves a number of bytes, one flow after another.
     Transfers(transfers::Transfers),
     /// Every reducer fetches its part from every mapper.
     Shuffle(shuffle::Shuffle),
-    /// Masters deal numbers out in small batches and wait for sorted buckets (RepNet).
+    /// Masters deal numbers out in small batches, wait for sorted buckets (RepNet).
     BucketSort(bucket_sort::BucketSort),
     /// Tiny flows back to back.
     Pings(pings::Pings),

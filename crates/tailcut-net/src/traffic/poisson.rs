@@ -57,7 +57,7 @@ pub enum Gaps {
     /// Exponential: a Poisson process.
     #[default]
     Exponential,
-    /// Uniform between zero and twice the mean (RepNet's released Mininet scripts).
+    /// Uniform between 0 and twice the mean (RepNet's released Mininet scripts).
     Uniform,
     /// Constant.
     Constant,

@@ -129,13 +129,15 @@ macro_rules! transports {
 transports! {
     /// TCP: SACK with PRR (RFC 6675, 9937), or NewReno without SACK (RFC 5681, 6582).
     Tcp(tcp::TcpSpec),
-    /// pFabric's minimal transport, for queues that schedule by priority: `queue = { kind =
-    /// "pfabric" }`.
+    /// pFabric's minimal transport, for queues that schedule by priority.
+    ///
+    /// It needs `queue = { kind = "pfabric" }`.
     Pfabric(pfabric::PfabricSpec),
-    /// NDP: whole packets at line rate at first, then as receivers pull them, for queues that trim:
-    /// `queue = { kind = "trimming" }`.
+    /// NDP: packets at line rate first, then as receivers pull; for queues that trim.
+    ///
+    /// It needs `queue = { kind = "trimming" }`.
     Ndp(ndp::NdpSpec),
-    /// Multipath TCP (RFC 8684): subflows on paths of their own, coupled by LIA (RFC 6356).
+    /// Multipath TCP (RFC 8684): subflows on their own paths, coupled by LIA (RFC 6356).
     Mptcp(mptcp::MptcpSpec),
     /// MMPTCP: packets scattered under one window first, then Multipath TCP.
     Mmptcp(mmptcp::MmptcpSpec),

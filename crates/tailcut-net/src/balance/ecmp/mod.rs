@@ -28,11 +28,14 @@ use crate::topology::{Graph, PortId, Routes, SwitchId};
 pub enum Spread {
     /// Remainder of the hash by the number of ports (RFC 2991).
     Modulo,
-    /// Each port has a region of the hash's range (hash-threshold, RFC 2992), as in Linux.
+    /// Each port has a region of the hash's range (RFC 2992), as in Linux.
+    ///
+    /// Hash-threshold.
     #[default]
     Threshold,
-    /// Each port has a share of a fixed number of buckets; a failure moves only the buckets of the
-    /// failed port.
+    /// Each port has buckets; a failure moves only those of the failed port.
+    ///
+    /// The number of buckets is fixed.
     Resilient,
 }
 
@@ -43,7 +46,7 @@ pub enum Weights {
     /// Equal shares.
     #[default]
     Equal,
-    /// Shares in proportion to the rates of the links as they were built (weighted-cost multipath).
+    /// Shares in proportion to the links' rates as built (weighted-cost multipath).
     Rate,
 }
 

@@ -63,7 +63,7 @@ pub enum Detect {
     RandomSkipSwitch,
     /// Samples at exact intervals of bytes, for each port that leads to a host.
     ExactPort,
-    /// Samples at exact intervals of bytes, over all traffic from the hosts of a switch.
+    /// Samples at exact intervals of bytes, over all traffic of a switch's hosts.
     ExactSwitch,
     /// Counters per flow, polled at intervals (as in Hedera).
     PolledCounters,
@@ -78,8 +78,9 @@ pub enum Reroute {
     /// The egress port at the edge switch.
     #[default]
     Egress,
-    /// The source port in the packet, which every switch on the path hashes. The far edge restores
-    /// it.
+    /// The source port in the packet, which all switches hash.
+    ///
+    /// The far edge restores the source port.
     FiveTuple,
 }
 

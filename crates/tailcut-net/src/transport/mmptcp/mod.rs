@@ -55,11 +55,14 @@ fn volume() -> Bytes {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum ScatterThreshold {
-    /// 3 and the number of equal-cost paths, if there are several: below one edge switch of a
-    /// fat-tree 3, within a pod 3 + k/2, else 3 + (k/2)^2.
+    /// 3, plus the number of equal-cost paths if there are several.
+    ///
+    /// In a fat-tree: 3 below one edge switch, 3 + k/2 within a pod, else 3 + (k/2)^2.
     Topology,
-    /// The threshold of `tcp`: `tcp = { recovery = "sack-prr", reordering = { kind = "rr-tcp" } }`
-    /// is MMPTCP's other approach.
+    /// The threshold of `tcp`.
+    ///
+    /// MMPTCP's other approach is `tcp = { recovery = "sack-prr", reordering = { kind = "rr-tcp" }
+    /// }`.
     Tcp,
 }
 

@@ -18,9 +18,10 @@ pub enum HostDefaults {
     /// This page's defaults.
     #[default]
     Plain,
-    /// Defaults of a current Linux: CUBIC with HyStart, SACK, RACK-TLP, F-RTO, 10 segments at
-    /// first, delayed ACKs after 16 quick ones, timestamps, a minimum RTO of 200 ms and a first of
-    /// 1 s.
+    /// Defaults of a current Linux: CUBIC with HyStart, RACK-TLP, minimum RTO 200 ms.
+    ///
+    /// Further: SACK, F-RTO, an initial window of 10 segments, delayed ACKs after 16 quick ones,
+    /// timestamps, and a first RTO of 1 s.
     Linux,
 }
 

@@ -85,8 +85,7 @@ pub struct TcpSpec {
 pub enum Recovery {
     /// Fast retransmit and NewReno fast recovery (RFC 5681, 6582).
     Newreno,
-    /// Selective acknowledgements with the RFC 6675 scoreboard and proportional rate reduction (RFC
-    /// 9937).
+    /// SACK scoreboard (RFC 6675) with proportional rate reduction (RFC 9937).
     SackPrr,
 }
 
@@ -94,17 +93,20 @@ pub enum Recovery {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum ReductionBase {
-    /// All that is outstanding, without what limited transmit has added (RFC 6675 step 4.2, RFC
-    /// 5681 section 3.2).
+    /// The outstanding data, without limited transmit (RFC 5681 section 3.2).
+    ///
+    /// As in RFC 6675 step 4.2.
     FlightSize,
-    /// The estimate of data in the network, without what has arrived beyond the gap. As ns-3, and
-    /// as Linux once moderated the window when reordering ended: the more a path reorders, the more
-    /// a reduction costs.
+    /// The estimate of data in flight, without what arrived beyond the gap.
+    ///
+    /// As ns-3, and as Linux once moderated the window when reordering ended: the more a path
+    /// reorders, the more a reduction costs.
     Pipe,
-    /// The congestion window, at a timeout too, unless that interrupts a recovery: so does Linux.
-    /// The window grows only while it holds the sender back: in slow start to twice what is
-    /// outstanding at most, later to a segment more. A flow that the receive window bounds may thus
-    /// keep all of it through a loss.
+    /// The congestion window, as in Linux.
+    ///
+    /// At a timeout, too, unless that interrupts a recovery. The window grows only while it limits
+    /// the sender: in slow start to at most twice the outstanding data, later by a segment. A flow
+    /// that the receive window limits may thus keep its whole congestion window through a loss.
     Window,
 }
 
@@ -112,13 +114,17 @@ pub enum ReductionBase {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum WindowGrowth {
-    /// As the congestion control's own document says: NewReno by a segment per ACK of new data,
-    /// however much it covers (RFC 5681 section 3.1), CUBIC by the bytes covered (RFC 9438).
+    /// As the congestion control's specification counts.
+    ///
+    /// NewReno grows by a segment per ACK of new data, however much it covers (RFC 5681 section
+    /// 3.1); CUBIC by the bytes covered (RFC 9438).
     Acks,
-    /// By the data that an ACK is the first to report, selectively or not, and in slow start up to
-    /// the threshold at most, as Linux. Once a segment has been overtaken by `dupack_threshold`
-    /// others, an ACK that only reports data beyond a gap opens the window, too. The two differ
-    /// where ACKs overtake each other, cover several segments or are lost.
+    /// By the data that an ACK is the first to report, as in Linux.
+    ///
+    /// Selective reports count, too; in slow start the window grows to the threshold at most. Once
+    /// `dupack_threshold` segments have overtaken a segment, an ACK that only reports data beyond a
+    /// gap opens the window as well. The two differ where ACKs overtake each other, cover several
+    /// segments or are lost.
     Delivered,
 }
 
@@ -128,9 +134,10 @@ pub enum RtoVariation {
     /// Four mean deviations (RFC 6298 section 2).
     #[serde(rename = "rfc-6298")]
     Rfc6298,
-    /// The largest four mean deviations of a window of data, as in Linux: what is less takes over
-    /// by a quarter per window, a round trip that shortens counts an eighth, and
-    /// `clock_granularity` bounds each.
+    /// Four mean deviations, the largest of a window of data, as in Linux.
+    ///
+    /// Smaller deviations take over by a quarter per window, a round trip that shortens counts an
+    /// eighth, and `clock_granularity` bounds each.
     #[serde(rename = "linux")]
     Linux,
 }

@@ -377,13 +377,15 @@ algorithms! {
     Newreno(newreno::NewrenoSpec),
     /// The window as a cubic function of time (RFC 9438): what Linux runs.
     Cubic(cubic::CubicSpec),
-    /// Reduction in proportion to the share of marked bytes (RFC 8257); wants a marking queue.
+    /// Reduces by the share of marked bytes (RFC 8257); needs a marking queue.
     Dctcp(dctcp::DctcpSpec),
-    /// A target for the round trip, and windows below one segment (Kumar et al. 2020); needs
-    /// selective acknowledgements.
+    /// Holds the round trip to a target (Kumar et al. 2020); needs SACK.
+    ///
+    /// Windows may be smaller than one segment.
     Swift(swift::SwiftSpec),
-    /// Largest delivery rate and shortest round trip instead of losses (version 1); needs selective
-    /// acknowledgements.
+    /// Paces by delivery rate and shortest round trip (version 1); needs SACK.
+    ///
+    /// Delivery rate and round trip take the place of losses.
     Bbr(bbr::BbrSpec),
 }
 

@@ -17,12 +17,14 @@ use rfc_9406::{HystartPhase, Rfc9406};
 pub enum HystartSpec {
     /// No signal: slow start ends with a loss.
     None,
-    /// Round trips longer by at least 4 ms first slow the growth and then end it (HyStart++, RFC
-    /// 9406). Without effect where queues are shorter.
+    /// Round trips longer by 4 ms slow the growth, then end it (RFC 9406).
+    ///
+    /// HyStart++. It has no effect where queues are shorter.
     #[serde(rename = "rfc-9406")]
     Rfc9406,
-    /// Round trips longer by at least 4 ms, or trains of ACKs, end it at once (Ha and Rhee 2008, as
-    /// in Linux). Trains do so where queues are short, too.
+    /// Round trips longer by 4 ms, or trains of ACKs, end it at once, as in Linux.
+    ///
+    /// Ha and Rhee 2008. Trains of ACKs do so where queues are short, too.
     Linux,
 }
 

@@ -220,8 +220,9 @@ macro_rules! methods {
 }
 
 methods! {
-    /// A threshold that grows to the reordering seen, and undo of spurious recoveries: as in Linux
-    /// without RACK.
+    /// A threshold that grows to the reordering seen, as in Linux without RACK.
+    ///
+    /// Spurious recoveries are undone.
     Adaptive(adaptive::AdaptiveSpec),
     /// A threshold at a percentile of the reordering seen (RR-TCP).
     RrTcp(rr_tcp::RrTcpSpec),

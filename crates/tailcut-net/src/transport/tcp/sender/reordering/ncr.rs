@@ -29,11 +29,13 @@ impl Default for NcrSpec {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum NcrVariant {
-    /// A new segment for every two that arrived; recovery after duplicate ACKs for two thirds of
-    /// what is then in flight.
+    /// Sends a new segment for every two that arrive; recovers late.
+    ///
+    /// Recovery begins after duplicate ACKs for two thirds of what is then in flight.
     Careful,
-    /// A new segment for each that arrived; recovery after duplicate ACKs for half of what is then
-    /// in flight.
+    /// Sends a new segment for each that arrives; recovers earlier.
+    ///
+    /// Recovery begins after duplicate ACKs for half of what is then in flight.
     Aggressive,
 }
 
