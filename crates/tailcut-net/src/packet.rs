@@ -180,6 +180,49 @@ impl PacketId {
     }
 }
 
+/// The sequence field of a packet: the number that its sender wrote, or the packet's ticket.
+///
+/// A packet carries a ticket only in runs whose observer traces packets, and only between its two
+/// hosts. Hosts read [`SeqField::number`] and tracing observers [`SeqField::ticket`]; the fabric
+/// reads neither and may only compare two fields. The top bit marks tickets: numbers of segments
+/// stay below it ([`MAX_NUMBER`]), so that debug builds catch whoever reads one as the other.
+#[repr(transparent)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct SeqField(u32);
+
+impl SeqField {
+    const TICKET: u32 = 1 << 31;
+
+    /// The field of a packet with this number.
+    #[inline]
+    pub const fn new(number: u32) -> SeqField {
+        SeqField(number)
+    }
+    /// The field of a packet that carries a ticket.
+    #[inline]
+    pub(crate) const fn of_ticket(ticket: PacketId) -> SeqField {
+        SeqField(ticket.0 | SeqField::TICKET)
+    }
+    /// Returns the number that the sender wrote.
+    ///
+    /// # Panics
+    /// In debug builds, when the packet carries a ticket.
+    #[inline]
+    pub const fn number(self) -> u32 {
+        debug_assert!(self.0 & SeqField::TICKET == 0, "the packet carries a ticket");
+        self.0
+    }
+    /// Returns the packet's ticket.
+    ///
+    /// # Panics
+    /// In debug builds, when the packet carries none.
+    #[inline]
+    pub(crate) const fn ticket(self) -> PacketId {
+        debug_assert!(self.0 & SeqField::TICKET != 0, "the packet carries no ticket");
+        PacketId(self.0 & !SeqField::TICKET)
+    }
+}
+
 /// A packet on its way.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Packet {
@@ -188,8 +231,9 @@ pub struct Packet {
     /// The connection it belongs to.
     pub connection: ConnectionId,
     /// Towards the receiver: index of the segment (the SYN and bare ACKs carry 0).
-    /// Towards the sender: index of the next segment expected.
-    pub seq: u32,
+    /// Towards the sender: index of the next segment expected. In the fabric of a traced run: the
+    /// packet's ticket.
+    pub seq: SeqField,
     /// Entry of the [`OptionStore`], a number by itself ([`inline_number`]), or [`NO_OPTIONS`].
     pub options: u32,
     /// Size on the wire, framing included.
@@ -378,6 +422,27 @@ mod tests {
     }
 
     #[test]
+    fn a_ticket_and_the_same_number_are_different_fields() {
+        let ticket = SeqField::of_ticket(PacketId(9));
+        assert_eq!((ticket.ticket(), SeqField::new(9).number()), (PacketId(9), 9));
+        assert_ne!(ticket, SeqField::new(9));
+    }
+
+    #[test]
+    #[cfg(debug_assertions)]
+    #[should_panic(expected = "the packet carries a ticket")]
+    fn a_ticket_is_not_read_as_a_number() {
+        SeqField::of_ticket(PacketId(9)).number();
+    }
+
+    #[test]
+    #[cfg(debug_assertions)]
+    #[should_panic(expected = "the packet carries no ticket")]
+    fn a_number_is_not_read_as_a_ticket() {
+        SeqField::new(9).ticket();
+    }
+
+    #[test]
     fn in_header_drops_the_first_copy_flag() {
         let ack = Flags::ACK | Flags::TO_SENDER;
         assert_eq!((ack | Flags::FIRST_COPY).in_header(), ack);
@@ -389,13 +454,19 @@ mod tests {
     fn a_header_goes_back_to_where_its_packet_came_from() {
         let key = FlowKey::new(HostId(3), HostId(70), 1024, 5000);
         let (options, flags) = (NO_OPTIONS, Flags::DATA | Flags::ACK);
-        let data =
-            Packet { key, connection: ConnectionId(0), seq: 9, options, wire_bytes: 1_538, flags };
+        let data = Packet {
+            key,
+            connection: ConnectionId(0),
+            seq: SeqField::new(9),
+            options,
+            wire_bytes: 1_538,
+            flags,
+        };
         let header = data.trimmed(84);
         let back = header.returned();
         assert_eq!([data, header, back].map(|p| p.is_trimmed()), [false, true, false]);
         assert_eq!([data, header, back].map(|p| p.is_returned()), [false, false, true]);
-        assert_eq!((back.key.dst(), back.seq, back.wire_bytes), (HostId(3), 9, 84));
+        assert_eq!((back.key.dst(), back.seq.number(), back.wire_bytes), (HostId(3), 9, 84));
         assert_eq!(back.before_return(), header);
     }
 

@@ -18,7 +18,7 @@ pub use self::clocking::SerializationRate;
 use self::faults::Faults;
 pub(crate) use self::faults::Retiming;
 use crate::amount::{Amount, Limit};
-use crate::packet::{ConnectionId, Flags, FlowKey, NO_OPTIONS, Packet};
+use crate::packet::{ConnectionId, Flags, FlowKey, NO_OPTIONS, Packet, SeqField};
 use crate::queue::{Admit, Arrival, Discipline, Order, Verdict};
 use crate::topology::NodeId;
 
@@ -140,7 +140,7 @@ const BLANK: Entry = Entry {
     packet: Packet {
         key: FlowKey(0),
         connection: ConnectionId(0),
-        seq: 0,
+        seq: SeqField::new(0),
         options: NO_OPTIONS,
         wire_bytes: 0,
         flags: Flags(0),

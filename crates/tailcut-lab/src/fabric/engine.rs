@@ -251,7 +251,7 @@ mod tests {
     use super::*;
     use serde_json::json;
     use tailcut_net::host::HostSpec;
-    use tailcut_net::packet::{ConnectionId, Flags, FlowKey, NO_OPTIONS};
+    use tailcut_net::packet::{ConnectionId, Flags, FlowKey, NO_OPTIONS, SeqField};
     use tailcut_net::scenario::{Horizon, Scheme, SeriesSpec};
     use tailcut_net::switch::SwitchSpec;
     use tailcut_net::topology::chain::Chain;
@@ -281,7 +281,14 @@ mod tests {
     fn packet(number: u32) -> Packet {
         let key = FlowKey::new(HostId(0), HostId(1), 1_024, 5_000);
         let (options, flags) = (NO_OPTIONS, Flags(0));
-        Packet { key, connection: ConnectionId(number), seq: 0, options, wire_bytes: 1_250, flags }
+        Packet {
+            key,
+            connection: ConnectionId(number),
+            seq: SeqField::new(0),
+            options,
+            wire_bytes: 1_250,
+            flags,
+        }
     }
 
     /// Sends a burst at time zero, and advances in steps of `step` microseconds.

@@ -3,7 +3,7 @@
 
 use std::net::Ipv4Addr;
 
-use tailcut_net::packet::{ConnectionId, Flags, FlowKey, NO_OPTIONS, Packet};
+use tailcut_net::packet::{ConnectionId, Flags, FlowKey, NO_OPTIONS, Packet, SeqField};
 
 const ETHERNET: usize = 14;
 const TCP: u8 = 6;
@@ -80,7 +80,7 @@ pub fn packet_for(
     Packet {
         key,
         connection: slot,
-        seq: parsed.sequence,
+        seq: SeqField::new(parsed.sequence),
         options: NO_OPTIONS,
         wire_bytes: parsed.datagram.saturating_add(framing),
         flags,

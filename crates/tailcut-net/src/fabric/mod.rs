@@ -33,7 +33,7 @@
 //! use std::collections::BTreeMap;
 //! use tailcut_engine::Time;
 //! use tailcut_net::fabric::{Fabric, FabricSpec, ForwardOutcome, OfferOutcome};
-//! use tailcut_net::packet::{ConnectionId, Flags, FlowKey, Packet, NO_OPTIONS};
+//! use tailcut_net::packet::{ConnectionId, Flags, FlowKey, Packet, NO_OPTIONS, SeqField};
 //! use tailcut_net::topology::star::Star;
 //! use tailcut_net::topology::{HostId, PortId};
 //!
@@ -44,7 +44,7 @@
 //! let mut arrived = vec![];
 //!
 //! let key = FlowKey::new(HostId(0), HostId(2), 1024, 5000);
-//! let packet = Packet { key, connection: ConnectionId(7), seq: 0, options: NO_OPTIONS, wire_bytes: 1538, flags: Flags(0) };
+//! let packet = Packet { key, connection: ConnectionId(7), seq: SeqField::new(0), options: NO_OPTIONS, wire_bytes: 1538, flags: Flags(0) };
 //! let mut todo = vec![(Time::ZERO, fabric.host_port(HostId(0)), None, packet)];
 //! loop {
 //!     for (now, port, ingress, packet) in todo.drain(..) {

@@ -55,7 +55,7 @@ mod tests {
     use crate::balance::by_tier::ByTier;
     use crate::balance::spray::Spray;
     use crate::fabric::{FabricSpec, ForwardOutcome, OfferOutcome};
-    use crate::packet::{ConnectionId, Flags, NO_OPTIONS, Packet};
+    use crate::packet::{ConnectionId, Flags, NO_OPTIONS, Packet, SeqField};
     use crate::topology::HostId;
     use crate::topology::fat_tree::FatTree;
 
@@ -72,7 +72,8 @@ mod tests {
     fn crossed(fabric: &mut Fabric, key: FlowKey) -> Vec<PortId> {
         let connection = ConnectionId(0);
         let (options, flags, wire_bytes) = (NO_OPTIONS, Flags(0), 100);
-        let mut packet = Packet { key, connection, seq: 0, options, wire_bytes, flags };
+        let mut packet =
+            Packet { key, connection, seq: SeqField::new(0), options, wire_bytes, flags };
         let (mut port, mut now) = (fabric.host_port(key.src()), Time::ZERO);
         let mut ports = vec![port];
         loop {

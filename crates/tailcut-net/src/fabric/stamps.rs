@@ -10,11 +10,11 @@ use tailcut_engine::Time;
 
 use super::{Fabric, FabricQueues, OfferOutcome};
 use crate::balance::{OverlayHeader, PassContext, Pick};
-use crate::packet::{ConnectionId, Flags, Packet};
+use crate::packet::{ConnectionId, Flags, Packet, SeqField};
 use crate::topology::{PortId, SwitchId};
 
 /// Identifies packets in one queue; equal ones may exchange their headers.
-type Name = (ConnectionId, u32, bool);
+type Name = (ConnectionId, SeqField, bool);
 
 /// A header that goes back has the name of its packet.
 fn name(packet: &Packet) -> Name {
@@ -163,7 +163,14 @@ mod tests {
     fn packet(seq: u32) -> Packet {
         let key = FlowKey::new(HostId(0), HostId(1), 1_024, 5_000);
         let connection = ConnectionId(0);
-        Packet { key, connection, seq, options: NO_OPTIONS, wire_bytes: 100, flags: Flags(0) }
+        Packet {
+            key,
+            connection,
+            seq: SeqField::new(seq),
+            options: NO_OPTIONS,
+            wire_bytes: 100,
+            flags: Flags(0),
+        }
     }
 
     fn under_way(stamps: &OverlayHeaders) -> Vec<u64> {

@@ -9,7 +9,7 @@ use super::*;
 use crate::amount::{Amount, Limit};
 use crate::balance::BalanceSpec;
 use crate::faults::Incident;
-use crate::packet::{ConnectionId, FlowKey, NO_OPTIONS, inline_number};
+use crate::packet::{ConnectionId, FlowKey, NO_OPTIONS, SeqField, inline_number};
 use crate::queue::QueueSpec;
 use crate::queue::drop_tail::DropTail;
 use crate::queue::pfabric::PfabricQueue;
@@ -176,7 +176,14 @@ impl Driver {
 fn packet(tag: u32, src: HostId, dst: HostId) -> Packet {
     let key = FlowKey::new(src, dst, 1_024 + tag as u16, 5_000);
     let (options, flags) = (NO_OPTIONS, Flags(0));
-    Packet { key, connection: ConnectionId(tag), seq: 0, options, wire_bytes: 1_250, flags }
+    Packet {
+        key,
+        connection: ConnectionId(tag),
+        seq: SeqField::new(0),
+        options,
+        wire_bytes: 1_250,
+        flags,
+    }
 }
 
 fn with_priority(tag: u32, src: HostId, priority: u32) -> Packet {

@@ -49,7 +49,7 @@ mod tests {
     use crate::balance::{Pick, PickContext};
     use crate::fabric::{Fabric, FabricSpec, OfferOutcome};
     use crate::faults::Incident;
-    use crate::packet::{ConnectionId, Flags, FlowKey, NO_OPTIONS};
+    use crate::packet::{ConnectionId, Flags, FlowKey, NO_OPTIONS, SeqField};
     use crate::queue::QueueSpec;
     use crate::queue::pfabric::PfabricQueue;
     use crate::topology::star::Star;
@@ -64,7 +64,7 @@ mod tests {
     fn packet(wire_bytes: u16) -> Packet {
         let key = FlowKey::new(HostId(0), HostId(1), 1_024, 5_000);
         let (connection, options, flags) = (ConnectionId(0), NO_OPTIONS, Flags(0));
-        Packet { key, connection, seq: 0, options, wire_bytes, flags }
+        Packet { key, connection, seq: SeqField::new(0), options, wire_bytes, flags }
     }
 
     fn us(us: u64) -> Time {

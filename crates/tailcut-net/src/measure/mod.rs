@@ -207,8 +207,8 @@ hooks! {
     /// distinguishes it from other senders of the copy.
     any_sender_acted(now: Time, flow: u64, copy: u8, port: u16, sender: &SenderView);
 
-    // The following hooks trace every packet by its ticket, which the packet carries in `seq`. A
-    // packet is on one link, waits before it, or has crossed it at this instant.
+    // The following hooks trace every packet by its ticket, which the packet carries in its
+    // sequence field. A packet is on one link, waits before it, or has crossed it at this instant.
 
     /// A packet will soon have crossed its link: the observer may prefetch what it stores about it.
     packet_nears(ticket: PacketId);

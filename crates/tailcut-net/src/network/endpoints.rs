@@ -8,7 +8,7 @@ use super::connections::ConnectionInfo;
 use super::tickets::PacketIds;
 use super::{Network, view};
 use crate::measure::{ConnectionEnd, Observer};
-use crate::packet::{ConnectionId, Flags, FlowKey, Packet};
+use crate::packet::{ConnectionId, Flags, FlowKey, Packet, SeqField};
 use crate::topology::HostId;
 use crate::transport::spread::SubflowEvent;
 use crate::transport::{ConnectionState, Segment, Transmit};
@@ -105,7 +105,8 @@ impl<O: Observer> Network<'_, O> {
     #[inline]
     pub(super) fn send(&mut self, key: FlowKey, id: ConnectionId, segment: Segment) {
         let Segment { seq, options, wire_bytes, flags } = segment;
-        let mut packet = Packet { key, connection: id, seq, options, wire_bytes, flags };
+        let mut packet =
+            Packet { key, connection: id, seq: SeqField::new(seq), options, wire_bytes, flags };
         if self.fabric.marks_packets() {
             let flow = self.flows.flow(self.hosts.flow_of(&packet));
             self.fabric.mark(&mut packet, flow.bytes);

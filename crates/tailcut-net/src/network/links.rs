@@ -121,15 +121,17 @@ impl<O: Observer> Network<'_, O> {
                     );
                 });
                 while let Some(displaced) = self.fabric.displaced() {
-                    let ticket = PacketIds::of(&displaced);
                     if displaced.is_returned() {
                         // The arriving packet takes the place of one that waited.
                         self.tally.trace(|observer| {
+                            let ticket = PacketIds::of(&displaced);
                             observer.packet_leaves(now, ticket, port, self.fabric.port(port));
                         });
                         self.turn_back(port, displaced);
                     } else {
-                        self.tally.trace(|observer| observer.packet_displaced(now, ticket, port));
+                        self.tally.trace(|observer| {
+                            observer.packet_displaced(now, PacketIds::of(&displaced), port);
+                        });
                         self.drop_packet(port, displaced);
                     }
                 }

@@ -1,16 +1,16 @@
 //! Tickets: what a packet under way is known by to an observer who follows packets.
 //!
-//! It carries its ticket in the place of `seq`, which the fabric does not look at, so that a link's
-//! own entries say which packet is which. Runs that nobody follows have no tickets.
+//! A packet carries its ticket in its sequence field ([`SeqField`]), so that a link's own entries
+//! say which packet is which. Runs without such an observer have no tickets.
 
 use crate::measure::Observer;
-use crate::packet::{Packet, PacketId};
+use crate::packet::{Packet, PacketId, SeqField};
 
 /// The packets under way that have tickets.
 #[derive(Debug, Clone, Default)]
 pub(super) struct PacketIds {
-    /// By their tickets, what they carry besides.
-    seqs: Vec<u32>,
+    /// By ticket, the sequence field that the packet's hosts know.
+    seqs: Vec<SeqField>,
     free: Vec<PacketId>,
 }
 
@@ -18,17 +18,17 @@ impl PacketIds {
     /// The ticket that a packet carries.
     #[inline]
     pub fn of(packet: &Packet) -> PacketId {
-        PacketId(packet.seq)
+        packet.seq.ticket()
     }
 
     /// Gives a packet a ticket.
     #[inline]
     pub fn issue(&mut self, packet: &mut Packet) -> PacketId {
         let ticket = self.free.pop().unwrap_or_else(|| {
-            self.seqs.push(0);
+            self.seqs.push(SeqField::new(0));
             PacketId(self.seqs.len() as u32 - 1)
         });
-        self.seqs[ticket.index()] = std::mem::replace(&mut packet.seq, ticket.0);
+        self.seqs[ticket.index()] = std::mem::replace(&mut packet.seq, SeqField::of_ticket(ticket));
         ticket
     }
 
@@ -78,7 +78,14 @@ mod tests {
 
     fn packet(seq: u32) -> Packet {
         let (key, connection, flags) = (FlowKey(7), ConnectionId(3), Flags(0));
-        Packet { key, connection, seq, options: NO_OPTIONS, wire_bytes: 84, flags }
+        Packet {
+            key,
+            connection,
+            seq: SeqField::new(seq),
+            options: NO_OPTIONS,
+            wire_bytes: 84,
+            flags,
+        }
     }
 
     #[test]
@@ -102,6 +109,6 @@ mod tests {
         tickets.redeem(&mut first);
         let mut third = packet(42);
         assert_eq!((first, tickets.issue(&mut third)), (packet(40), a));
-        assert_eq!([&second, &third].map(|packet| tickets.without(packet).seq), [41, 42]);
+        assert_eq!([&second, &third].map(|packet| tickets.without(packet).seq.number()), [41, 42]);
     }
 }

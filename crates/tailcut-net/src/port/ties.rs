@@ -76,7 +76,7 @@ mod tests {
 
     use super::super::PortOutcome;
     use super::*;
-    use crate::packet::{ConnectionId, Flags, FlowKey, NO_OPTIONS, Packet};
+    use crate::packet::{ConnectionId, Flags, FlowKey, NO_OPTIONS, Packet, SeqField};
 
     const NS: u64 = 1_000;
     /// A full segment takes 12,016 ns at 1 Gbps, an ACK 336.
@@ -86,7 +86,14 @@ mod tests {
 
     fn packet(wire_bytes: u16) -> Packet {
         let (key, connection) = (FlowKey(0), ConnectionId(0));
-        Packet { key, connection, seq: 0, options: NO_OPTIONS, wire_bytes, flags: Flags::DATA }
+        Packet {
+            key,
+            connection,
+            seq: SeqField::new(0),
+            options: NO_OPTIONS,
+            wire_bytes,
+            flags: Flags::DATA,
+        }
     }
 
     fn port(limit: Limit, order: Order) -> Port {

@@ -282,7 +282,9 @@ mod tests {
 
     /// Returns which flows send, in order, with the number of each packet.
     fn order(queues: &mut DrrQueue) -> Vec<(u32, u32)> {
-        std::iter::from_fn(|| queues.pop(Time::ZERO)).map(|p| (p.connection.0, p.seq)).collect()
+        std::iter::from_fn(|| queues.pop(Time::ZERO))
+            .map(|p| (p.connection.0, p.seq.number()))
+            .collect()
     }
 
     #[test]
@@ -416,7 +418,7 @@ mod tests {
             sent.extend(std::iter::from_fn(|| queue.pop(Time::ZERO)));
             prop_assert_eq!(queue.drops(), dropped.len() as u64);
             for flow in 0..4 {
-                let of = |packets: &[Packet]| packets.iter().filter(|p| p.connection == ConnectionId(flow)).map(|p| p.seq).collect::<Vec<_>>();
+                let of = |packets: &[Packet]| packets.iter().filter(|p| p.connection == ConnectionId(flow)).map(|p| p.seq.number()).collect::<Vec<_>>();
                 prop_assert!(of(&sent).is_sorted());
                 let mut all = [of(&sent), of(&dropped)].concat();
                 all.sort_unstable();

@@ -312,13 +312,20 @@ pub(crate) enum Verdict {
 #[cfg(test)]
 pub(crate) mod script {
     use super::*;
-    use crate::packet::{ConnectionId, Flags, FlowKey, NO_OPTIONS};
+    use crate::packet::{ConnectionId, Flags, FlowKey, NO_OPTIONS, SeqField};
     use crate::topology::HostId;
 
     /// Returns a data packet of a flow.
     pub fn packet(flow: u32, seq: u32, wire_bytes: u16) -> Packet {
         let (key, connection) = (FlowKey::new(HostId(flow), HostId(99), 1, 1), ConnectionId(flow));
-        Packet { key, connection, seq, options: NO_OPTIONS, wire_bytes, flags: Flags::DATA }
+        Packet {
+            key,
+            connection,
+            seq: SeqField::new(seq),
+            options: NO_OPTIONS,
+            wire_bytes,
+            flags: Flags::DATA,
+        }
     }
 
     /// Offers a packet and returns the packets that are dropped or returned.

@@ -214,8 +214,9 @@ mod tests {
         offer(&mut queue, 500, packet(1, 0, 100));
         offer(&mut queue, 300, packet(2, 0, 100));
         offer(&mut queue, 100, packet(1, 1, 100));
-        let order: Vec<_> =
-            std::iter::from_fn(|| pop(&mut queue)).map(|p| (p.connection.0, p.seq)).collect();
+        let order: Vec<_> = std::iter::from_fn(|| pop(&mut queue))
+            .map(|p| (p.connection.0, p.seq.number()))
+            .collect();
         assert_eq!(order, [(1, 0), (1, 1), (2, 0)]);
     }
 

@@ -363,8 +363,8 @@ mod tests {
         let sent = sent(&mut queue);
         let [header, first, second] = sent[..] else { panic!("{sent:?}") };
         assert!(header.is_trimmed() && header.wire_bytes == 84 && !header.flags.has(Flags::DATA));
-        assert!(header.seq > 0, "one of the last two");
-        assert_eq!((first.seq, second.seq + header.seq), (0, 3));
+        assert!(header.seq.number() > 0, "one of the last two");
+        assert_eq!((first.seq.number(), second.seq.number() + header.seq.number()), (0, 3));
         assert!(!first.is_trimmed() && !second.is_trimmed());
     }
 
@@ -379,7 +379,7 @@ mod tests {
         for seq in 1..=10_000 {
             offer(&mut queue, data(seq));
             let header = queue.headers.first().expect("one is trimmed");
-            arriving += u32::from(header.seq == seq);
+            arriving += u32::from(header.seq.number() == seq);
         }
         // Four standard deviations.
         assert!((4_800..=5_200).contains(&arriving), "{arriving}");
@@ -390,7 +390,7 @@ mod tests {
         let mut queue = queue("8packets", Trimming { ratio: 3, ..Trimming::default() });
         (0..2).for_each(|seq| drop(offer(&mut queue, data(seq))));
         (10..18).for_each(|seq| drop(offer(&mut queue, control(seq))));
-        let order: Vec<u32> = sent(&mut queue).iter().map(|packet| packet.seq).collect();
+        let order: Vec<u32> = sent(&mut queue).iter().map(|packet| packet.seq.number()).collect();
         assert_eq!(order, [10, 11, 12, 0, 13, 14, 15, 1, 16, 17]);
     }
 
@@ -470,22 +470,22 @@ mod tests {
                 match step {
                     0 => {
                         let popped = queue.pop(Time::ZERO);
-                        ended.extend(popped.map(|packet| packet.seq));
-                        untouched.extend(popped.filter(|p| p.flags.has(Flags::DATA)).map(|p| p.seq));
+                        ended.extend(popped.map(|packet| packet.seq.number()));
+                        untouched.extend(popped.filter(|p| p.flags.has(Flags::DATA)).map(|p| p.seq.number()));
                     }
                     kind => {
                         let flags = if kind == 1 { Flags::DATA } else { Flags::ACK };
                         let arriving = packet(number as u32, size.min(if kind == 1 { 1_538 } else { 84 }), flags);
-                        offered.push(arriving.seq);
-                        ended.extend(offer(&mut queue, arriving).iter().map(|packet| packet.seq));
+                        offered.push(arriving.seq.number());
+                        ended.extend(offer(&mut queue, arriving).iter().map(|packet| packet.seq.number()));
                     }
                 }
                 prop_assert!(fits(limit, queue.data.packets.len().saturating_sub(1), queue.data.bytes, 0));
                 prop_assert!(fits(header_limit, queue.headers.packets.len().saturating_sub(1), queue.headers.bytes, 0));
             }
             for packet in sent(&mut queue) {
-                ended.push(packet.seq);
-                untouched.extend(packet.flags.has(Flags::DATA).then_some(packet.seq));
+                ended.push(packet.seq.number());
+                untouched.extend(packet.flags.has(Flags::DATA).then_some(packet.seq.number()));
             }
             prop_assert!(untouched.is_sorted());
             ended.sort_unstable();

@@ -5,7 +5,7 @@ use tailcut_engine::{Rate, Time};
 use tailcut_net::amount::{Amount, Limit};
 use tailcut_net::fabric::{Fabric, FabricSpec, OfferOutcome};
 use tailcut_net::faults::Incident;
-use tailcut_net::packet::{ConnectionId, Flags, FlowKey, NO_OPTIONS, Packet};
+use tailcut_net::packet::{ConnectionId, Flags, FlowKey, NO_OPTIONS, Packet, SeqField};
 use tailcut_net::queue::QueueSpec;
 use tailcut_net::queue::red::Red;
 use tailcut_net::queue::selective_red::{BufferForm, SelectiveRed};
@@ -31,7 +31,7 @@ fn marked(seq: u32) -> Packet {
     let key = FlowKey::new(HostId(0), HostId(2), 1_024, 5_000);
     let (connection, options) = (ConnectionId(0), NO_OPTIONS);
     let flags = Flags::DATA | Flags::LOST_PATHS;
-    Packet { key, connection, seq, options, wire_bytes: 1_538, flags }
+    Packet { key, connection, seq: SeqField::new(seq), options, wire_bytes: 1_538, flags }
 }
 
 /// Returns how many of 20 marked packets are accepted at `again`, after 120 at once and an

@@ -2,7 +2,7 @@
 
 use tailcut_engine::{Rate, Time};
 use tailcut_net::fabric::{Fabric, FabricSpec, OfferOutcome};
-use tailcut_net::packet::{ConnectionId, Flags, FlowKey, NO_OPTIONS, Packet};
+use tailcut_net::packet::{ConnectionId, Flags, FlowKey, NO_OPTIONS, Packet, SeqField};
 use tailcut_net::topology::HostId;
 use tailcut_net::topology::star::Star;
 
@@ -25,7 +25,8 @@ fn arrivals(jitter: Time, seed: u64, handed: &[Time]) -> Vec<Time> {
             due = fabric.take_arrived(port).1;
         }
         let (connection, options, flags) = (ConnectionId(0), NO_OPTIONS, Flags::DATA);
-        let packet = Packet { key, connection, seq, options, wire_bytes: 1_538, flags };
+        let packet =
+            Packet { key, connection, seq: SeqField::new(seq), options, wire_bytes: 1_538, flags };
         match fabric.offer(now, port, None, packet) {
             OfferOutcome::AcceptedFirst(at) => due = Some(at),
             OfferOutcome::AcceptedBehind => {}

@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 use proptest::prelude::*;
 use tailcut_engine::{RandomStream, Rate, Time};
 use tailcut_net::amount::{Amount, Limit};
-use tailcut_net::packet::{ConnectionId, Flags, FlowKey, NO_OPTIONS, Packet};
+use tailcut_net::packet::{ConnectionId, Flags, FlowKey, NO_OPTIONS, Packet, SeqField};
 use tailcut_net::port::{Port, PortOutcome};
 use tailcut_net::topology::HostId;
 
@@ -15,7 +15,7 @@ pub fn packet(seq: u32, wire_bytes: u16) -> Packet {
     Packet {
         key: FlowKey::new(HostId(0), HostId(1), 2, 3),
         connection: ConnectionId(0),
-        seq,
+        seq: SeqField::new(seq),
         options: NO_OPTIONS,
         wire_bytes,
         flags: Flags::DATA,
@@ -92,7 +92,7 @@ fn one_event(
     for (seq, &(now, bytes)) in script.iter().enumerate() {
         while let Some(time) = due.filter(|time| time.0 < now || (events_first && time.0 == now)) {
             let (taken, next) = port.take();
-            history.arrivals.push((taken.seq, time.0));
+            history.arrivals.push((taken.seq.number(), time.0));
             due = next;
         }
         let offer = port.offer(Time(now), packet(seq as u32, bytes));
@@ -104,7 +104,7 @@ fn one_event(
     }
     while let Some(time) = due {
         let (taken, next) = port.take();
-        history.arrivals.push((taken.seq, time.0));
+        history.arrivals.push((taken.seq.number(), time.0));
         due = next;
     }
     history.max_queue = port.counters().max_queue as usize;
@@ -342,7 +342,7 @@ fn by_the_port(script: &[(u64, Event)], rate: u64, limit: Limit) -> Troubled {
     let take = |port: &mut Port, due: &mut Option<Time>, until: u64, arrivals: &mut Vec<_>| {
         while let Some(time) = due.filter(|time| time.0 <= until) {
             let (taken, next) = port.take();
-            arrivals.push((taken.seq, time.0));
+            arrivals.push((taken.seq.number(), time.0));
             *due = next;
         }
     };
@@ -361,7 +361,9 @@ fn by_the_port(script: &[(u64, Event)], rate: u64, limit: Limit) -> Troubled {
                 });
             }
             Event::Down => {
-                history.lost.extend(port.go_down(Time(now)).iter().map(|packet| packet.seq));
+                history
+                    .lost
+                    .extend(port.go_down(Time(now)).iter().map(|packet| packet.seq.number()));
                 due = None;
             }
             Event::Up => port.come_up(),
@@ -458,7 +460,7 @@ fn a_link_that_fails_loses_what_it_holds_and_what_it_is_offered() {
         port.offer(Time::ZERO, packet(seq, 1_500));
     }
     let lost = port.go_down(Time::from_us(30));
-    assert_eq!(lost.iter().map(|p| p.seq).collect::<Vec<_>>(), [0, 1, 2, 3, 4]);
+    assert_eq!(lost.iter().map(|p| p.seq.number()).collect::<Vec<_>>(), [0, 1, 2, 3, 4]);
     assert_eq!(port.offer(Time::from_us(40), packet(5, 1_500)), PortOutcome::Lost);
     assert_eq!(port.busy(Time::from_us(500)), Time::from_us(30));
     port.come_up();

@@ -1,7 +1,7 @@
 //! Estimates, feedback and choices of leaves, on two racks and two spines.
 
 use super::*;
-use crate::packet::{ConnectionId, Flags, FlowKey, NO_OPTIONS};
+use crate::packet::{ConnectionId, Flags, FlowKey, NO_OPTIONS, SeqField};
 use crate::topology::leaf_spine::LeafSpine;
 use crate::topology::{Routes, SwitchId};
 
@@ -42,7 +42,8 @@ impl Fabric {
         let key = FlowKey::new(HostId(src), HostId(dst), source_port, 5_000);
         let (options, flags, wire_bytes) = (NO_OPTIONS, Flags::DATA, 1_000);
         let connection = ConnectionId(0);
-        let mut packet = Packet { key, connection, seq: 0, options, wire_bytes, flags };
+        let mut packet =
+            Packet { key, connection, seq: SeqField::new(0), options, wire_bytes, flags };
         let (mut ingress, mut stamp) = (self.routes.host_port(key.src()), OverlayHeader::default());
         let mut taken = 0;
         while let Some(switch) = self.graph.switch(self.graph.far_end(ingress)) {

@@ -186,7 +186,7 @@ mod tests {
 
     use super::*;
     use crate::balance::PortQueues;
-    use crate::packet::{ConnectionId, Flags, FlowKey, NO_OPTIONS};
+    use crate::packet::{ConnectionId, Flags, FlowKey, NO_OPTIONS, SeqField};
     use crate::topology::HostId;
     use crate::topology::SwitchId;
     use crate::topology::fat_tree::FatTree;
@@ -226,7 +226,7 @@ mod tests {
         let mut packet = Packet {
             key: FlowKey::new(HostId(0), HostId(1), 2, 3),
             connection: ConnectionId(0),
-            seq: 0,
+            seq: SeqField::new(0),
             options: NO_OPTIONS,
             wire_bytes: 1_500,
             flags: Flags::DATA,

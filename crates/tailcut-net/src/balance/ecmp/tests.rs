@@ -4,7 +4,7 @@ use tailcut_engine::Rate;
 
 use super::*;
 use crate::balance::blind;
-use crate::packet::{ConnectionId, Flags, NO_OPTIONS};
+use crate::packet::{ConnectionId, Flags, NO_OPTIONS, SeqField};
 use crate::topology::HostId;
 use crate::topology::parallel_paths::ParallelPaths;
 
@@ -53,7 +53,14 @@ impl Edge {
             let key = FlowKey::new(HostId(0), far, number, 5_000);
             let connection = ConnectionId(u32::from(number));
             let (options, flags) = (NO_OPTIONS, Flags::DATA);
-            let mut packet = Packet { key, connection, seq: 0, options, wire_bytes: 1_500, flags };
+            let mut packet = Packet {
+                key,
+                connection,
+                seq: SeqField::new(0),
+                options,
+                wire_bytes: 1_500,
+                flags,
+            };
             let fork = blind(Time::from_us(us), SwitchId(0), ports.len() as u32);
             let foretold = self.hashing.predict(SwitchId(0), &ports, key);
             let place = match ports.len() {

@@ -298,7 +298,7 @@ impl TinyFlows {
 mod tests {
     use super::*;
     use crate::balance::blind;
-    use crate::packet::{ConnectionId, NO_OPTIONS};
+    use crate::packet::{ConnectionId, NO_OPTIONS, SeqField};
     use crate::topology::parallel_paths::ParallelPaths;
 
     fn at_edge(us: u64, choices: u32) -> PickContext<'static> {
@@ -315,7 +315,7 @@ mod tests {
         Packet {
             key: FlowKey::new(src, HostId(2), sport, 5_000),
             connection: ConnectionId(u32::from(sport)),
-            seq: 0,
+            seq: SeqField::new(0),
             options: NO_OPTIONS,
             wire_bytes: 1_500,
             flags: Flags::DATA,

@@ -49,7 +49,7 @@ pub(super) fn ahead(
         if packets.flow_of(packet.connection) != record.flow {
             continue;
         }
-        let place = packet.seq;
+        let place = packet.seq.ticket().0;
         let other = &packets[place];
         if other.departs <= now || other.flow != record.flow {
             continue;

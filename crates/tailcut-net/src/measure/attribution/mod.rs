@@ -271,7 +271,7 @@ impl Observer for Attribution {
     fn packet_waits(&mut self, now: Time, ticket: PacketId, link: PortId, on: &Port) {
         self.comes(ticket.0);
         self.packets.wait(ticket.0, now.0, &mut self.chains);
-        let last = on.latest().next().map(|(last, _)| last.seq);
+        let last = on.latest().next().map(|(last, _)| last.seq.ticket().0);
         if self.queues.len() <= link.index() {
             self.queues.resize(link.index() + 1, None);
         }
@@ -291,7 +291,8 @@ impl Observer for Attribution {
             return;
         }
         let goes_on = !record.is_again() && left.since < now.0;
-        let before = on.latest().map(|(before, _)| before.seq).find(|&before| before != packet);
+        let before =
+            on.latest().map(|(before, _)| before.seq.ticket().0).find(|&before| before != packet);
         let before = before.filter(|&before| {
             let before = &self.packets[before];
             goes_on && before.departs == now.0 && before.is_of_connection_of(&record)

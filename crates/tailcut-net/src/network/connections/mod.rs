@@ -79,7 +79,7 @@ struct Connection {
 #[inline]
 fn as_segment(packet: &Packet) -> Segment {
     let &Packet { seq, options, wire_bytes, flags, .. } = packet;
-    Segment { seq, options, wire_bytes, flags }
+    Segment { seq: seq.number(), options, wire_bytes, flags }
 }
 
 /// The outcome of a packet at a receiver.

@@ -3,7 +3,7 @@
 use super::*;
 use crate::amount::{Amount, Limit};
 use crate::network::profile::{self, ProfileId};
-use crate::packet::NO_OPTIONS;
+use crate::packet::{NO_OPTIONS, SeqField};
 use crate::topology::HostId;
 use crate::transport::tcp::{self, TcpSpec, WireSizes};
 
@@ -88,8 +88,14 @@ fn both_ends_hear_of_a_packet_and_say_what_it_did() {
     hosts.fire_sender_timer(id, NOW);
     while hosts.poll_sender(id, NOW).is_some() {}
     let (key, options) = (hosts.sender_info(id).key, NO_OPTIONS);
-    let packet =
-        |seq, flags| Packet { key, connection: id, seq, options, wire_bytes: 1_538, flags };
+    let packet = |seq, flags| Packet {
+        key,
+        connection: id,
+        seq: SeqField::new(seq),
+        options,
+        wire_bytes: 1_538,
+        flags,
+    };
     let heard = hosts.on_packet_at_receiver(NOW, &packet(0, Flags::SYN));
     assert_eq!(heard, ReceiveOutcome { data: false, completed: false });
     assert!(hosts.owes_answer(id));
@@ -113,7 +119,14 @@ fn established(hosts: &mut Connections<'_>, copy: u8) -> ConnectionId {
     hosts.fire_sender_timer(id, NOW);
     while hosts.poll_sender(id, NOW).is_some() {}
     let (key, options) = (hosts.sender_info(id).key, NO_OPTIONS);
-    let packet = |flags| Packet { key, connection: id, seq: 0, options, wire_bytes: 84, flags };
+    let packet = |flags| Packet {
+        key,
+        connection: id,
+        seq: SeqField::new(0),
+        options,
+        wire_bytes: 84,
+        flags,
+    };
     hosts.on_packet_at_receiver(NOW, &packet(Flags::SYN));
     let answer = hosts.poll_receiver(id, NOW, None).expect("a SYN is answered");
     hosts.on_packet_at_sender(NOW, &packet(answer.flags));

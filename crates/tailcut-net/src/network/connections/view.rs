@@ -22,13 +22,13 @@ impl Connections<'_> {
         let syn = packet.flags.has(Flags::SYN);
         let fin = u64::from(tcp.close == Close::Fin);
         let (seq, ack) = if packet.is_returned() {
-            (offset(packet.seq), 1)
+            (offset(packet.seq.number()), 1)
         } else if packet.flags.has(Flags::TO_SENDER) {
-            let all = !syn && packet.seq == sender.segments();
-            let ack = if syn { 1 } else { offset(packet.seq) + if all { fin } else { 0 } };
+            let all = !syn && packet.seq.number() == sender.segments();
+            let ack = if syn { 1 } else { offset(packet.seq.number()) + if all { fin } else { 0 } };
             (u64::from(!syn), ack)
         } else if data || packet.is_trimmed() {
-            (offset(packet.seq), 1)
+            (offset(packet.seq.number()), 1)
         } else if syn {
             (0, 0)
         } else {

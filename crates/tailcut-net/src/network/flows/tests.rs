@@ -5,7 +5,7 @@ use crate::network::connections::NewConnection;
 use crate::network::connections::tests::{opening, tcp};
 use crate::network::profile::{ProfileId, TransportProfile};
 use crate::network::tests::scenario;
-use crate::packet::{Flags, NO_OPTIONS, Packet};
+use crate::packet::{Flags, NO_OPTIONS, Packet, SeqField};
 use crate::topology::HostId;
 use crate::transport::Transport;
 use crate::transport::mptcp::MptcpSpec;
@@ -75,7 +75,8 @@ fn connected<'a>(
         let (key, options) = (hosts.sender_info(id).key, NO_OPTIONS);
         for seq in 0..segments {
             let (flags, wire_bytes) = (Flags::DATA, 1_538);
-            let packet = Packet { key, connection: id, seq, options, wire_bytes, flags };
+            let packet =
+                Packet { key, connection: id, seq: SeqField::new(seq), options, wire_bytes, flags };
             hosts.on_packet_at_receiver(Time::ZERO, &packet);
         }
         id
@@ -123,7 +124,8 @@ fn sums_needless_retransmissions() {
     let (mut hosts, ids) = connected(&mut flows, &profiles);
     let (key, options) = (hosts.sender_info(ids[0]).key, NO_OPTIONS);
     let (flags, wire_bytes) = (Flags::DATA, 1_538);
-    let again = Packet { key, connection: ids[0], seq: 0, options, wire_bytes, flags };
+    let again =
+        Packet { key, connection: ids[0], seq: SeqField::new(0), options, wire_bytes, flags };
     hosts.on_packet_at_receiver(Time::ZERO, &again);
     ids.iter().for_each(|&id| flows.absorb(&hosts, id));
     let mut counters = RunCounters::default();

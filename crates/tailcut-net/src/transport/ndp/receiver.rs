@@ -252,7 +252,7 @@ impl ReceivingEnd for Box<NdpReceiver> {
 mod tests {
     use super::*;
     use crate::host::HostSpec;
-    use crate::packet::{ConnectionId, FlowKey, NO_OPTIONS, Packet};
+    use crate::packet::{ConnectionId, FlowKey, NO_OPTIONS, Packet, SeqField};
     use crate::topology::HostId;
     use crate::transport::Transport;
     use crate::transport::ndp::NdpSpec;
@@ -301,8 +301,14 @@ mod tests {
             let key = FlowKey::new(HostId(1), HostId(2), 3, 4);
             let options = NO_OPTIONS;
             let flags = Flags::DATA;
-            let packet =
-                Packet { key, connection: ConnectionId(0), seq, options, wire_bytes: 1_538, flags };
+            let packet = Packet {
+                key,
+                connection: ConnectionId(0),
+                seq: SeqField::new(seq),
+                options,
+                wire_bytes: 1_538,
+                flags,
+            };
             let (complete, answers) = self.arrives(packet.trimmed(84).flags, seq);
             let flags = Flags::ACK | Flags::TO_SENDER | Flags::TRIMMED;
             assert_eq!(
