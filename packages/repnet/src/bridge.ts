@@ -17,12 +17,12 @@ export interface BridgeTarget {
   end(done: (error?: Error | null) => void): void;
   close(done?: () => void): void;
   resume(): void;
-  /** { address, family, port } of the flow's ends; tls asks the handle for them. */
+  /** { address, family, port } of the flow's ends; tls asks the handle. */
   peername(): object;
   sockname(): object;
   /** Returns the system's error number, negative, for one more attempt to connect. */
   connectsAgain(): number;
-  /** Bytes nobody consumed natively go to the stream after all. */
+  /** Gives bytes that native code did not consume to the stream. */
   give(chunk: Buffer | null): boolean;
 }
 
@@ -40,7 +40,7 @@ interface NativeStream {
 let NativeStreamClass: (new () => NativeStream) | undefined;
 
 /**
- * The class behind Node's own wrapper for tls over arbitrary streams, found through a public
+ * Returns the class behind Node's own wrapper for tls over arbitrary streams, by way of a public
  * constructor.
  */
 function nativeStreamClass(): (new () => NativeStream) | undefined {
@@ -140,21 +140,21 @@ export class Bridge {
       readStop: () => 0,
       reading: false,
     });
-    // http takes only what nobody else consumes, tls and http2 whatever is a native stream.
+    // http takes only handles that nobody else consumes, tls and http2 any native stream.
     Object.defineProperties(handle, {
       isStreamBase: { value: true },
       _consumed: { value: true },
-      // An http agent puts a guard here while the socket is idle, which is not to take our place.
+      // An http agent puts a guard here while the socket is idle, which must not take our place.
       onread: { value: undefined, writable: true },
     });
   }
 
-  /** Native code may take the handle now, which it need not say. */
+  /** Native code may take the handle now, without a sign. */
   expect(): void {
     this.active = true;
   }
 
-  /** Hands bytes (null: the end) to whoever consumes the handle, or back to the stream. */
+  /** Gives bytes (null: the end) to the consumer of the handle, or back to the stream. */
   deliver(chunk: Buffer | null): boolean {
     this.#defaulted = false;
     if (chunk === null) this.handle.emitEOF();

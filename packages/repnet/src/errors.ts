@@ -31,30 +31,33 @@ export function handoverRefused(): RepnetError {
 
 let errnos: Map<string, number> | undefined;
 
-/** The number of an error, which depends on the system. */
+/** Returns the number of an error, which depends on the system. */
 export function errnoOf(code: string): number | undefined {
   errnos ??= new Map([...getSystemErrorMap()].map(([errno, [name]]) => [name, errno]));
   return errnos.get(code);
 }
 
-/** An error as Node gives for a system call that failed. */
+/** Returns an error as Node gives for a system call that failed. */
 export function systemError(code: string, syscall: string): NodeJS.ErrnoException {
   return Object.assign(new Error(`${syscall} ${code}`), { errno: errnoOf(code), code, syscall });
 }
 
-/** The error that net gives where it cannot listen. `errno`: the system's number. */
+/** Returns net's error where it cannot listen. `errno`: the system's number. */
 export function listenError(errno: number, address: string, port: number): NodeJS.ErrnoException {
   const [code, text] = getSystemErrorMap().get(errno) ?? ['UNKNOWN', 'unknown error'];
   const error = new Error(`listen ${code}: ${text} ${address}:${port}`);
   return Object.assign(error, { code, errno, syscall: 'listen', address, port });
 }
 
-/** The peer is gone: EPIPE is what the system says of a reset that comes after the peer's end. */
+/**
+ * Returns whether the peer is gone. The system reports EPIPE for a reset that comes after the
+ * peer's end.
+ */
 export function isReset(error: NodeJS.ErrnoException | undefined): boolean {
   return error?.code === 'ECONNRESET' || error?.code === 'EPIPE';
 }
 
-/** A bad option: names it, what it was and what is accepted. */
+/** Returns the error for a bad option: its name, its value and the accepted values. */
 export function optionError(name: string, value: unknown, expected: string): RepnetError {
   return new RepnetError(
     'ERR_REPNET_OPTION',

@@ -1,14 +1,14 @@
 /**
- * Sockets and servers that go to another process: by `subprocess.send(message, handle)`, by
- * `process.send`, or as one of the `stdio` of a child. A replicated socket has no handle that could
- * be sent (bridge.ts), and a server whose handle leaves is not the only one to accept on its port;
- * so both have to know before. The methods of each child are wrapped, which a diagnostics channel
- * announces.
+ * Sockets and servers that go to another process, by `subprocess.send(message, handle)`, by
+ * `process.send`, or as one of the `stdio` of a child. Both have to know before: a replicated
+ * socket has no handle that could be sent (bridge.ts), and a server whose handle leaves is not the
+ * only one to accept on its port. The methods of each child, which a diagnostics channel announces,
+ * are wrapped.
  */
 import { ChildProcess } from 'node:child_process';
 import { subscribe } from 'node:diagnostics_channel';
 
-/** Asked of everything that is about to leave; what it returns leaves instead. May throw. */
+/** Called with everything that is about to leave; the result leaves instead. May throw. */
 type Leaving = (object: unknown) => unknown;
 
 const askBefore: Leaving[] = [];
@@ -34,7 +34,7 @@ function wrapSend(sender: { send?: unknown }): void {
   sender.send = send;
 }
 
-/** A child that is not spawned yet, and gets its `send` when it is. */
+/** Wraps a child that is not spawned yet, and gets its `send` then. */
 function wrapSpawn(child: ChildProcess): void {
   const own = child as unknown as { spawn?: Spawn };
   const spawn = own.spawn as Spawn;

@@ -20,9 +20,8 @@ export {
   type SocketConnectOptions,
   type SocketConstructorOptions,
   /**
-   * False: this version of Node is not known to the package, which has said so by a warning with
-   * the code REPNET_UNSUPPORTED. Everything is there and works, as plain `net`: nothing is
-   * replicated.
+   * False: the package does not know this version of Node, and has emitted a warning with the code
+   * REPNET_UNSUPPORTED. Everything works as plain `net`: nothing is replicated.
    */
   supported,
 };
@@ -64,8 +63,7 @@ export {
 /** net's legacy name for `Socket`. */
 export const Stream = Socket;
 
-// What this version of net exports beyond the above (underscored helpers, later additions) is
-// passed through.
+// Other exports of this version of net (underscored helpers, later additions) are passed through.
 for (const name of Object.getOwnPropertyNames(net)) {
   if (name !== 'default' && !Object.hasOwn(exports, name))
     Object.defineProperty(exports, name, {
@@ -75,12 +73,12 @@ for (const name of Object.getOwnPropertyNames(net)) {
     });
 }
 
-// Adds nothing when it runs; declares what the installed types of net have beyond the above,
-// `BoundSocket` of Node 26 for one.
+// Adds nothing at run time; declares further types of the installed net, like `BoundSocket` of Node
+// 26.
 export * from 'node:net';
 
-// Whoever finds the mark of a compiled ES module looks for `import net from 'repnet'` under the
-// name 'default', and without it takes the whole for that, as of net.
+// With the mark of a compiled ES module, `import net from 'repnet'` would look for the name
+// 'default'; without it the whole is the default, as of net.
 const { __esModule: _mark, ...whole } = Object.getOwnPropertyDescriptors(exports);
 module.exports = Object.defineProperties({}, whole);
 // Never run: Node finds the names for `import { … }` by reading this file, and the loop above tells

@@ -15,28 +15,28 @@ export type CopyName = 'primary' | 'replica';
 export interface SocketInfo {
   /**
    * 'flow': both connections of a flow are in use, or the second is still expected (as a server
-   * does of every connection for `defaults.waitTimeout`, unless none of its clients replicates).
-   * 'syn': two connections race to be established, or raced. false: the connection is a plain one.
+   * does for `defaults.waitTimeout`, unless none of its clients replicates). 'syn': two connections
+   * race to be established, or raced. false: the connection is a plain one.
    */
   readonly mode: Mode;
-  /** RepFlow: both ends know the two connections for one flow. */
+  /** RepFlow: both ends have joined the two connections. */
   readonly paired: boolean;
   /**
-   * Bytes of the peer's that each copy brought first. Those of a connection by itself are the
-   * first's.
+   * Bytes of the peer's that each copy brought first. The bytes of a single connection are the
+   * first copy's.
    */
   readonly bytesWon: { readonly primary: number; readonly replica: number };
   /**
-   * The copy that was faster: with RepFlow the one that brought more bytes first so far, with
-   * RepSYN the connection that was established first. undefined: there was no contest, or the
-   * outcome is open, or (RepSYN) this is the server, which cannot know.
+   * The faster copy: with RepFlow the one that brought more bytes first so far, with RepSYN the
+   * connection that was established first. undefined: there was no contest, the outcome is open, or
+   * (RepSYN) this is the server, which cannot know.
    */
   readonly winner: CopyName | undefined;
 }
 
 /**
- * How `socket` is replicated, now or when it was closed: a snapshot.
- * @returns undefined for what is not a socket of this package.
+ * Returns how `socket` is replicated, now or when it was closed.
+ * @returns undefined for an object that is no socket of this package.
  */
 export function info(socket: Socket): SocketInfo | undefined {
   if (!isOurs(socket)) return undefined;
@@ -64,8 +64,8 @@ export function begun(socket: Inner, mode: 'flow' | 'syn' | 'plain'): void {
 }
 
 /**
- * Whether the end of what `socket` is destroyed with is that of a flow: one that a client began, or
- * a server accepted by TCP.
+ * Returns whether the destroyed socket had a flow: one that a client began, or a server accepted by
+ * TCP.
  */
 export function isFlow(socket: Inner): boolean {
   if (socket[kBegun]) return true;

@@ -14,9 +14,9 @@ export interface Handle {
   writeQueueSize?: number;
   /** The descriptor; -1 before there is one, and on Windows. */
   fd?: number;
-  /** Called with what was read; without, at the end or on an error. */
+  /** Called with received bytes; without any, at the end or on an error. */
   onread?: (this: Handle, chunk?: ArrayBuffer) => void;
-  /** An error of it may also come with the result of `connect`. */
+  /** Binds. An error may come with the result of `connect` instead. */
   bind(address: string, port: number): number;
   bind6(address: string, port: number, flags: number): number;
   connect(request: ConnectRequest, address: string, port: number): number;
@@ -53,7 +53,7 @@ export interface Request {
   oncomplete?: (status: number) => void;
 }
 
-/** A connection being made; net tells an error by the addresses in it. */
+/** A connection that is being made; net names its addresses in errors. */
 export interface ConnectRequest {
   address?: string;
   port?: number;
@@ -78,7 +78,7 @@ export function setNativeHandle(socket: object, handle: Handle | null): void {
   parts.setHandle.call(socket, handle);
 }
 
-/** The socket's handle, which it no longer has. */
+/** Takes the handle of a socket. */
 export function takeHandle(socket: object): Handle {
   const handle = nativeHandle(socket) as Handle;
   setNativeHandle(socket, null);
@@ -86,8 +86,8 @@ export function takeHandle(socket: object): Handle {
 }
 
 /**
- * A socket of net's that gets a handle forgets that it was ended, which it may have been before the
- * connection was made.
+ * Runs `work`, in which a socket of net's gets a handle, without net's reset of the socket's state:
+ * it may have been ended before it was connected.
  */
 export function keepingState(socket: object, work: () => void): void {
   const shadow = socket as { _undestroy?: () => void };
@@ -100,7 +100,7 @@ export function keepingState(socket: object, work: () => void): void {
 }
 
 /**
- * Gives a connected handle to a socket that has none; it then is a native socket in every respect.
+ * Gives a connected handle to a socket without one, which is a native socket in every respect then.
  */
 export function giveHandle(handle: Handle, to: net.Socket): void {
   const { reinitialize, owner, onread } = parts;
@@ -122,20 +122,20 @@ function getsocknameTold(this: Handle, out: { port?: number }): number {
 }
 
 /**
- * The handle names this port for its own: to net, and to tls, which asks the handle beneath it and
- * not its socket.
+ * Makes a handle name `port` as its own: to net, and to tls, which asks the handle and not its
+ * socket.
  */
 export function tellOwnPort(handle: Handle, port: number): void {
   handle[kToldPort] = port;
   handle.getsockname = getsocknameTold;
 }
 
-/** Bytes are written after the stream was ended. */
+/** The error of writing after the end. */
 const UV_EPIPE = -32;
 
 /**
- * Writes `bytes`. Returns the request if the system has not taken all of them yet: `oncomplete` of
- * it will be called. Otherwise 0, or an error number.
+ * Writes `bytes`. Returns 0, an error number, or the request if the system has not taken all bytes:
+ * its `oncomplete` will be called.
  */
 export function write(
   handle: Handle,
@@ -152,7 +152,7 @@ export function write(
   const result = hand(handle, null, bytes);
   if (typeof result === 'number') return result;
   prepareRequest(result, handle, bytes, oncomplete);
-  // Something waited, and nothing is added to it: the request has failed, and is never completed.
+  // A request that adds nothing to waiting bytes has failed, and is never completed.
   if ((handle.writeQueueSize ?? 0) > before) return result;
   return before === 0 ? 0 : UV_EPIPE;
 }
@@ -187,8 +187,7 @@ interface Settings {
 }
 
 /**
- * Gives a connection that has just been established what the application has set on its socket, as
- * net does. `noDelay`: in any case.
+ * Gives a new connection the settings of its socket, as net does. `noDelay`: sets that in any case.
  */
 export function applySettings(socket: object, handle: Handle, noDelay = false): void {
   const settings = socket as Settings;
@@ -209,7 +208,7 @@ export function applySettings(socket: object, handle: Handle, noDelay = false): 
   if (service !== undefined) handle.setTypeOfService?.(service);
 }
 
-/** The application has said `setNoDelay`, or `noDelay` to the constructor. */
+/** Returns whether the application has set `noDelay`, by the method or the constructor. */
 export function wantsNoDelay(socket: object): boolean {
   return Boolean((socket as Settings)[parts.noDelay]);
 }
@@ -219,14 +218,13 @@ export function isBroken(handle: Handle): boolean {
   return handle.getpeername({}) !== 0;
 }
 
-/** A handle for a connection to be made. */
+/** Returns a handle for a new connection. */
 export function newHandle(): Handle {
   return new parts.Handle(0);
 }
 
 /**
- * Asks net what it would say of a connection that failed with this status: the error, and events
- * before it.
+ * Returns net's error for a connection that failed with this status, after net's events before it.
  */
 export function connectFailure(
   status: number,
@@ -237,72 +235,69 @@ export function connectFailure(
 }
 
 /**
- * A connection to `host` and `port`, begun at `startTime` by `performance.now()`, is established:
- * for who observes that.
+ * Reports a connection that is established to perf_hooks. `startTime`: when it began, by
+ * `performance.now()`.
  */
 export function noteConnect(host: string, port: number, startTime: number): void {
   measureConnect(parts, { host, port }, startTime);
 }
 
-/** net emits 'connectionAttempt'. */
+/** Whether net emits 'connectionAttempt'. */
 export const tellsAttempts: boolean = supported && parts.tellsAttempts;
 
-/** A socket of this class does not tell of its connection by itself. */
+/** Keeps sockets of this class from reporting their connection to perf_hooks. */
 export function measuresNothing(prototype: object): void {
   if (supported && parts.measured !== undefined)
     Object.defineProperty(prototype, parts.measured, { get: () => undefined, set: () => {} });
 }
 
 /**
- * Asks net why `onread` was called without bytes: it alone can read the number. Null: the peer has
+ * Returns why `onread` was called without bytes, whose number only net can read; null: the peer has
  * ended the stream.
  */
 export function readFailure(): NodeJS.ErrnoException | null {
   return askReadFailure(parts);
 }
 
-/**
- * A listening handle on which net accepts for `server`, which need not be the server whose handle
- * it is.
- */
+/** Returns a listening handle on which net accepts for `server`, which need not own the handle. */
 export function acceptingFor<T extends object>(server: object): T {
   return { [parts.owner]: server } as T;
 }
 
-/** Channel on which net tells of each client's socket. */
+/** The channel on which net publishes each client's socket. */
 const clientSocket = channel('net.client.socket');
-/** Whether net tells in `net.connect`, or (later versions) in `connect` of a socket. */
+/** Whether net publishes in `net.connect`, or (later versions) in the socket's `connect`. */
 const isToldByModule = String(net.connect).includes('.publish(');
 
 /**
- * A socket that net does not tell of is about to connect. `by`: the function that is called for it.
+ * Publishes a socket that is about to connect and that net does not publish. `by`: the function
+ * that is called for it.
  */
 export function tellClientSocket(socket: object, by: 'module' | 'socket'): void {
   if (clientSocket.hasSubscribers && isToldByModule === (by === 'module')) clientSocket.publish({ socket });
 }
 
-/** Runs `connect`, which has net connect `socket`; net does not tell of that on the channel. */
+/** Runs `connect`, in which net connects `socket`, without net's message on the channel. */
 export function untold(socket: object, connect: () => void): void {
   silence(clientSocket, 'socket', socket, connect);
 }
 
-/** Channel on which net tells that a server is to listen: not in Node 20. */
+/** The channel on which net publishes that a server is to listen: not in Node 20. */
 const serverListens = channel('tracing:net.server.listen:asyncStart');
 
 /**
- * Runs `listen`, which has net begin to listen with `server`; net does not tell of that on the
- * channel.
+ * Runs `listen`, in which net begins to listen with `server`, without net's message on the channel.
  */
 export function untoldServer(server: object, listen: () => void): void {
   silence(serverListens, 'server', server, listen);
 }
 
-/** Runs `work`; `on` has no message meanwhile whose property `of` is `subject`. */
+/** Runs `work`, and drops messages on `on` whose property `of` is `subject`. */
 function silence(on: Channel, of: string, subject: object, work: () => void): void {
   if (!on.hasSubscribers) return work();
   const before = Object.getOwnPropertyDescriptor(on, 'publish');
   const { publish } = on;
-  // The application's own are told of, which its resolver may use meanwhile.
+  // Messages of the application's, whose resolver may publish meanwhile, pass.
   on.publish = (message) => {
     if (Reflect.get(message as object, of) !== subject) publish.call(on, message);
   };
@@ -315,8 +310,8 @@ function silence(on: Channel, of: string, subject: object, work: () => void): vo
 }
 
 /**
- * `instanceof` for a class of ours that programs use in place of one of net's: what Node's own
- * modules make of net's class is one of it. Its subclasses are told from one another as any are.
+ * Makes `instanceof` of a class of ours hold for instances of net's class, too, which Node's own
+ * modules make. Subclasses differ from one another as usual.
  */
 export function countAsInstances(ours: object, nets: { prototype: object }): void {
   Object.defineProperty(ours, Symbol.hasInstance, {

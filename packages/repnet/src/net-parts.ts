@@ -18,11 +18,13 @@ import net from 'node:net';
 import { PerformanceObserver } from 'node:perf_hooks';
 import type { ConnectRequest, Handle, Request } from './net-internals.js';
 
-// What net itself would say of a connection: it is asked with a stand-in for the socket.
+// Questions to net about a connection, with a stand-in for the socket.
 
 type Asked = Pick<Parts, 'owner' | 'onread' | 'onconnect'>;
 
-/** The error for a connection that failed with this status, after the events before it. */
+/**
+ * Returns net's error for a connection that failed with this status, after net's events before it.
+ */
 export function askConnectFailure(
   { owner, onconnect }: Asked,
   status: number,
@@ -53,8 +55,8 @@ const measuring = {
 };
 
 /**
- * Has net tell perf_hooks of a connection that was begun at `startTime` and is established now, if
- * anybody observes.
+ * Lets net report a connection to perf_hooks that began at `startTime` and is established now, if
+ * there is an observer.
  */
 export function measureConnect(
   { owner, onconnect, measured }: Pick<Parts, 'owner' | 'onconnect' | 'measured'>,
@@ -68,7 +70,7 @@ export function measureConnect(
 }
 
 /**
- * Why `onread` was called without bytes, of which the number is net's alone. Null: the peer has
+ * Returns why `onread` was called without bytes, whose number only net can read; null: the peer has
  * ended the stream.
  */
 export function askReadFailure({ owner, onread }: Asked): NodeJS.ErrnoException | null {
@@ -84,7 +86,7 @@ const inquirer = Object.create(net.Socket.prototype, {
   destroyed: { value: false },
   _readableState: { value: { endEmitted: false } },
   on: { value: () => inquirer },
-  // Asked on trial, it may find the number of an earlier read.
+  // On trial, it may find the number of an earlier read.
   push: { value: () => true },
   read: { value: () => null },
   destroy: {
@@ -164,7 +166,7 @@ const NATIVE = [
 
 const NEEDED_SYMBOLS = ['kSetNoDelay', 'kSetKeepAlive', 'kSetKeepAliveInitialDelay'] as const;
 
-/** Names of what may be missing, for the tests. */
+/** Names of the private parts, for the tests. */
 export const PRIVATE_METHODS: readonly string[] = [
   ...SOCKET.map((name) => `Socket.${name}`),
   ...SERVER.map((name) => `Server.${name}`),
@@ -183,7 +185,7 @@ function needMethods(object: object, names: readonly string[], of: string): void
     if (typeof Reflect.get(object, name) !== 'function') throw new Absent(`${of}.${name}`);
 }
 
-/** The object's own name, or its prototype's, for a field that Node keeps to itself. */
+/** Returns a private field's symbol, of the object or of its prototype. */
 function symbolNamed(object: object, name: string): symbol | undefined {
   for (let o: object | null = object; o !== null; o = Object.getPrototypeOf(o))
     for (const symbol of Object.getOwnPropertySymbols(o)) if (symbol.description === name) return symbol;
@@ -196,11 +198,11 @@ function needSymbol(object: object, name: string): symbol {
   return symbol;
 }
 
-/** A handle that does nothing but keep what a socket or server of net's gave it. */
+/** A handle that only keeps what a socket or server of net's gives it. */
 class Onlooker {
   onread: Handle['onread'];
   onconnection: unknown;
-  /** The last request; null: there was a call without one. */
+  /** The last request; null: a call came without one. */
   seen: object | null | undefined;
   [key: symbol]: unknown;
 
@@ -254,7 +256,7 @@ function find(): Parts {
   if (WriteRequest === undefined && !('writeQueueSize' in made)) throw new Absent('TCP.writeQueueSize');
   if (typeof request.oncomplete !== 'function') throw new Absent('oncomplete');
 
-  // Only then it has a field for each.
+  // The socket has a field for each setting only then.
   const fresh = new net.Socket().setKeepAlive(true, 1_000);
   const [noDelay, keepAlive, keepAliveDelay] = NEEDED_SYMBOLS.map((name) => needSymbol(fresh, name)) as [
     symbol,
@@ -288,7 +290,7 @@ function find(): Parts {
   return parts;
 }
 
-/** A socket that makes itself a handle to connect with, and connects with the onlooker instead. */
+/** Returns a socket that connects with the onlooker in place of a handle of its own. */
 function connecting(onlooker: Onlooker): {
   made: Handle;
   request: ConnectRequest;
@@ -322,7 +324,7 @@ function connecting(onlooker: Onlooker): {
   return { made, request: onlooker.take('connect') as ConnectRequest, measured, tellsAttempts };
 }
 
-/** A server over a handle of its own listens on it, and lets it tell of connections. */
+/** Tries whether a server listens on a handle of its own, and accepts what that reports. */
 function tryListening(onlooker: Onlooker): void {
   const server = new net.Server() as net.Server & {
     _handle: object | null;
@@ -332,7 +334,7 @@ function tryListening(onlooker: Onlooker): void {
   if (server._handle !== null || server._connections !== 0) throw new Absent('Server._handle');
   server._handle = onlooker;
   server._listen2(null, 0, 4, 1, undefined, undefined);
-  // Without a handle it does not say 'listening'.
+  // Without a handle the server does not emit 'listening'.
   server._handle = null;
   if (typeof onlooker.onconnection !== 'function') throw new Absent('onconnection');
 }
@@ -353,7 +355,7 @@ function findOrWarn(): Parts | undefined {
 const found = findOrWarn();
 
 /**
- * False: this version of Node is not known; nothing of `parts` is there, and nothing may be
+ * Whether this version of Node is known. If not, `parts` is undefined, and nothing may be
  * replicated.
  */
 export const supported = found !== undefined;

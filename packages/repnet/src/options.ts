@@ -1,7 +1,6 @@
 /**
- * Every knob of replication, its default and its validation. Process-wide defaults are in
- * `defaults`, may be changed at run time, and are read when a flow starts (never cached per
- * process).
+ * Options of replication, their defaults and their checks. The process-wide `defaults` may be
+ * changed at run time, and are read when a flow starts.
  */
 import { optionError, RepnetError } from './errors.js';
 
@@ -39,9 +38,9 @@ export interface ReplicationOptions {
    */
   lull?: number | undefined;
   /**
-   * Milliseconds the second copy waits for the first to be slow; 0: at once (default). 'p95': as
-   * long as 95 of 100 flows to the same destination took of late, or any other quantile from 'p1'
-   * to 'p99.9'.
+   * Milliseconds that the second copy waits for a slow first; 0: none (default). 'p95': as long as
+   * 95 of 100 recent flows to the same destination took, or any other quantile from 'p1' to
+   * 'p99.9'.
    */
   copyDelay?: CopyDelay | undefined;
   /**
@@ -57,13 +56,13 @@ export interface ReplicationOptions {
   coldDelay?: number | undefined;
   /**
    * Milliseconds after which the client abandons a connection that is still pending (default
-   * 1,000). A bare FIN of a peer that may have both connections, of which the second is silent, is
-   * told as 'end' up to twenty times as late.
+   * 1,000). The end of a stream is reported up to twenty times as late if only a bare FIN shows it,
+   * and the peer may have both connections but is silent on the second.
    */
   pairTimeout?: number | undefined;
   /**
-   * How the losing connection is closed: by RST, or in order ('fin'), of which no server dies.
-   * Default: 'fin' where RepSYN races to an unmodified server, 'rst' elsewhere.
+   * How the losing connection is closed: by RST, or in order ('fin'), which no server takes for an
+   * error. Default: 'fin' where RepSYN races to an unmodified server, 'rst' elsewhere.
    */
   loser?: 'rst' | 'fin' | undefined;
   /** The kind of the server; 'auto' discovers it (default). */
@@ -101,9 +100,7 @@ const OPTION_NAMES = Object.keys({
   addresses: true,
 } satisfies Record<keyof ServerReplicationOptions, true>);
 
-/**
- * @throws RepnetError ERR_REPNET_OPTION if an option is misspelt, or is one that there is no more.
- */
+/** @throws RepnetError ERR_REPNET_OPTION if an option is misspelt, or no longer exists. */
 export function checkOptionNames(options: object): void {
   checkNames(options, OPTION_NAMES);
   const { pairing } = options as { pairing?: unknown };
@@ -117,8 +114,7 @@ export function checkOptionNames(options: object): void {
 
 export interface Defaults {
   /**
-   * False: new flows are plain from now on, and servers refuse further second connections (the kill
-   * switch).
+   * False: new flows are plain, and servers refuse further second connections (the kill switch).
    */
   enabled: boolean;
   replicate: Mode | Predicate;
@@ -151,8 +147,8 @@ export interface Defaults {
 }
 
 /**
- * Loading the library never throws: a program is not to end because of a variable that its code
- * knows nothing of.
+ * Returns the mode in an environment variable. It never throws: a variable must not end a program
+ * that does not know it.
  */
 function modeFromEnvironment(value: string | undefined): Mode {
   switch (value) {
@@ -180,20 +176,20 @@ function modeFromEnvironment(value: string | undefined): Mode {
 // nearly one of ours.
 
 /**
- * Edits (a letter more, less or other, two exchanged) by which a misspelt name may differ from one
- * of at least so many letters.
+ * Edits (a letter more, less or other, two exchanged) between a misspelt name and one of that many
+ * letters or more.
  */
 const EDITS: readonly [letters: number, edits: number][] = [
   [8, 2],
   [4, 1],
 ];
 
-/** Names that were looked at and are no misspelt ones. `address`: as `server.address()` has it. */
+/** Names that were checked and are not misspelt. `address` is a property of `server.address()`. */
 const innocent = new Set(['address']);
 const MOST_INNOCENT = 1_024;
 
 function edits(from: string, to: string): number {
-  // Distances of the beginnings of `from` to those of `to`: of the last two and of this row.
+  // Distances between the beginnings of `from` and those of `to`: the last two rows and this one.
   let before: number[] = [];
   let last = Array.from({ length: to.length + 1 }, (_, j) => j);
   for (let i = 1; i <= from.length; i++) {
@@ -215,7 +211,9 @@ function at(row: readonly number[], index: number): number {
   return row[index] as number;
 }
 
-/** The one of `names` that `name` was meant for; undefined: it is one of them, or none. */
+/**
+ * Returns the one of `names` that `name` was meant for; undefined if it is one of them, or none.
+ */
 export function meantFor(name: string, names: readonly string[]): string | undefined {
   if (names.includes(name)) return undefined;
   const written = name.toLowerCase();
@@ -264,7 +262,7 @@ function milliseconds(name: string, value: unknown, least = 0): number {
   throw optionError(name, value, `milliseconds from ${least} to ${MOST_MILLISECONDS}`);
 }
 
-/** 0.95 for 'p95'. */
+/** Returns 0.95 for 'p95'. */
 function quantileOf(value: unknown, name: string): number {
   const [, percent] = typeof value === 'string' ? (/^p(\d{1,2}(?:\.\d)?)$/.exec(value) ?? []) : [];
   if (Number(percent) >= 1) return Number(percent) / 100;
@@ -331,8 +329,8 @@ const checks: Checks = {
 };
 
 /**
- * An object with the properties of `values`, each of which takes only what its check lets pass; and
- * no other.
+ * Returns an object with the properties of `values`, which takes no other, and only values that
+ * pass their check.
  */
 function checked<T extends object>(
   values: T,
@@ -340,7 +338,7 @@ function checked<T extends object>(
 ): T {
   const kept = { ...values };
   const names = Object.keys(values);
-  // Whatever is no property of the object itself is assigned by way of its prototype.
+  // A name that is no property of the object is assigned by way of its prototype.
   const refusing = new Proxy(Object.prototype, {
     set: (_, name) => {
       const meant = meantFor(String(name), names);
@@ -365,7 +363,7 @@ function checked<T extends object>(
   return Object.preventExtensions(object);
 }
 
-/** @throws RepnetError ERR_REPNET_OPTION if something is assigned that the property cannot be. */
+/** @throws RepnetError ERR_REPNET_OPTION if a value does not fit its property. */
 export const defaults: Defaults = checked<Defaults>(
   {
     enabled: true,
@@ -398,7 +396,10 @@ export function isEnabled(): boolean {
   return defaults.enabled;
 }
 
-/** The mode of a connection: its own option, its socket's, the process default, in that order. */
+/**
+ * Returns the mode of a connection: its own option, its socket's, the process default, in that
+ * order.
+ */
 export function chooseMode(
   own: ReplicationOptions,
   socket: ReplicationOptions | undefined,
@@ -430,7 +431,7 @@ export interface Replication {
   replicaPort: number;
   threshold: number;
   lull: number;
-  /** Until there is enough to tell the quantile of, `coldDelay`. */
+  /** The delay in milliseconds; `coldDelay` until there are enough flows for the quantile. */
   copyDelay: number;
   hedgeOn: 'first-byte' | 'handshake';
   /**
@@ -443,7 +444,7 @@ export interface Replication {
 }
 
 /**
- * Options of a connection or server, completed and checked.
+ * Returns the options of a connection or server, complete and checked.
  * @throws RepnetError ERR_REPNET_OPTION
  */
 export function replicationOptions(

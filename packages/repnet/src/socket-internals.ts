@@ -11,7 +11,7 @@ import type { Participant } from './trial.js';
 export type Callback = (error?: Error | null) => void;
 
 /**
- * Keeps the process alive unless unreferenced: a connection, an attempt at one, or a wait for one.
+ * A connection, an attempt at one, or a wait for one: keeps the process alive unless unreferenced.
  */
 export interface Connection {
   ref(): unknown;
@@ -19,16 +19,16 @@ export interface Connection {
 }
 
 /**
- * How a socket is carried, where not by net alone: what is attached to it in place of a native
- * handle, or beside one. It is the whole state of a socket.
+ * The state of a socket that is not carried by net alone: attached in place of a native handle, or
+ * beside one.
  */
 export interface Attachment {
   /**
-   * The flow, once there is one; before, the socket is connecting, or plain and waiting for its
+   * The flow, once there is one. Before, the socket is connecting, or plain and waiting for its
    * second connection.
    */
   flow: Flow | undefined;
-  /** Both ends know the two connections for one flow. */
+  /** Both ends have joined the two connections. */
   readonly paired: boolean;
   /** A native handle is in use by the socket itself (accepted, unpaired). */
   readonly native: boolean;
@@ -40,35 +40,34 @@ export interface Attachment {
    */
   bridge?: Bridge | undefined;
   /**
-   * net's own methods are at work on the socket, and are to find its native handle. Set by whoever
-   * attaches.
+   * Methods of net's run on the socket, and are to find its native handle. Set by whoever attaches.
    */
   natively?: boolean;
   /** Bytes read from the native handle that net would not have read yet. */
   readonly unread?: number;
   /** Returns bytes that go before the application's next ones; called once. */
   preface?(): Buffer;
-  /** Keeps what is written for the second connection. */
+  /** Keeps bytes for the second connection. */
   archive?(bytes: Buffer): void;
-  /** A write that `archive` was told of failed: the error for the application, if it is one. */
+  /** A write that was archived failed: returns the error for the application, if it is one. */
   failed?(error: NodeJS.ErrnoException): Error | null;
   /** The application ends the stream. */
   ending?(): void;
-  /** The socket is about to be destroyed, and has its native handle still. */
+  /** The socket is about to be destroyed, and still has its native handle. */
   closing?(): void;
   /**
-   * The native connection ended or failed: true if that is held back, since a second connection may
-   * know better.
+   * The native connection ended or failed. Returns whether that is held back, since a second
+   * connection may know better.
    */
   holds?(error: Error | null): boolean;
   /**
-   * The socket goes to another process: leaves it with a native handle and nothing else, for good.
-   * False, without any effect, if that would not be all there is to its flow.
+   * The socket is sent to another process: leaves it with nothing but a native handle. Returns
+   * false, without any effect, if that would not be all there is to its flow.
    */
   handOver(): boolean;
   /** The socket is being destroyed. */
   closed(reset: boolean): void;
-  /** Every connection there is, and what is waited for when they are at their end. */
+  /** Yields every connection, and the waits when they are at their end. */
   connections(): Iterable<Connection>;
   /** The addresses of both ends of the flow, with the port that the application knows. */
   peername(): object;
@@ -99,7 +98,7 @@ export interface Inner extends net.Socket, Outer {
   /** The port that the application dialled, where the connection is to another. */
   [kPeerPort]: number | undefined;
   /**
-   * RepSYN: which connection was established first; 'open' while that is open, or where it cannot
+   * RepSYN: the connection that was established first; 'open' while that is open, or if it cannot
    * be known.
    */
   [kRace]: Copy | 'open' | undefined;
@@ -141,7 +140,7 @@ export function prepare(socket: Inner, options: ReplicationOptions | undefined):
 }
 
 /**
- * Names the server that accepted a socket, as net does. net's types have had the field since Node
+ * Sets the server that accepted a socket, as net does. net's types have had the field since Node
  * 26.
  */
 export function setServer(socket: object, server: object): void {
@@ -149,12 +148,12 @@ export function setServer(socket: object, server: object): void {
   accepted.server = accepted._server = server;
 }
 
-/** net's own flag, read-only in its types. */
+/** Sets net's flag, which is read-only in its types. */
 export function setConnecting(socket: net.Socket, value: boolean): void {
   (socket as { connecting: boolean }).connecting = value;
 }
 
-/** A socket of this package, not of another copy of it. */
+/** Returns whether a socket is of this package, and not of another copy of it. */
 export function isOurs(socket: object | null | undefined): socket is Inner {
   return socket != null && kAttachment in socket;
 }
@@ -176,10 +175,7 @@ export function attach(socket: net.Socket, what: Attachment): void {
   inner[kAttachment] = what;
 }
 
-/**
- * An attachment without a flow. The native handle knows where the connection comes from and goes
- * to.
- */
+/** An attachment without a flow. The native handle knows the addresses of both ends. */
 export abstract class Flowless implements Attachment {
   readonly flow = undefined;
   readonly paired = false;
@@ -241,7 +237,7 @@ export function detachToConnect(socket: net.Socket): void {
     });
 }
 
-/** A socket over a flow takes a handle for itself. */
+/** Gives a handle to a socket over a flow, which is native from now on. */
 export function becomeNative(socket: net.Socket, handle: Handle): void {
   const inner = socket as Inner;
   const plain = bridgedOnly(inner[kAttachment]);
@@ -268,7 +264,7 @@ export function setPeerPort(socket: net.Socket, port: number): void {
   (socket as Inner)[kPeerPort] = port;
 }
 
-/** The application does not want the socket to keep the process alive. */
+/** Returns whether the application does not want the socket to keep the process alive. */
 export function isUnref(socket: net.Socket): boolean {
   return (socket as Inner)[kUnref];
 }

@@ -1,6 +1,6 @@
 /**
- * Counters of the process and the events behind them. `stats()` is a snapshot; the same events are
- * published on diagnostics channels for those who want each flow rather than sums.
+ * Counters of the process. `stats()` is a snapshot; diagnostics channels publish the same events
+ * for each flow.
  */
 import { channel } from 'node:diagnostics_channel';
 import { resetTrial, type Trial, trialNow } from './trial.js';
@@ -35,8 +35,8 @@ export interface Stats {
   copiesIssued: number;
   /**
    * Second connections that brought a byte of the reply first, or (RepSYN) were established first.
-   * The others are pure cost; these may be cost, too, since two copies may slow each other down.
-   * `trial` says what copies gain.
+   * The others are pure cost. These may be cost, too, since two copies may slow each other down:
+   * `trial` reports what copies gain.
    */
   copiesWon: number;
   /** RepSYN handshakes won by the first and by the second connection. */
@@ -59,20 +59,17 @@ export interface Stats {
   doublingResumed: number;
   /** Copies given up because they failed or fell too far behind. */
   copiesFailed: number;
-  /** Hello not answered, or answered by something else than repnet. */
+  /** Hellos that were not answered, or not by repnet. */
   foreignPeers: number;
   /** Source port collisions that were retried. */
   portRetries: number;
   /** Copies not made because the budget was spent. */
   overBudget: number;
-  /** Flows joined with a peer that goes by an earlier version of the wire format, at either end. */
+  /** Flows joined with a peer of an earlier version of the wire format, at either end. */
   earlierPeers: number;
   /** Replica connections refused by the server: bad hello, address mismatch, limits. */
   refused: number;
-  /**
-   * Flows with copies beside the share `defaults.control` that goes without: what copies gain or
-   * lose.
-   */
+  /** Flows with copies compared with the share `defaults.control` of flows without. */
   trial: Trial;
 }
 
@@ -105,12 +102,10 @@ const zero: Omit<Stats, 'bytesWasted' | 'trial'> = {
   refused: 0,
 };
 
-/** Live counters; internal code increments them, users take `stats()`. */
+/** Live counters, for the library; users call `stats()`. */
 export const counters = { ...zero };
 
-/**
- * A snapshot of all counters, and of the trial, since the process started (or since `resetStats`).
- */
+/** Returns all counters, and the trial, since the process started or since `resetStats`. */
 export function stats(): Stats {
   return { ...counters, bytesWasted: counters.bytesDuplicate + counters.bytesDoubled, trial: trialNow() };
 }
@@ -120,7 +115,7 @@ export function resetStats(): void {
   resetTrial();
 }
 
-/** A flow is joined with a peer that goes by this version of the wire format. */
+/** Counts a flow that is joined with a peer of this version of the wire format. */
 export function notePeerVersion(version = VERSION): void {
   if (version < VERSION) counters.earlierPeers++;
 }

@@ -1,7 +1,7 @@
 /**
- * The built-in comparison: a share of the flows that could have copies goes without, chosen at
- * random, and both groups are timed alike, from `connect` to the first byte of the reply. Times of
- * all flows since the start are counted in buckets that grow by a factor.
+ * The built-in comparison: a random share of the flows that could have copies goes without, and
+ * both groups are timed alike, from `connect` to the first byte of the reply. Times since the start
+ * are counted in buckets whose bounds grow by a factor.
  */
 
 /** Half the width of a bucket, as a share of its time. */
@@ -14,7 +14,7 @@ const Z = 1.96;
 const Z_OF_TWO = 2.2414;
 
 /**
- * Milliseconds: `change` is that of flows with copies, negative where they are faster; `low` and
+ * Milliseconds: `change` is the difference with copies, negative where they are faster; `low` and
  * `high` bound it with 95 %.
  */
 export interface Change {
@@ -35,8 +35,8 @@ export interface Times {
   readonly p95: number;
   readonly p99: number;
   /**
-   * Upper bound of each bucket, within 1 % of its times, and flows in it; ascending, without empty
-   * ones.
+   * The upper bound of each bucket, within 1 % of its times, and its flows; ascending, without
+   * empty buckets.
    */
   readonly histogram: readonly (readonly [upTo: number, flows: number])[];
 }
@@ -98,7 +98,7 @@ export class Arm {
     return [...this.#buckets].sort(([a], [b]) => a - b);
   }
 
-  /** The time of this rank, from 1; 0 if there are no times. */
+  /** Returns the time of this rank, from 1; 0 if there are no times. */
   #ofRank(rank: number): number {
     let below = 0;
     for (const [bucket, flows] of this.#sorted) {
@@ -113,8 +113,8 @@ export class Arm {
   }
 
   /**
-   * Bounds of the quantile by order statistics, whatever the distribution; undefined where there
-   * are too few times.
+   * Returns bounds of the quantile by order statistics, whatever the distribution; undefined if
+   * there are too few times.
    */
   bounds(q: number): [low: number, high: number] | undefined {
     const spread = Z_OF_TWO * Math.sqrt(this.#flows * q * (1 - q));
@@ -140,7 +140,7 @@ function middleOf(bucket: number): number {
   return bucket === 0 ? LEAST : LEAST * Math.exp((bucket - 1) * LOG_GROWTH) * (1 + ERROR);
 }
 
-/** The change of the mean (Welch). */
+/** Returns the change of the mean (Welch). */
 function changeOfMean(a: Arm, b: Arm): Change | undefined {
   if (a.flows < 2 || b.flows < 2) return undefined;
   const change = a.mean - b.mean;
@@ -154,7 +154,7 @@ function changeOf(q: number, a: Arm, b: Arm): Change | undefined {
   return { change: a.at(q) - b.at(q), low: ofA[0] - ofB[1], high: ofA[1] - ofB[0] };
 }
 
-/** The comparison of two groups. */
+/** Compares two groups. */
 export function compare(withCopies: Arm, without: Arm): Trial {
   return {
     withCopies: withCopies.times,

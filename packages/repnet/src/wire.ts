@@ -7,7 +7,7 @@ import { isIPv4 } from 'node:net';
 import { RepnetError } from './errors.js';
 
 const MAGIC = Buffer.from([0x9e, 0x52, 0x65, 0x70, 0x4e, 0x65, 0x74]); // 0x9e "RepNet"
-/** The forms of hello and answer, which stay as they are: versions are told in them. */
+/** The forms of hello and answer, which do not change: they report versions. */
 const FORM_HELLO = 0x01;
 const FORM_ANSWER = 0x81;
 /** The version of this format. 2: receivers skip record types from `Record.skipped` on. */
@@ -20,7 +20,7 @@ export const ANSWER_BYTES = 24;
 export const RECORD_HEADER_BYTES = 10;
 /** Longest record payload (24-bit length). */
 export const RECORD_MAX_BYTES = 0xffffff;
-/** Most bytes that a stream has: what an offset (48 bits) can say. */
+/** The most bytes of a stream: an offset has 48 bits. */
 export const STREAM_MAX_BYTES = 2 ** 48 - 1;
 
 /** The purpose of the connection on which a hello comes. */
@@ -47,7 +47,9 @@ export const HelloFlag = {
    */
   early: 2,
   // 4 was told by connections that are paired by token.
-  /** A probe's: the source is that of the flow's first connection, beside which it is asked. */
+  /**
+   * In a probe: the source is that of the flow's first connection, beside which the client asks.
+   */
   beside: 8,
 } as const;
 
@@ -100,9 +102,9 @@ export interface Answer {
   threshold: number;
   /** First port of the server, as clients dial it. */
   port: number;
-  /** The version that both go by: the earlier of the two. */
+  /** The version of both ends: the earlier of the two. */
   version: number;
-  /** The server's life: 6 random bytes, drawn when it began to listen. Undefined: not told. */
+  /** The server's life: 6 random bytes, drawn when it began to listen. Undefined: not reported. */
   life?: Buffer | undefined;
 }
 
@@ -140,7 +142,7 @@ function writeAddress(out: Buffer, at: number, address: string): void {
   });
 }
 
-/** 16 address bytes as text that two peers compute alike. */
+/** Returns 16 address bytes as text, alike on both ends. */
 function readAddress(from: Buffer, at: number): string {
   for (let i = 0; i < 10; i++) if (from[at + i] !== 0) return from.toString('hex', at, at + 16);
   if (from[at + 10] === 0xff && from[at + 11] === 0xff)
@@ -148,7 +150,7 @@ function readAddress(from: Buffer, at: number): string {
   return from.toString('hex', at, at + 16);
 }
 
-/** The comparable form of an address: what `readAddress` gives for it on the other side. */
+/** Returns the comparable form of an address: the result of `readAddress` at the other end. */
 export function comparableAddress(address: string | undefined): string {
   const canonical = canonicalAddress(address);
   if (!canonical.includes(':')) return canonical; // IPv4, or none
@@ -192,7 +194,10 @@ export function isLaterHello(chunk: Uint8Array): boolean {
   return chunk.length >= HELLO_BYTES && looksLikeHello(chunk) && chunk[MAGIC.length] !== FORM_HELLO;
 }
 
-/** Undefined if the bytes are no hello of this form. `bytes` holds at least HELLO_BYTES. */
+/**
+ * Returns the hello in `bytes`, at least HELLO_BYTES of them; undefined if they are no hello of
+ * this form.
+ */
 export function decodeHello(bytes: Buffer): Hello | undefined {
   if (!looksLikeHello(bytes) || isLaterHello(bytes)) return undefined;
   if (bytes.readUInt32BE(HELLO_BYTES - 4) !== LINE_ENDS) return undefined;
@@ -266,7 +271,7 @@ export const Record = {
   report: 6,
   /** The sender gave the first copy up; everything below `offset` was sent on either copy. */
   alone: 7,
-  /** From this type on, a receiver of version 2 or later skips types that it does not know. */
+  /** Receivers of version 2 or later skip unknown types from this one on. */
   skipped: 192,
 } as const;
 
@@ -374,7 +379,7 @@ function malformed(what: string): RepnetError {
   return new RepnetError('ERR_REPNET_PROTOCOL', `The peer sent ${what} on a replica connection`);
 }
 
-/** Splits into records of at most the longest length. */
+/** Appends the bytes as records of at most the greatest length. */
 export function pushRecords(parts: Buffer[], offset: number, bytes: Buffer): void {
   for (let at = 0; at < bytes.length; at += RECORD_MAX_BYTES) {
     const piece = bytes.length <= RECORD_MAX_BYTES ? bytes : bytes.subarray(at, at + RECORD_MAX_BYTES);
@@ -395,7 +400,7 @@ export function copyRecords(offset: number, bytes: Buffer): Buffer[] {
   return records;
 }
 
-/** The bytes of such records, without their headers; not another copy. */
+/** Returns the payloads of the records, without copying. */
 export function payloads(records: readonly Buffer[]): Buffer[] {
   return records.map((record) => record.subarray(RECORD_HEADER_BYTES));
 }

@@ -28,7 +28,7 @@ interface Counting {
   _emitCloseIfDrained(): void;
 }
 
-/** Newer than the types. */
+/** The option is newer than the types. */
 type Front = NetServer & { dropMaxConnection?: boolean };
 
 function madeWith(server: MadeWith): ServerOptions {
@@ -82,7 +82,7 @@ export function adopt<S extends NetServer>(server: S, options: ServerOptions = {
     closing = false;
   });
   const closeFront = front.close.bind(front);
-  // Also the signal that listen() was given closes by way of this.
+  // The signal that listen() was given closes by this, too.
   front.close = (callback) => {
     // http's close also ends idle kept-alive connections; without that the front would wait for
     // them.

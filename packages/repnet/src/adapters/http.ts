@@ -20,7 +20,7 @@ export { adopt };
 
 type OnSocket = (error: Error | null, socket: Duplex) => void;
 
-/** Predicates are told apart by which they are: two of the same text may know different things. */
+/** Predicates differ by identity: two of the same text may know different things. */
 const predicates = new WeakMap<Predicate, number>();
 let predicateCount = 0;
 
@@ -96,7 +96,7 @@ export class HttpsAgent extends https.Agent {
     const secure = startOver(socket, () =>
       super.createConnection({ ...options, servername, socket } as https.RequestOptions, onSocket),
     );
-    // Of a TLS socket over another one tls leaves that to whoever made the other.
+    // tls leaves the timeout of a TLS socket over another one to whoever made the other.
     if (timeout !== undefined) (secure as Socket | null | undefined)?.setTimeout(timeout);
     return secure;
   }

@@ -50,7 +50,7 @@ export interface RaceOf extends Pick<RaceOptions, 'delay' | 'loser' | 'early'> {
   byNet: boolean;
 }
 
-/** An attempt at one of the addresses of a name. */
+/** Returns an attempt at one of the addresses of a name. */
 export function oneAddress(
   copy: Copy,
   sink: AttemptSink,
@@ -86,13 +86,13 @@ export class NameAttempt extends net.Socket implements Attempt, RaceSink {
   readonly copy: Copy;
   readonly #options: AttemptOptions;
   #sink: AttemptSink | undefined;
-  /** An event is being told: net asserts, or needs a handle, after some of them. */
+  /** An event is being emitted: net asserts, or needs a handle, after some of them. */
   #telling = false;
   readonly #raceOf: RaceOf | undefined;
   #race: AddressRace | undefined;
   #isUnref = false;
 
-  /** `race`: how several addresses of a name race; without, net tries one after the other. */
+  /** `race`: how the addresses of a name race; if undefined, net tries one after the other. */
   constructor(copy: Copy, sink: AttemptSink, options: AttemptOptions, race?: RaceOf) {
     super(options);
     this.copy = copy;
@@ -110,7 +110,7 @@ export class NameAttempt extends net.Socket implements Attempt, RaceSink {
     untold(this, () => this.connect(options));
   }
 
-  /** The name has several addresses: they race, and net's socket has done its part. */
+  /** Begins a race of the name's addresses; net's socket has done its part. */
   #begin(raceOf: RaceOf, answer: readonly Answer[], addresses: Address[]): true {
     for (const { address, family } of answer) {
       this.#sink?.attemptEvent(this, 'lookup', [null, address, family, this.#options.host]);
@@ -236,7 +236,7 @@ export class NameAttempt extends net.Socket implements Attempt, RaceSink {
     prototype.destroy.call(this);
   }
 
-  /** Lets net go on to connect with a handle that refuses, to this address and to no other. */
+  /** Lets net connect to this address with a handle that refuses, and try no other. */
   #stop(): void {
     const handle = nativeHandle(this);
     setNativeHandle(this, refusing);

@@ -35,11 +35,11 @@ export type AttemptOptions = net.TcpNetConnectOpts & net.SocketConstructorOpts;
 
 export interface Attempt extends Connection {
   readonly copy: Copy;
-  /** The addresses tried, where a name has several. */
+  /** The addresses tried, if a name has several. */
   readonly autoSelectFamilyAttemptedAddresses?: string[];
   /** The source of the connection, as far as it is known. */
   readonly local: { address?: string | undefined; family?: string | undefined; port?: number | undefined };
-  /** The system has established the connection, which is not told yet. */
+  /** The system has established the connection, which is not reported yet. */
   readonly isEstablished: boolean;
   /** The destination, if it is known without asking the system. */
   readonly remote: net.AddressInfo | undefined;
@@ -48,7 +48,7 @@ export interface Attempt extends Connection {
    * invalid options.
    */
   start(atOnce?: boolean): void;
-  /** Tells `sink` what comes of it from now on. */
+  /** Reports the outcome to `sink` from now on. */
   passTo(sink: AttemptSink): void;
   /**
    * Gives up the attempt. `reset`: by RST, if the kernel has established what Node still takes for
@@ -74,7 +74,7 @@ export class AddressAttempt implements Attempt {
   readonly #handle = newHandle();
   #sink: AttemptSink | undefined;
 
-  /** `options.host` is an address; `localAddress` and what else net looks at is not, here. */
+  /** `options.host` is an address; `localAddress` and other options of net do not count here. */
   constructor(copy: Copy, sink: AttemptSink, options: AttemptOptions) {
     this.copy = copy;
     this.#sink = sink;
@@ -146,7 +146,7 @@ export class AddressAttempt implements Attempt {
     else handle.close();
   }
 
-  /** An IPv4 address has but one form, so that the system need not be asked for it. */
+  /** The system need not be asked for an IPv4 address, which has only one form. */
   get remote(): net.AddressInfo | undefined {
     const { host: address = '', port } = this.#options;
     return address.includes(':') ? undefined : { address, family: 'IPv4', port };

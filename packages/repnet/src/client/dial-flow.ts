@@ -94,7 +94,7 @@ export class FlowDial implements Attachment, AttemptSink, FlowClient {
   }
 
   copyLost(leg: Leg, error: NodeJS.ErrnoException | undefined): boolean {
-    // Refused, or lost before it was answered.
+    // The second connection is refused, or lost before it was answered.
     if (leg.copy === REPLICA && this.flow.tx.copies[REPLICA] === 'pending') counters.copiesFailed++;
     return this.#lost(leg.copy, error as ConnectionError | undefined);
   }
@@ -255,7 +255,7 @@ export class FlowDial implements Attachment, AttemptSink, FlowClient {
       const destination = this.#destination;
       const chosen = destination.address === undefined;
       if (chosen) destination.chosen(leg.remoteAddress);
-      // Before the flow, which has this connection alone now, may give it away.
+      // Before the flow, which has only this connection now, may give it away.
       this.#report.askBeside(leg, this.#startTime);
       flow.open(leg);
       if (this.#target.replication.hedgeOn === 'handshake') this.#endWait();
@@ -327,7 +327,7 @@ export class FlowDial implements Attachment, AttemptSink, FlowClient {
     this.#lost(attempt.copy, error);
   }
 
-  /** True: dealt with here. */
+  /** Returns whether the loss of a pending connection is dealt with here. */
   #lost(copy: Copy, error: ConnectionError | undefined): boolean {
     const { flow } = this;
     const socket = this.#socket;
@@ -349,7 +349,7 @@ export class FlowDial implements Attachment, AttemptSink, FlowClient {
         return true;
       }
     }
-    // What the second has taken is free for the first again.
+    // Resources of the second connection are free for the first again.
     if (copy === PRIMARY && isShortage(error) && socket.connecting && this.#attempts[REPLICA] !== undefined) {
       this.#goPlain();
       return true;
@@ -386,14 +386,14 @@ export class FlowDial implements Attachment, AttemptSink, FlowClient {
     return true;
   }
 
-  /** No source port of ours will do; net leaves the choice to the system, which may know one. */
+  /** No source port of ours is free: net leaves the choice to the system, which may know one. */
   #goPlain(): void {
     this.#discard();
     const net = { ...this.#target.net, ...this.#destination.options };
     dialPlain(this.#socket, { ...this.#target, net }, { again: true });
   }
 
-  /** Nothing of the flow has been sent yet. */
+  /** Ends the flow, of which nothing has been sent yet. */
   #discard(): void {
     this.#stopTimers();
     for (const copy of COPIES) this.copyAbandoned(copy);

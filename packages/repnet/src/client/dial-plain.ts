@@ -1,4 +1,4 @@
-/** Plain connections: net's own, but for names of several addresses, which race (race.ts). */
+/** Plain connections: net makes them, but the addresses of a name race (race.ts). */
 import net from 'node:net';
 import { PRIMARY } from '../flow/machine.js';
 import { begun } from '../info.js';
@@ -30,9 +30,9 @@ import { AddressRace, type RaceSink } from './race.js';
 import { type Address, racing } from './resolution.js';
 
 export interface Plain {
-  /** A race or a flow has begun, is counted, and came to nothing. */
+  /** A race or a flow has begun, is counted, and has failed. */
   again?: boolean;
-  /** A sooner beginning of the attempt at the second address. */
+  /** When the attempt at the second address may begin sooner. */
   early?: RaceOf['early'];
 }
 
@@ -46,7 +46,7 @@ export function dialPlain(socket: Inner, target: DialTarget, { again = false, ea
   detachToConnect(socket);
   const { connect: netsOwn } = net.Socket.prototype as { connect(...args: unknown[]): unknown };
   const options = racing(target.net, (answer, addresses) => {
-    // The socket has been destroyed since, and may connect anew.
+    // The socket may have been destroyed since, and may be connecting anew.
     const handle = nativeHandle(socket);
     const isCurrent = () => socket.connecting && handle !== null && nativeHandle(socket) === handle;
     if (!isCurrent()) return false;
@@ -70,7 +70,7 @@ class PlainRace extends Flowless implements RaceSink {
   readonly #socket: Inner;
   readonly #target: DialTarget;
   readonly #race: AddressRace;
-  /** The second attempt began sooner than that of net would, as a second connection. */
+  /** The second attempt began sooner than net's would, as a second connection. */
   #isDoubled = false;
   /** When the host was known, by `performance.now()`. */
   readonly #startTime = performance.now();

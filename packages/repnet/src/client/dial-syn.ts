@@ -57,7 +57,7 @@ export class SynDial extends Flowless implements AttemptSink {
   readonly #target: DialTarget;
   readonly #peer: Peer | undefined;
   readonly #resolution: Resolution;
-  /** And to where, as far as it is decided. */
+  /** Attempts, and their destinations as far as they are decided. */
   readonly #attempts = new Map<Attempt, string>();
   #primary: Attempt | undefined;
   /** Addresses for the second connection, the next one first. */
@@ -140,7 +140,7 @@ export class SynDial extends Flowless implements AttemptSink {
     return until === 0 || lives.some((life) => life.startsWith(`${address}|`));
   }
 
-  /** The second connection, to the next address. */
+  /** Starts the second connection to the next address. */
   #next(): void {
     clearTimeout(this.#stagger);
     const address = this.#untried.shift();
@@ -167,7 +167,7 @@ export class SynDial extends Flowless implements AttemptSink {
     return peerKey(net.host, net.port, replication.replicaPort);
   }
 
-  /** No second connection has proved anything in time: the first goes on, as with net. */
+  /** No second connection has proved the server in time: the first goes on, as with net. */
   #miss(): void {
     if (this.#settled) return;
     strikePeer(this.#key);
@@ -188,7 +188,7 @@ export class SynDial extends Flowless implements AttemptSink {
     this.#proofs.clear();
   }
 
-  /** Gives up what goes to the second port. */
+  /** Gives up the connections to the second port. */
   #dropSeconds(): void {
     this.#stopTimers();
     this.#untried = [];
@@ -200,7 +200,7 @@ export class SynDial extends Flowless implements AttemptSink {
     this.#dropProofs();
   }
 
-  /** Neither connection is left. */
+  /** Ends the socket if neither connection is left. */
   #endIfAlone(): void {
     if (this.#settled || this.#attempts.size > 0 || this.#proofs.size > 0) return;
     this.#giveUp();
@@ -257,7 +257,7 @@ export class SynDial extends Flowless implements AttemptSink {
     };
     const proof = new Proof(handle, address, this.#target, isKnown, (_, proved) => {
       if (!this.#proofs.delete(proof)) return;
-      // The first may be established and not be told yet: a server would take it for another flow.
+      // The first may be established without a report yet: a server would take it for another flow.
       if (proved && this.#primary?.isEstablished !== true) this.#win(REPLICA, proof.release(), address);
       else {
         proof.abandon();
@@ -330,14 +330,14 @@ export class SynDial extends Flowless implements AttemptSink {
     if (attempt.copy === PRIMARY) copyAttempts(attempt, this.#socket, this.#target.net.port);
     if (attempt.copy === PRIMARY || this.#error === undefined) this.#error = error;
     if (this.#peer !== undefined && attempt.copy === PRIMARY) {
-      // Nobody is there any more, as net would say; whoever else may be on the second port.
+      // The server is gone, as net would report, whoever else may be on the second port.
       if (isRefused(error)) this.#dropSeconds();
       else this.#startWaiting();
       return this.#endIfAlone();
     }
     // To another address at once; the first connection goes on to all of them by itself.
     if (attempt.copy === REPLICA && this.#untried.length > 0 && this.#attempts.size > 0) return this.#next();
-    // The port is gone: the server may be another by now, or when it is there again.
+    // The port is gone: another server may be there now, or later.
     if ((this.#attempts.size === 0 || this.#peer !== undefined) && !isShortage(error)) forgetPeer(this.#key);
     this.#endIfAlone();
   }

@@ -50,12 +50,14 @@ const NETS_OWN = [
   'autoSelectFamilyAttemptTimeout',
 ] as const;
 
-/** Milliseconds between attempts at the addresses of a name, as net reads its option. */
+/**
+ * Returns the milliseconds between attempts at the addresses of a name, as net reads its option.
+ */
 export function attemptDelay({ autoSelectFamilyAttemptTimeout: own }: DialTarget['net']): number {
   return Math.max(LEAST_DELAY, own ?? net.getDefaultAutoSelectFamilyAttemptTimeout());
 }
 
-/** net's own, and that of RFC 8305, section 8. */
+/** The least delay, of net and of RFC 8305, section 8. */
 const LEAST_DELAY = 10;
 
 /**
@@ -71,7 +73,7 @@ export function raceOf(target: DialTarget): RaceOf {
   };
 }
 
-/** An attempt at one connection of `target`, to a host and port of its own. */
+/** Returns an attempt at one connection of `target`, to a host and port of its own. */
 export function newAttempt(
   copy: Copy,
   sink: AttemptSink,
@@ -100,7 +102,7 @@ export function isCollision(error: NodeJS.ErrnoException | undefined): boolean {
   return error?.code === 'EADDRINUSE' || error?.code === 'EADDRNOTAVAIL';
 }
 
-/** Returns whether nobody listens: the port refuses, of a name that of each address. */
+/** Returns whether nobody listens: the port refuses, at every address of a name. */
 export function isRefused(error: NodeJS.ErrnoException | undefined): boolean {
   const { errors = [error] } = (error ?? {}) as { errors?: (NodeJS.ErrnoException | undefined)[] };
   return errors.every((each) => each?.code === 'ECONNREFUSED');
@@ -116,7 +118,7 @@ export function isShortage(error: NodeJS.ErrnoException | undefined): boolean {
   return error?.code !== undefined && OF_THIS_HOST.includes(error.code);
 }
 
-/** Takes the source port, which the application did not choose, out of a connection error. */
+/** Removes the source port, which the application did not choose, from a connection error. */
 export function withoutLocal(error: ConnectionError): ConnectionError {
   for (const each of [error, ...((error as { errors?: ConnectionError[] }).errors ?? [])]) {
     if (each.localPort === undefined && each.localAddress === undefined) continue;

@@ -81,7 +81,7 @@ export function noteTime(target: DialTarget, begun: number): void {
     seen = new Quantiles();
     times.set(key, seen);
   } else if (times.size >= MOST_DESTINATIONS) {
-    // In order of use, which nobody asks for as long as there is room.
+    // In order of use, which matters only if there is no room.
     times.delete(key);
     times.set(key, seen);
   }

@@ -40,13 +40,13 @@ export function raceHello(target: DialTarget, kind: number): Buffer {
   });
 }
 
-/** Sends the hello: at once, or with what the application has written already. */
+/** Sends the hello at once, or with the bytes that the application has written already. */
 export function sendHelloFirst(socket: Inner, handle: Handle, hello: Buffer): void {
   setSkew(socket, handle.bytesRead, handle.bytesWritten);
   if (socket._pendingData != null) return attach(socket, new HelloFirst(socket, handle, hello));
   say(socket, handle, hello);
   if (wantsNoDelay(socket)) return;
-  // What the application says to 'connect' must not wait until the hello is acknowledged (Nagle).
+  // The application's first bytes must not wait until the hello is acknowledged (Nagle).
   handle.setNoDelay(true);
   setImmediate(() => {
     if (nativeHandle(socket) === handle && !wantsNoDelay(socket)) handle.setNoDelay(false);

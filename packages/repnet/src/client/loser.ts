@@ -1,8 +1,7 @@
 /**
- * The loser of a race to an unmodified server, where the system has established it: to that server
- * it is a client that has nothing to say. It is ended in order and read to the server's own end,
- * since closing it on what the server says first would be a reset, of which a server without an
- * 'error' listener dies.
+ * The loser of a race to an unmodified server, if the system has established it: to that server it
+ * is a client that says nothing. It is ended in order and read to the server's end. Closing it with
+ * bytes unread would be a reset, and a server without an 'error' listener would end.
  */
 import { Leg, type LegSink } from '../flow/leg.js';
 import { endLinger, type Linger, startLinger } from '../flow/waits.js';
@@ -13,8 +12,8 @@ import type { Attempt, AttemptSink } from './attempt.js';
 export type DropBy = 'rst' | 'fin';
 
 /**
- * Gives up an attempt that has lost; in order, one that the system has established is read to the
- * server's end.
+ * Gives up an attempt that has lost. If it is closed in order, a connection that the system has
+ * established is read to the server's end.
  */
 export function dropLoser(attempt: Attempt, by: DropBy): void {
   if (by === 'fin' && attempt.isEstablished) attempt.passTo(new Loser(attempt));
@@ -37,7 +36,7 @@ class Loser implements AttemptSink, LegSink {
   attemptFailed(): void {}
   attemptEvent(): void {}
 
-  /** Nobody reads what such a connection brings. */
+  /** Drops bytes. */
   legData(): boolean {
     return true;
   }

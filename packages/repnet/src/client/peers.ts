@@ -6,9 +6,9 @@ import { TidyMap } from '../memory/tidy-map.js';
 
 export interface Peer {
   /**
-   * unsure: hellos went unanswered, too few to tell. other: a hello was answered for another first
-   * port than was dialled; it is another service's, or ports are translated on the way, and nothing
-   * but plain connections is safe.
+   * unsure: hellos went unanswered, but too few to decide. other: a hello was answered for another
+   * first port than was dialled: the port is another service's, or ports are translated on the way,
+   * and only plain connections are safe.
    */
   kind: 'repnet' | 'plain' | 'silent' | 'unsure' | 'other';
   /** Answer flags of a repnet peer, and TRANSLATED. */
@@ -16,15 +16,15 @@ export interface Peer {
   threshold: number;
   until: number;
   /**
-   * Lives that servers at the addresses of the host have told beside a flow that they had accepted
-   * ('address|life'), the latest last.
+   * Lives ('address|life') that servers at the addresses of the host have reported beside a flow
+   * that they had accepted, the latest last.
    */
   readonly lives: string[];
-  /** Replicas in a row that failed without an answer. */
+  /** Second connections in a row that failed without an answer. */
   strikes: number;
   /**
-   * Questions that were refused, each beside a flow that had just been accepted, as far as they
-   * count; and when the last was.
+   * Questions that count as refused, each beside a flow that had just been accepted; and the time
+   * of the last.
    */
   refusals: number;
   refused: number;
@@ -46,14 +46,14 @@ const LIFETIME = { repnet: 600_000, plain: 30_000, silent: 10_000, unsure: 30_00
 const REFUSALS = 2;
 const APART = 1_000;
 /**
- * RepSYN goes on asking beside its flows (ms), since the server can be replaced by one of this
- * library.
+ * Milliseconds between RepSYN's questions beside its flows: a server of this library may replace
+ * the server.
  */
 const ASK_AGAIN = 5_000;
 
 /**
- * The server has joined a flow of ours, so that it is the right one, but knows its first port by
- * another number.
+ * The server has joined a flow of ours, so that it is the right one, but has another number for its
+ * first port.
  */
 export const TRANSLATED = 0x100;
 const MOST = 8_192;
@@ -72,14 +72,14 @@ export function recallPeer(key: string): Peer | undefined {
   return undefined;
 }
 
-/** Most lives that are remembered of a host: processes that share a port have one each. */
+/** The most lives remembered of a host: each process that shares a port has one. */
 const MOST_LIVES = 32;
 
 export function lifeKey(address: string, life: Buffer): string {
   return `${address}|${life.toString('hex')}`;
 }
 
-/** The server at `address`, which has accepted a flow's first connection, has told its life. */
+/** The server at `address`, which has accepted a flow's first connection, has reported its life. */
 export function noteLife(key: string, address: string, life: Buffer): void {
   const lives = recallPeer(key)?.lives;
   const told = lifeKey(address, life);
@@ -90,8 +90,7 @@ export function noteLife(key: string, address: string, life: Buffer): void {
 
 export function rememberPeer(key: string, kind: Peer['kind'], flags = 0, threshold = 0): void {
   const known = peers.get(key);
-  // With every answer: what is known already is known for longer. In which order counts when there
-  // is no room.
+  // An answer makes a known entry last longer. The order counts only when there is no room.
   if (kind === 'repnet' && known?.kind === kind && peers.size < MOST) {
     known.flags = flags;
     known.threshold = threshold;
@@ -118,8 +117,8 @@ export function toldPeer(kind: 'repnet' | 'plain', threshold = 0): Peer {
 }
 
 /**
- * A flow had been accepted when, at `asked`, the second port was asked; nobody listens there, or
- * another service.
+ * The second port was refused, or another service's, when it was asked at `asked`, beside a flow
+ * that had been accepted.
  */
 export function noteRefusal(key: string, asked: number): void {
   const before = recallPeer(key);
@@ -133,8 +132,8 @@ export function noteRefusal(key: string, asked: number): void {
 }
 
 /**
- * Two connections to the first port of this server, which is taken for a plain one, are not two
- * flows to it.
+ * Returns whether two connections to the first port of a server that is taken for a plain one are
+ * safe.
  */
 export const mayRace = (peer: Peer): boolean => peer.refusals >= REFUSALS;
 
@@ -143,8 +142,8 @@ export const isDue = (peer: Peer): boolean =>
   Date.now() - peer.refused >= (mayRace(peer) ? ASK_AGAIN : APART);
 
 /**
- * The server has told no life, though the application does not vouch for it: it is asked again, but
- * not with every flow.
+ * Returns whether the server, for which the application does not vouch, is to be asked for its
+ * life; not with every flow.
  */
 export function mayLearnLife(peer: Peer): boolean {
   if (peer.until === 0 || peer.lives.length > 0 || Date.now() - peer.refused < APART) return false;
@@ -152,15 +151,15 @@ export function mayLearnLife(peer: Peer): boolean {
   return true;
 }
 
-/** The life that a server was known by is not its any more. */
+/** Forgets the lives of a server: another one answered. */
 export function forgetLife(key: string): void {
   const peer = recallPeer(key);
   if (peer !== undefined) peer.lives.length = 0;
 }
 
 /**
- * A replica to the peer failed without an answer. True: the peer is now taken for one that does not
- * replicate.
+ * A second connection failed without an answer. Returns whether the server is now taken for one
+ * that does not replicate.
  */
 export function strikePeer(key: string): boolean {
   const peer = peers.get(key);

@@ -1,4 +1,4 @@
-/** Discovery: whether a server understands replication, found out beside the first flow to it. */
+/** Discovery: finds out beside the first flow to a server whether it understands replication. */
 import net from 'node:net';
 import { patientTimeout, wordTimeout } from '../flow/waits.js';
 import { untold } from '../net-internals.js';
@@ -30,8 +30,8 @@ export function probe(host: string, address: Address, target: DialTarget, first:
   let seen = Buffer.alloc(0);
   let isOver = false;
   /**
-   * The server has been taken for a silent one, and may only be busy: no other question of this key
-   * waits for the answer.
+   * The server was taken for a silent one, and may only be busy: other questions do not wait for
+   * its answer.
    */
   let isLate = false;
   const finish = (kind: Peer['kind'], { flags = 0, threshold = 0, life }: Partial<Answer> = {}) => {
@@ -79,7 +79,7 @@ export function probe(host: string, address: Address, target: DialTarget, first:
     if (answer === undefined) finish('plain');
     else finish(answer.port === target.net.port ? 'repnet' : 'other', answer);
   });
-  // Accepted and closed: so does a server of this library that has too many connections.
+  // A server of this library with too many connections accepts and closes, too.
   connection.on('end', () => finish('silent'));
   connection.on('error', (error: NodeJS.ErrnoException) => {
     if (!isShortage(error)) return finish(error.code === 'ECONNREFUSED' ? 'plain' : 'silent');

@@ -1,7 +1,7 @@
 /**
- * RepSYN: a connection to the second port that has to prove, before it may win, that the server
- * there is the one on the first. The server answers with its life, which it has told beside an
- * earlier flow that it had accepted on the first port.
+ * RepSYN: a connection to the second port on which the server has to prove, before the connection
+ * may win, that it is the server on the first. It answers with its life, which it has reported
+ * beside an earlier flow that it had accepted on the first port.
  */
 import { Buffer } from 'node:buffer';
 import { Leg, type LegSink } from '../flow/leg.js';
@@ -63,11 +63,11 @@ export class Proof implements LegSink, Connection {
   #end(proved: boolean): void {
     if (this.#done) return;
     this.#done = true;
-    // What follows a call of the system's goes on after it.
+    // The consequences follow after the system's call.
     queueMicrotask(() => this.#over(this, proved));
   }
 
-  /** Gives the connection away, which is a plain one from now on. */
+  /** Returns the handle of the connection, which is plain from now on. */
   release(): Handle {
     return this.#leg.release();
   }

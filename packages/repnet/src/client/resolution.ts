@@ -1,5 +1,5 @@
 /**
- * Where the connections of a flow go. The host is resolved once for every attempt; the second
+ * Destinations of a flow's connections: the host is resolved once for every attempt, and the second
  * connection goes to the address that the first has chosen.
  */
 import dns from 'node:dns';
@@ -64,21 +64,21 @@ export class Resolution {
     return this.#resolved !== undefined;
   }
 
-  /** The host has several addresses, of which net tries one after the other. */
+  /** Returns whether the host has several addresses, of which net tries one after the other. */
   get mayChoose(): boolean {
     const addresses = this.#resolved?.[1];
     return Array.isArray(addresses) && addresses.length > 1;
   }
 
   /**
-   * The addresses of the host, in the order of the attempts. None before they are known, or where
-   * net asks for one only.
+   * The addresses of the host, in the order of the attempts. Empty before they are known, or if net
+   * asks for one only.
    */
   get addresses(): Address[] {
     return inTurns(this.#resolved?.[1]);
   }
 
-  /** For an attempt's options. An invalid resolver is left for net to complain of. */
+  /** Options for an attempt. net complains of an invalid resolver. */
   get options(): { lookup?: net.LookupFunction } {
     const resolve = resolverOf(this.#own);
     if (resolve === undefined) return {};
@@ -95,9 +95,9 @@ export class Resolution {
 }
 
 /**
- * Options for net with which `host` is resolved as by `options`. Where the answer has several
- * addresses `race` is called with the answer and with the addresses, each once, in the order of the
- * attempts. If it returns true, net hears nothing of the answer.
+ * Returns options for net by which `host` is resolved as by `options`. If the answer has several
+ * addresses, `race` is called with the answer and with the addresses, each once, in the order of
+ * the attempts. If it returns true, net hears nothing of the answer.
  */
 export function racing<T extends { host?: string | undefined; lookup?: net.LookupFunction | undefined }>(
   options: T,
@@ -107,7 +107,7 @@ export function racing<T extends { host?: string | undefined; lookup?: net.Looku
   if (resolve === undefined) return options;
   const lookup: Lookup = (host, how, done) =>
     resolve(host, how, (error, ...answer) => {
-      // net asks for all of them only where it would try several.
+      // net asks for all addresses only if it would try several.
       const all = (how as { all?: boolean }).all === true && !error ? answer[0] : undefined;
       const addresses = [...new Set(inTurns(all))];
       if (addresses.length < 2 || !race(all as Answer[], addresses)) done(error, ...answer);
@@ -128,7 +128,7 @@ export class Destination {
     this.#resolution = this.address === undefined ? new Resolution(lookup) : undefined;
   }
 
-  /** For an attempt to connect to the host: a name is resolved once. */
+  /** Options for an attempt to connect to the host; a name is resolved once. */
   get options(): { lookup?: net.LookupFunction } {
     const resolution = this.#resolution;
     return resolution === undefined || (this.address !== undefined && !resolution.known)
@@ -136,7 +136,9 @@ export class Destination {
       : resolution.options;
   }
 
-  /** The first connection has several addresses to choose from, and has not chosen. */
+  /**
+   * Returns whether the first connection has several addresses to choose from, and has not chosen.
+   */
   get undecided(): boolean {
     return this.address === undefined && this.#resolution?.mayChoose === true;
   }

@@ -1,6 +1,6 @@
 /**
- * What a client learns of a server by a flow of two connections, for the flows after it. `known`:
- * what was known of the server when the flow began.
+ * Knowledge of a server gained by a flow of two connections, for the flows after it. `known`: what
+ * was known of the server when the flow began.
  */
 import type { Leg } from '../flow/leg.js';
 import * as budget from '../memory/budget.js';
@@ -33,16 +33,16 @@ function noteForeign(target: DialTarget, kind: 'plain' | 'silent'): void {
 /** The server has answered a hello. */
 export function noteAnswer(target: DialTarget, { port, refusal, flags, threshold }: Answer): void {
   const ours = port === target.net.port;
-  // Another first port: only that it has joined the flow shows that it is the same server's.
+  // A server with another first port is the right one only if it has joined the flow.
   if (!ours && refusal !== 0) rememberPeer(serverKey(target), 'other');
   else rememberPeer(serverKey(target), 'repnet', flags | (ours ? 0 : TRANSLATED), threshold);
 }
 
 /**
- * Returns whether the accepting answer of the server at `address` proves that it is the server on
- * the first port: it has the first connection of this flow, or lives a life that is known of it.
+ * Returns whether the answer of the server at `address`, which accepts, proves that it is the
+ * server on the first port: it has the first connection of this flow, or a life that is known.
  * `vouched`: the application says that the server is of this library, so that the first port is
- * proof enough while no life is known. A server of an earlier build, which tells no life, proves
+ * proof enough while no life is known. A server of an earlier build, which reports no life, proves
  * nothing.
  */
 export function isProved(target: DialTarget, address: string, answer: Answer, vouched: boolean): boolean {
@@ -70,8 +70,8 @@ export function noteSilence(target: DialTarget, known: Peer | undefined): void {
 }
 
 /**
- * The second connection could not be established: the port has refused it, or (`refused` false)
- * something else was in the way.
+ * The second connection could not be established: refused by the port, or (`refused` false) for
+ * another reason.
  */
 export function noteUnreachable(target: DialTarget, known: Peer | undefined, refused: boolean): void {
   if (refused && known === undefined) noteForeign(target, 'plain');
@@ -106,9 +106,7 @@ export class ServerReport {
     this.#known = known;
   }
 
-  /**
-   * Judges what the server at `address` has sent in place of an answer; undefined if it is none.
-   */
+  /** Judges the first bytes of the server at `address`; returns undefined if they are no answer. */
   judge(bytes: Buffer, address: string): Verdict | undefined {
     const answer = bytes.length >= ANSWER_BYTES ? decodeAnswer(bytes) : undefined;
     if (answer === undefined) {
@@ -120,7 +118,7 @@ export class ServerReport {
     const vouched = this.#target.replication.peer === 'repnet';
     const taken = answer.refusal === 0;
     const proves = taken && isProved(this.#target, address, answer, vouched);
-    // Asked again, a server that tells no life, or that of another port, would prove no more.
+    // Asked again, a server that reports no life, or that of another port, would prove no more.
     const mayProve = answer.life !== undefined && answer.port === this.#target.net.port;
     this.#unproved = taken && !proves && mayProve;
     return { answer, proves };
@@ -148,8 +146,8 @@ export class ServerReport {
   }
 
   /**
-   * The second connection was lost before the server had answered; `refused` or else by something
-   * on the way.
+   * The second connection could not be established: refused by the port, or (`refused` false) for
+   * another reason.
    */
   unreachable(refused: boolean): void {
     if (!this.#answered) noteUnreachable(this.#target, this.#known, refused);

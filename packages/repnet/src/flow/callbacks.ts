@@ -7,8 +7,8 @@ import { patientTimeout } from './waits.js';
 export type Callback = (error?: Error | null) => void;
 
 /**
- * Calls back in the async context of whoever made it, once, from whatever event: a timer, a report
- * of the peer's, another request's write. A call before `leave` is in that context already and
+ * Calls back once, in the async context of its maker, whatever event the call comes from: a timer,
+ * a report of the peer's, another request. A call before `leave` is in that context already and
  * costs nothing.
  */
 export class InContext {
@@ -26,22 +26,21 @@ export class InContext {
     else this.#context.runInAsyncScope(this.#done, undefined, error);
   };
 
-  /** The maker returns: keeps its context for a callback that is still to come. */
+  /** The maker returns: keeps its context for a later callback. */
   leave(): void {
     if (!this.#called) this.#context = new AsyncResource('REPNETWRITE');
   }
 }
 
 /**
- * Calls back at the first success, or when all that were begun have failed, but not before `begun`:
- * a write may succeed at once and the application's next one must not reach a copy before this one
- * has.
+ * Calls back at the first success, or when all writes have failed, but not before `begun`: a write
+ * may succeed at once, and the application's next one must not reach a copy before this one has.
  */
 export class FirstOf {
   /** The callback has not been called, and no known outcome calls it. */
   pending = true;
   readonly #done: Callback;
-  /** How many there are; 0: not all are begun. */
+  /** Number of writes; 0 while not all are begun. */
   #writes = 0;
   #failures = 0;
   #error: Error | null | undefined;
@@ -67,7 +66,10 @@ export class FirstOf {
   }
 }
 
-/** For the two parts of one write: calls back when both have succeeded, or once when one fails. */
+/**
+ * Returns a callback for the two parts of a write: calls `done` when both have succeeded, or when
+ * one fails.
+ */
 export function onceBoth(done: Callback): Callback {
   let parts = 2;
   return (error) => {
@@ -102,7 +104,7 @@ export class Doubt {
    */
   whenSettled(done: Callback, patience: number): void {
     if (this.#below < 0) return done();
-    // A connection that is read to its end keeps no process.
+    // Keeps the process alive, which a connection that is read to its end does not.
     const timer = patientTimeout(() => this.#end?.timer === timer && this.#settle(), patience).ref();
     this.#end = { done, timer };
   }
@@ -112,7 +114,7 @@ export class Doubt {
     this.close();
   }
 
-  /** The flow is over: nobody waits any more. */
+  /** The flow is over: settles the wait. */
   close(): void {
     const end = this.#end;
     if (end === undefined) return;

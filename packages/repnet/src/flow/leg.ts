@@ -23,13 +23,13 @@ export interface LegSink {
   legData(leg: Leg, chunk: Buffer): boolean;
   legFin(leg: Leg): void;
   /**
-   * Instead of `legFin` and `legLost`, where it does not matter how a connection ended. It is
+   * Called instead of `legFin` and `legLost` if it does not matter how a connection ended; it is
    * closed already.
    */
   legGone?(leg: Leg): void;
   /**
-   * The connection failed or was closed under us; at most once, and never after `close`, `abort` or
-   * `release`.
+   * The connection failed, or was closed by the system; called once at most, and never after
+   * `close`, `abort` or `release`.
    */
   legLost(leg: Leg, error: NodeJS.ErrnoException | undefined): void;
 }
@@ -63,7 +63,7 @@ function flushDue(): void {
   try {
     while (at < legs.length) legs[at++]?.flush();
   } finally {
-    // A callback of the application's has thrown: the others are still to be sent.
+    // A callback of the application's has thrown: the other connections are sent later.
     while (at < legs.length) sendLater(legs[at++] as Leg);
   }
 }
@@ -91,12 +91,12 @@ function onread(this: Handle, chunk?: ArrayBuffer): void {
 
 function ignore(): void {}
 
-/** All from `at` on are told of the outcome of one write. */
+/** Reports the outcome of one write to all callbacks from `at` on. */
 function tell(all: readonly Done[], error: Error | null | undefined, at = 0): void {
   try {
     while (at < all.length) (all[at++] as Done)(error);
   } finally {
-    // A callback of the application's has thrown: the others are still to be told.
+    // A callback of the application's has thrown: the others are called later.
     if (at < all.length) process.nextTick(tell, all, error, at);
   }
 }
@@ -119,8 +119,8 @@ function onshutdown(this: Pending, status: number): void {
 }
 
 /**
- * Why a request came to nothing. Cancelled: the connection was lost under it, and what of is the
- * better answer.
+ * Returns why a request failed. If it was cancelled, the connection was lost under it: its error is
+ * the better one.
  */
 function unfinished(request: Pending, status: number, syscall: string): Error {
   const error = failure(status, syscall);
@@ -132,7 +132,7 @@ function unfinished(request: Pending, status: number, syscall: string): Error {
 export class Leg {
   readonly copy: Copy;
   sink: LegSink | undefined;
-  /** No further news of this connection is wanted or possible. */
+  /** The connection is closed, lost or given away. */
   lost = false;
   /** The error that the connection failed of. */
   reason: Error | undefined;
@@ -146,7 +146,7 @@ export class Leg {
   #finishing = false;
   #finished: (() => void) | undefined;
   #queue: Queue | undefined;
-  /** Set by whoever knows it already. */
+  /** The peer's address; set by a caller that knows it, to spare a system call. */
   peername: Partial<AddressInfo> | undefined;
   #sockname: Partial<AddressInfo> | undefined;
 
@@ -178,14 +178,17 @@ export class Leg {
     if (status !== 0) this.destroy(failure(status, 'read'));
   }
 
-  /** Node 26 gives more memory than was read into; how much was, the handle tells. */
+  /**
+   * Passes on received bytes. Node 26 gives more memory than it read into; the handle counts the
+   * bytes.
+   */
   received(chunk: ArrayBuffer, handle: Handle): void {
     const before = this.#bytesRead;
     this.#bytesRead = handle.bytesRead;
     this.receive(Buffer.from(chunk, 0, this.#bytesRead - before));
   }
 
-  /** Bytes from the peer; also those that were read before the sink was known. */
+  /** Passes on bytes of the peer, also those that were read before the sink was known. */
   receive(chunk: Buffer): void {
     const { sink } = this;
     if (sink === undefined || sink.legData(this, chunk)) return;
@@ -204,9 +207,8 @@ export class Leg {
   }
 
   /**
-   * Sends `parts` at the end of this turn of the event loop, with all else that is posted until
-   * then in one system call: what the copy that carries the same bytes at once makes cheap to wait
-   * for.
+   * Sends `parts` at the end of this turn of the event loop, in one system call with all that is
+   * posted until then. The wait costs little, since the other copy carries the same bytes at once.
    */
   post(parts: readonly Buffer[], done: Done | undefined): void {
     const queue = this.#queue;
@@ -229,8 +231,8 @@ export class Leg {
   }
 
   /**
-   * Sends `parts` now, after what is posted. `done` is called when the kernel has it, or with the
-   * error.
+   * Sends `parts` now, after those that are posted. Calls `done` when the kernel has them, or with
+   * the error.
    */
   send(parts: readonly Buffer[], done: Done): void {
     const queue = this.#queue;
@@ -252,7 +254,7 @@ export class Leg {
     else done(written === 0 ? null : failure(written, 'write'));
   }
 
-  /** Sends FIN after what has been written. */
+  /** Sends FIN after the bytes written so far. */
   finish(done: Done): void {
     this.flush();
     const handle = this.#handle;
@@ -283,8 +285,7 @@ export class Leg {
   }
 
   /**
-   * Calls `then` when the system has taken all that it was given, its end included: at once, if
-   * none is under way.
+   * Calls `then` when the system has taken all bytes and the end; at once if no end is under way.
    */
   whenFinished(then: () => void): void {
     if (this.#finishing) this.#finished = then;
@@ -292,8 +293,8 @@ export class Leg {
   }
 
   /**
-   * Closes the connection, without further news of it: FIN, or RST if the peer's bytes are still
-   * unread.
+   * Closes the connection, by FIN, or by RST if bytes of the peer's are unread. The sink hears
+   * nothing more.
    */
   close(): void {
     this.flush();
@@ -315,13 +316,13 @@ export class Leg {
     if (handle === undefined) return;
     this.#handle = undefined;
     handle.onread = ignore;
-    // One that is shutting down cannot be reset, and a reset that fails leaves a handle that cannot
-    // be closed.
+    // A handle that is shutting down cannot be reset, and a failed reset leaves a handle that
+    // cannot be closed.
     if (reset && !this.#finishing) handle.reset();
     else handle.close();
   }
 
-  /** Gives the handle away; this is no longer a connection. */
+  /** Returns the handle, which is no longer this connection's. */
   release(): Handle {
     this.flush();
     const handle = this.#handle as Handle;
@@ -342,7 +343,7 @@ export class Leg {
     this.#handle?.unref();
     return this;
   }
-  /** Results of these are 0 or an error number, and arguments those of a handle. */
+  /** Like the methods of a handle: these return 0 or an error number. */
   setNoDelay(on: boolean): number {
     return this.#handle?.setNoDelay(on) ?? 0;
   }
@@ -353,17 +354,17 @@ export class Leg {
     return this.#handle?.setTypeOfService?.(value) ?? 0;
   }
 
-  /** Bytes that the system has been given and has not taken yet. */
+  /** Bytes given to the handle that the system has not taken yet. */
   get unsent(): number {
     return this.#handle?.writeQueueSize ?? 0;
   }
 
-  /** Nothing has come on it yet, an answer neither. */
+  /** Returns whether nothing has come on the connection, not even an answer. */
   get unheard(): boolean {
     return this.#bytesRead === 0;
   }
 
-  /** The system's number for the connection, if it tells it. */
+  /** The descriptor of the connection, if the system has one. */
   get fd(): number | undefined {
     return this.#handle?.fd;
   }

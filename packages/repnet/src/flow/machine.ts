@@ -56,8 +56,8 @@ export class SendMachine {
   #allowance: number;
 
   /**
-   * `threshold`: bytes of one message that are doubled. `begun`: the first copy is open already and
-   * has carried `offset` bytes.
+   * `threshold`: bytes of one message that are doubled. `begun`: the first copy is open, and has
+   * carried `offset` bytes.
    */
   constructor(threshold: number, begun?: { offset: number; archived: boolean }) {
     this.#threshold = threshold;
@@ -71,9 +71,9 @@ export class SendMachine {
   }
 
   /**
-   * Transition 1: a copy is usable. Returns true if what is archived must now be sent on it, from
-   * offset 0. Records may begin anywhere; the first copy, a plain stream, can never carry this
-   * direction if it comes after the archive was dropped.
+   * Transition 1: a copy is usable. Returns whether the archive has to be sent on it, from offset
+   * 0. Records may begin anywhere; the first copy, a plain stream, cannot carry this direction if
+   * it comes after the archive was dropped.
    */
   open(copy: Copy): boolean {
     if (this.copies[copy] !== 'pending') return false;
@@ -117,16 +117,15 @@ export class SendMachine {
         this.archived = false;
         break;
       default:
-        // The one open copy is lost while the other is pending: the archive is all that is needed,
-        // if it is whole.
+        // The open copy is lost while the other is pending: the archive, if it is whole, suffices.
         this.state = 'ONE_CONN';
         this.chosen = rest;
     }
   }
 
   /**
-   * Only the second copy is open, and the first may still come: it has to be sent everything, since
-   * what it is spared is lost with the second.
+   * Returns whether only the second copy is open, and the first may still come. The first has to be
+   * sent everything: bytes that it lacks are lost with the second.
    */
   get awaitsFirst(): boolean {
     return (
@@ -138,8 +137,8 @@ export class SendMachine {
   }
 
   /**
-   * Bytes that may still be doubled in this message, now or when the first copy comes; 0 asks for a
-   * verdict or a choice.
+   * Bytes that may be doubled in this message, now or when the first copy comes; at 0 a verdict or
+   * a choice is due.
    */
   get room(): number {
     if (this.awaitsFirst) return Math.max(0, this.#threshold - this.offset);
@@ -180,21 +179,21 @@ export class SendMachine {
     }
   }
 
-  /** The copy has been sent all that was routed. */
+  /** Returns whether the copy has been sent all routed bytes. */
   hasAll(copy: Copy): boolean {
     return this.#sent[copy] === this.offset;
   }
 
-  /** Transition 4, for want of room: the archive is given up. */
+  /** Transition 4, for lack of room: gives up the archive. */
   forgo(): void {
     this.archived = false;
     if (this.state === 'ONE_CONN' && this.copies[this.chosen] === 'open') this.state = 'CHOSEN';
   }
 
   /**
-   * Transition 8: the message outgrew the threshold (or the receiver said stop); the first copy
-   * carries the rest of it. Never the second: while the first copy is open it is sent every byte,
-   * so that a second path that fails takes nothing with it.
+   * Transition 8: the message outgrew the threshold, or the receiver said *stop*. The first copy
+   * carries the rest: while it is open it is sent every byte, so that a second path that fails
+   * takes nothing with it.
    */
   choose(): void {
     if (this.state !== 'DUP_CONN') return;
@@ -202,18 +201,15 @@ export class SendMachine {
     this.state = 'CHOSEN';
   }
 
-  /**
-   * Doubles as much again: the first copy trails, or no report came in time, so that it may be
-   * dead.
-   */
+  /** Doubles as much again: the first copy trails, or may be dead, since no report came in time. */
   extend(): void {
     this.#allowance *= 2;
     this.verdict = undefined;
   }
 
   /**
-   * The receiver has everything by the first copy and asks for no more of this message on the
-   * second. Returns false if nothing stops.
+   * The receiver has everything by the first copy, and wants no more of this message on the second.
+   * Returns false if nothing was doubled.
    */
   stop(): boolean {
     if (this.state !== 'DUP_CONN') return false;
@@ -226,10 +222,7 @@ export class SendMachine {
     if (offset > this.message) this.verdict = offset - firstBrought <= slack ? 'keeps up' : 'trails';
   }
 
-  /**
-   * Transition 9: a new message begins (after a lull or a turn): it may be doubled again. Returns
-   * true if it now is.
-   */
+  /** Transition 9: a new message begins, after a lull or a turn. Returns whether it is doubled. */
   newMessage(): boolean {
     this.message = this.offset;
     this.#allowance = this.#threshold;
@@ -255,13 +248,11 @@ const NONE: readonly Early[] = [];
 
 export class ReceiveMachine {
   readonly copies: [CopyState, CopyState] = ['pending', 'pending'];
-  /**
-   * The copy has said that it brings nothing more: a FIN on the first, an end record on the second.
-   */
+  /** The copy brings nothing more: a FIN on the first, an end record on the second. */
   readonly done: [boolean, boolean] = [false, false];
-  /** Bytes handed to the application, in order, once each. */
+  /** Bytes given to the application, in order, once each. */
   delivered = 0;
-  /** Contiguous bytes the plain first copy has brought. */
+  /** Contiguous bytes that the plain first copy has brought. */
   plain = 0;
   /** End of the last bytes of each copy. */
   readonly reach: [number, number] = [0, 0];
@@ -295,7 +286,7 @@ export class ReceiveMachine {
   }
 
   /**
-   * `n` further bytes on the plain first copy: how many leading ones the application already has.
+   * Accepts `n` bytes on the plain first copy. Returns how many leading ones the application has.
    */
   acceptPlain(n: number): number {
     const skip = Math.min(n, this.delivered - this.plain);
@@ -306,7 +297,7 @@ export class ReceiveMachine {
   }
 
   /**
-   * `n` bytes at `offset` on the second copy: how many leading ones to skip, or -1 if they are
+   * Accepts `n` bytes at `offset` on the second copy. Returns how many to skip, or -1 if they are
    * early.
    */
   acceptRecord(offset: number, n: number): number {
@@ -375,8 +366,8 @@ export class ReceiveMachine {
   }
 
   /**
-   * The plain first copy is over, and the second, which can tell, has not told where the stream
-   * ends: the peer has to be asked.
+   * Returns whether the peer has to be asked where the stream ends: the plain first copy is over,
+   * and the second has not declared the total.
    */
   get asks(): boolean {
     if (this.total >= 0) return false;
@@ -384,9 +375,9 @@ export class ReceiveMachine {
   }
 
   /**
-   * Whether the stream is over. A bare FIN counts only when the second copy cannot say otherwise; a
-   * declared total counts always; bytes that were announced and can no longer come are a
-   * truncation, never an end. 'wait': give the other copy a bounded time, then lose the one that
+   * Returns whether the stream is over. A bare FIN counts only if the second copy cannot say
+   * otherwise; a declared total always counts. Bytes that were announced and can no longer come are
+   * a truncation, never an end. 'wait': give the other copy a bounded time, then lose the one that
    * `suspect` names and ask again.
    */
   verdict(): End {
@@ -395,7 +386,7 @@ export class ReceiveMachine {
       if (!this.#mayBring(PRIMARY) && !this.#mayBring(REPLICA)) return 'truncated';
       if (this.alone < 0) return 'open';
       if (this.copies[this.suspect] !== 'gone') return 'wait';
-      // What the other brings lies beyond what it has said is all there was before.
+      // The other copy brings only bytes beyond those that it says were all before.
       return this.alone > this.delivered ? 'truncated' : 'open';
     }
     const hole = this.alone > this.delivered || this.early.length > 0;
@@ -403,7 +394,7 @@ export class ReceiveMachine {
       case 'open':
         if (this.#mayBring(PRIMARY)) return hole && this.alone >= 0 ? 'wait' : 'open';
         if (hole) return 'truncated';
-        // Bytes beyond the FIN, or the sender's word, prove it the fault of that copy alone.
+        // Bytes beyond the FIN, or the sender's word, show that only that copy is at fault.
         if (this.alone >= 0 || this.#highest > this.plain) return 'open';
         return this.done[PRIMARY] ? 'wait' : 'open';
       case 'pending':
@@ -420,8 +411,8 @@ export class ReceiveMachine {
   }
 
   /**
-   * In 'wait': a bare FIN is the end once the time is up, whatever the second copy, which has been
-   * silent about it, is worth.
+   * In 'wait': whether a bare FIN is the end once the time is up, although the second copy, which
+   * has been silent about it, may live.
    */
   get endsBeside(): boolean {
     return this.total < 0 && this.suspect === REPLICA && this.copies[REPLICA] === 'open';

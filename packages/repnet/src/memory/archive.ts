@@ -24,10 +24,12 @@ export class Archive {
   readonly #parts: Buffer[] = [];
   #size = 0;
   readonly #serial = serials++;
-  /** The block that the last part is the beginning of, if it has room. */
+  /** The block whose beginning is the last part, if it has room. */
   #block: Buffer | undefined;
 
-  /** There is room for `n` bytes; archives of closed flows are dropped for it. */
+  /**
+   * Returns whether there is room for `n` bytes, after dropping archives of closed flows for them.
+   */
   static fits(n: number): boolean {
     while (held + n > defaults.archiveBytes) {
       const { oldest: serial } = retired;
@@ -40,9 +42,9 @@ export class Archive {
   }
 
   /**
-   * Keeps a copy of `bytes`: the application may use its buffer again. False: there is no room, and
-   * what was kept is dropped: an archive is whole or it is nothing. Small writes share blocks, so
-   * that what is held is at most about twice what is counted, however it was written.
+   * Keeps a copy of `bytes`; the application may use its buffer again. Returns false for lack of
+   * room, and drops everything: an archive is whole or empty. Small writes share blocks, so that
+   * the memory held is at most about twice the bytes counted.
    */
   push(bytes: Buffer): boolean {
     if (!Archive.fits(bytes.length)) {
@@ -84,7 +86,7 @@ export class Archive {
   }
   onEvicted: (() => void) | undefined;
 
-  /** No longer to be evicted: it is being sent. */
+  /** The archive is being sent, and no longer evicted. */
   reinstate(): void {
     retired.delete(this.#serial);
   }
@@ -99,8 +101,8 @@ export class Archive {
 }
 
 /**
- * Returns a copy in memory of its own: a few bytes that are kept must not keep the read, or the
- * pool, that they came in.
+ * Returns a copy in memory of its own: a few bytes that are kept must not keep the whole read, or
+ * the pool, from which they come.
  */
 export function ownCopy(bytes: Uint8Array): Buffer {
   const copy = Buffer.allocUnsafeSlow(bytes.length);

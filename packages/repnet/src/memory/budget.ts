@@ -1,7 +1,7 @@
 /**
  * The replication budget of the process: extra bytes and extra connections, each at most a fraction
- * of the unreplicated ones. What is suppressed is the copy, never the flow. In any stretch of time
- * the extra ones are at most that fraction and a burst, however slow or few flows have become.
+ * of the unreplicated ones. Over budget a flow goes without its copy. In any stretch of time the
+ * extra ones are at most that fraction and a burst, however slow or few flows have become.
  */
 
 import { readFileSync } from 'node:fs';
@@ -11,9 +11,9 @@ import { counters } from '../stats.js';
 /** Sums of fractions are not exact. */
 const ROUNDING = 1e-9;
 
-/** A token bucket that unreplicated ones fill. */
+/** A token bucket: unreplicated bytes (or connections) fill it, extra ones empty it. */
 class Allowance {
-  /** Unreplicated ones that it counts as seen at the beginning. */
+  /** Unreplicated ones that count as seen at the beginning. */
   readonly #least: number;
   readonly #burst: number;
   #seen = 0;
@@ -59,12 +59,12 @@ class Allowance {
 const bytes = new Allowance({ least: 1024 * 1024, burst: 256 * 1024 });
 const connections = new Allowance({ least: 20, burst: 10 });
 
-/** The application has written `n` bytes to a flow: what the extra ones are a fraction of. */
+/** Counts `n` bytes that the application has written to a flow. */
 export function carried(n: number): void {
   bytes.add(n, defaults.budget.bytes);
 }
 
-/** Takes `n` bytes that are to be sent a second time; false: that would exceed the budget. */
+/** Takes `n` bytes that are sent a second time. Returns false if that would exceed the budget. */
 export function takeBytes(n: number): boolean {
   if (n === 0) return true;
   if (!bytes.take(n, defaults.budget.bytes)) return false;
@@ -72,17 +72,20 @@ export function takeBytes(n: number): boolean {
   return true;
 }
 
-/** The application has begun a flow that its options would have replicated. */
+/** Counts a flow that its options would have replicated. */
 export function begun(): void {
   connections.add(1, defaults.budget.connections);
 }
 
-/** Takes a connection beside the one that a flow needs; false: that would exceed the budget. */
+/**
+ * Takes a connection beside the one that a flow needs. Returns false if that would exceed the
+ * budget.
+ */
 export function takeConnection(): boolean {
   return connections.take(1, defaults.budget.connections);
 }
 
-/** For tests: start counting afresh. */
+/** For tests: counts afresh. */
 export function resetBudget(): void {
   bytes.clear();
   connections.clear();
@@ -93,7 +96,7 @@ const SHARE = 1 / 3;
 
 let most: number | undefined;
 
-/** The soft limit of descriptors; Infinity where the system does not tell it. */
+/** Returns the soft limit of descriptors; Infinity if the system does not report it. */
 function limit(): number {
   try {
     const told = /^Max open files\s+(\d+)/m.exec(readFileSync('/proc/self/limits', 'latin1'));
@@ -104,8 +107,7 @@ function limit(): number {
 }
 
 /**
- * Returns whether a second connection that was given descriptor `fd`, the lowest that was free, is
- * too much.
+ * Returns whether descriptor `fd`, the lowest that was free, is too high for a second connection.
  */
 export function isScarce(fd: number | undefined): boolean {
   most ??= SHARE * limit();

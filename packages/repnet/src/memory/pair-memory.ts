@@ -103,8 +103,7 @@ export class PairMemory {
   readonly #most: number;
 
   /**
-   * Keeps a key until `age` has been called `generations` times; the youngest generation is the one
-   * that is filled.
+   * Keeps a key until `age` has been called `generations` times; the youngest generation is filled.
    */
   constructor(generations: number) {
     this.#most = generations;

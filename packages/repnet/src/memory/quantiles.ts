@@ -1,7 +1,7 @@
 /**
- * Quantiles of the times seen last, in bounded memory: a DDSketch (Masson, Rim and Lee, VLDB 2019)
- * over a window. Times are counted in buckets whose bounds grow by a factor, so that the quantile
- * told is within `ERROR` of a time that was seen and has that rank.
+ * Quantiles of recent times, in bounded memory: a DDSketch (Masson, Rim and Lee, VLDB 2019) over a
+ * window. Times are counted in buckets whose bounds grow by a factor, so that a quantile is within
+ * `ERROR` of a time that was seen and has that rank.
  */
 
 /** The relative error of a reported quantile, at most. */
@@ -35,7 +35,7 @@ export class Quantiles {
   #ofRecent = 0;
   #ofBefore = 0;
 
-  /** How many times count. */
+  /** Number of times that count. */
   get size(): number {
     return this.#ofRecent + this.#ofBefore;
   }
@@ -51,7 +51,10 @@ export class Quantiles {
     this.#ofRecent++;
   }
 
-  /** The time, ms, that the share `q` of those that count does not exceed; 0 if there are none. */
+  /**
+   * Returns the time in ms that the share `q` of those that count does not exceed; 0 if there are
+   * none.
+   */
   at(q: number): number {
     const rank = Math.max(1, Math.ceil(q * this.size));
     let below = 0;

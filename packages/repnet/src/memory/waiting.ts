@@ -2,10 +2,10 @@
  * The waiting list of a server (RepNet paper, III-D), and its memory of pairs.
  *
  * A flow is listed by its client's address and port when its first connection arrives. It waits for
- * the other until the timeout, and is remembered afterwards, also when it has ended, for as long as
- * the other connection could still turn up: a twin that cannot be placed is refused, never taken
- * for a new flow. Time is counted in ticks of one timer, so that a process that was suspended does
- * not forget what is still in its accept queue.
+ * the other until the timeout. It is remembered afterwards, also when it has ended, for as long as
+ * the other connection could come: a connection that cannot be placed is refused, never taken for a
+ * new flow. Time is counted in ticks of one timer, so that a process that was suspended does not
+ * forget flows that are still in its accept queue.
  */
 import { PairMemory } from './pair-memory.js';
 import { TidyMap } from './tidy-map.js';
@@ -24,8 +24,8 @@ export interface Entry<T> {
   until: number;
   /**
    * Tick up to which a first connection is taken for the flow's: a timeout after the client has
-   * given up one that is pending, since one that it takes for established may have its last packets
-   * lost, and come by repeated ones.
+   * given up a pending one. The last handshake packets of a connection that the client takes for
+   * established may be lost, and come repeated.
    */
   awaited: number;
   /** Six bits of the flow's token; 0 if the token is not known. */
@@ -39,7 +39,7 @@ interface Said {
   patience: number;
 }
 
-/** A token in six bits, which two flows share once in 63 times. */
+/** Returns six bits of a token, which two flows share once in 63 times. */
 function markOf(said: Said | undefined): number {
   return said === undefined ? 0 : ((said.token[0] as number) % 63) + 1;
 }
@@ -47,7 +47,7 @@ function markOf(said: Said | undefined): number {
 export interface WaitingOptions {
   /** Milliseconds. */
   timeout: number;
-  /** Entries held at most, waiting and remembered. */
+  /** The most entries, waiting and remembered. */
   entries: number;
 }
 
@@ -55,7 +55,7 @@ const TICKS = 4;
 /** Remembered for at least this many timeouts after the wait. */
 const MEMORY = 4;
 
-/** Remembered: bits, and above them the mark. */
+/** Values in memory: two bits, and above them the mark. */
 const REPLICA_FIRST = 1;
 const PAIRED = 2;
 const MARK = 2;
@@ -73,14 +73,16 @@ export class WaitingList<T> {
   #timer: NodeJS.Timeout | undefined;
   #tick = 0;
   /**
-   * Tick from which on no twin can be under way of a flow that this list does not know. At first
-   * that is a timeout away: a process that listened here before may hold the first connection of a
-   * client whose second comes to us, if the client began both before we listened; it gives a
-   * pending one up well within the timeout.
+   * Tick from which on no connection of a flow unknown to this list can be under way. At first that
+   * is a timeout away: a process that listened here before may hold the first connection of a
+   * client whose second comes to us. The client gives up a pending connection well within the
+   * timeout.
    */
   #completeFrom = TICKS + 1;
 
-  /** `blank`: nothing has come of the flow but a hello, and its connection is gone. */
+  /**
+   * `blank`: returns whether nothing has come of the flow but a hello, and its connection is gone.
+   */
   constructor(
     options: WaitingOptions,
     expired: (entry: Entry<T>) => void,
@@ -96,7 +98,7 @@ export class WaitingList<T> {
     return this.#waiting.size + this.#remembered.size + this.#awaited.size;
   }
 
-  /** There is a flow whose first connection has still to come. */
+  /** Returns whether a flow waits for its first connection. */
   get awaits(): boolean {
     return this.#headless > 0 || this.#awaited.size > 0;
   }
@@ -118,14 +120,14 @@ export class WaitingList<T> {
     };
   }
 
-  /** The flow that waits under this key. */
+  /** Returns the flow that waits under this key. */
   waiting(key: string): Entry<T> | undefined {
     return this.#waiting.get(key);
   }
 
   /**
-   * A first connection that comes now is that of this flow, which began with its second. Later,
-   * whoever comes from the same port is somebody else.
+   * Returns the flow, begun with its second connection, to which a first connection that comes now
+   * belongs. Later, a connection from the same port is another flow's.
    */
   awaited(key: string): Entry<T> | undefined {
     if (!this.awaits) return undefined;
@@ -133,29 +135,29 @@ export class WaitingList<T> {
     return entry?.first === 'replica' && this.#tick < entry.awaited ? entry : undefined;
   }
 
-  /** A hello that is not of the remembered flow, but of a later one from the same port. */
+  /** Returns whether a hello is of a later flow from the same port than the remembered one. */
   isOther(entry: Entry<T>, said: Said): boolean {
     return entry.state !== 'waiting' && entry.mark !== 0 && entry.mark !== markOf(said);
   }
 
   /**
-   * The flow began longer ago than its client takes for its second connection: a hello that comes
-   * now was held up, or is another flow's.
+   * Returns whether the flow began longer ago than its client waits for its second connection: a
+   * hello that comes now was held up, or is another flow's.
    */
   outlasts({ began }: Entry<T>, { patience }: Said): boolean {
     return (this.#tick - began - 1) * this.#options.timeout >= TICKS * patience;
   }
 
   /**
-   * No first connection can have been forgotten, or have gone to a process before us, of a flow
-   * whose client begins its second within `patience` milliseconds.
+   * Returns whether no first connection can have been forgotten, or have gone to an earlier
+   * process, if its client begins the second within `patience` milliseconds.
    */
   covers(patience: number): boolean {
     const timeouts = patience / this.#options.timeout;
     return timeouts <= MEMORY && this.#tick >= this.#completeFrom + TICKS * Math.max(0, timeouts - 1);
   }
 
-  /** `said`: by the connection that begins the flow, if it began with a hello. */
+  /** Lists a flow. `said`: by the hello with which it began, if it began with one. */
   add(key: string, first: Entry<T>['first'], flow: T, said?: Said): Entry<T> {
     this.#start();
     const before = this.#waiting.get(key);
@@ -164,12 +166,12 @@ export class WaitingList<T> {
     this.#awaited.delete(key);
     if (first === 'replica') this.#headless++;
     const tick = this.#tick;
-    // A client may say anything: it is waited for no longer than a flow is remembered.
+    // Whatever a client says, it is waited for no longer than a flow is remembered.
     const timeouts = Math.min((said?.patience ?? 0) / this.#options.timeout, MEMORY);
     const awaited = tick + TICKS + Math.ceil(TICKS * timeouts) + 1;
     const mark = markOf(said);
-    // The first is taken for its flow's for longer than a second would be waited for, so it is
-    // waited for as long.
+    // A first connection is taken for its flow's for longer than a second would be waited for, so
+    // the wait is as long.
     const until = first === 'replica' && said !== undefined ? awaited : tick + TICKS + 1;
     const entry: Entry<T> = { key, state: 'waiting', first, flow, began: tick, until, awaited, mark };
     this.#waiting.set(key, entry);
@@ -194,7 +196,7 @@ export class WaitingList<T> {
     this.#completeFrom = Math.max(this.#completeFrom, this.#tick + TICKS + 1);
   }
 
-  /** The flow is complete, or over: it no longer waits, but is remembered. */
+  /** The flow is complete, or over: it is remembered, and no longer waits. */
   settle(entry: Entry<T>, state: 'paired' | 'over', said?: Said): void {
     entry.state = state;
     entry.flow = undefined;
@@ -219,11 +221,11 @@ export class WaitingList<T> {
     if (entry.first === 'replica') this.#headless--;
   }
 
-  /** The wait is over, for nothing. */
+  /** The wait is over, and no connection has come. */
   #expire(entry: Entry<T>): void {
     const { flow } = entry;
     this.#end(entry);
-    // Its client has given the second up before a byte was on it, and perhaps not the first.
+    // The client has given up the second before a byte was on it, and perhaps not the first.
     const blank = flow !== undefined && this.#blank(flow);
     if (blank && this.#waiting.get(entry.key) === entry) this.#delete(entry);
     else this.settle(entry, 'over');

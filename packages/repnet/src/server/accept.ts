@@ -1,6 +1,6 @@
 /**
- * The server side of a flow: a plain accepted connection that waits for its twin, the flow it
- * becomes when the twin arrives, and a flow that began with its second connection.
+ * The server side of a flow: a plain accepted connection that waits for its second one, the flow
+ * that the two become, and a flow that began with its second connection.
  */
 
 import { systemError } from '../errors.js';
@@ -29,8 +29,8 @@ import { Remains } from './remains.js';
 const END_GRACE = 100;
 
 /**
- * A client that sends nothing before it has the answer gets that at once, others with the first
- * bytes for them.
+ * Opens the second connection with the answer. A client that sends nothing before the answer gets
+ * it at once, others with the first bytes for them.
  */
 function openAnswered(flow: Flow, leg: Leg, hello: Hello, answer: Buffer): boolean {
   notePeerVersion(hello.version);
@@ -63,7 +63,7 @@ export class Accepted implements Attachment {
     this.#secondComes = secondComes;
   }
 
-  /** A connection that comes now can take part. */
+  /** Returns whether a connection that comes now can take part. */
   get joinable(): boolean {
     return !this.socket.destroyed;
   }
@@ -72,7 +72,7 @@ export class Accepted implements Attachment {
     return this.flow === undefined;
   }
 
-  /** The flow began with a hello, nothing has come but that, and its connection is gone. */
+  /** Returns whether nothing has come of the flow but a hello, and its connection is gone. */
   get blank(): boolean {
     if (this.flow === undefined || this.flow.rx.reach.some((bytes) => bytes > 0)) return false;
     return !this.flow.tx.copies.includes('open');
@@ -95,13 +95,13 @@ export class Accepted implements Attachment {
   failed(error: NodeJS.ErrnoException): Error | null {
     const { flow } = this;
     if (flow === undefined) return error;
-    // A write that the first connection was busy with when the second came, and was lost under.
+    // The write was under way on the first connection when the second came, and the first was lost.
     if (this.#replayed && flow.tx.copies[REPLICA] === 'open') return null;
     flow.broken = true;
     return error.code === 'ECANCELED' ? (flow.lastError ?? systemError('ECONNRESET', 'write')) : error;
   }
 
-  /** Held back: undefined if nothing is, null for a FIN, or the error. */
+  /** The end that is held back: undefined if there is none, null for a FIN, or the error. */
   #held: Error | null | undefined;
   /**
    * The end or error that was held back is passed on: the wait goes on, but holds nothing more
@@ -114,13 +114,13 @@ export class Accepted implements Attachment {
     if (this.flow !== undefined || this.#over || this.entry?.state !== 'waiting') return false;
     if (this.#told || this.#held !== undefined) return false;
     const broken = isBroken(nativeHandle(this.socket) as Handle);
-    // The application may destroy a connection that is whole with the error of another.
+    // The application may destroy a sound connection with the error of another.
     if (error !== null && !broken) return false;
-    // An orderly end comes after all bytes. The system tells a reset that follows data as an end,
+    // An orderly end comes after all bytes. The system reports a reset that follows data as an end,
     // too.
     const expected = broken && pairsUsually(this.socket.remoteAddress);
     if (!expected && !this.#secondComes(this.socket)) return false;
-    // Of an elephant a second connection would not bring the rest.
+    // A second connection would not bring the rest of an elephant.
     if (this.socket.bytesRead > this.#replication.threshold) return false;
     this.#held = error;
     this.#hold(this.#replication.pairTimeout);
@@ -128,7 +128,7 @@ export class Accepted implements Attachment {
   }
 
   /**
-   * Holds the end back: for `END_GRACE`, and up to `most` ms while a second connection is there
+   * Holds the end back for `END_GRACE`, and up to `most` ms while a second connection is there
    * whose client may be busy.
    */
   #hold(most: number): void {
@@ -165,10 +165,7 @@ export class Accepted implements Attachment {
     this.#archive = undefined;
   }
 
-  /**
-   * The second connection has come. The native handle moves into a leg; the socket has none from
-   * now on.
-   */
+  /** The second connection has come. The native handle moves from the socket into a leg. */
   pair(replica: Leg, hello: Hello, answer: Buffer, rest: Buffer | undefined): void {
     const { socket } = this;
     const handle = takeHandle(socket);
@@ -220,7 +217,9 @@ export class Accepted implements Attachment {
     this.#bothThere();
   }
 
-  /** The wait is over (the list knows), and what it took need not be kept. */
+  /**
+   * Both connections are there: the wait is over, as the list knows, and what it kept is dropped.
+   */
   #bothThere(): void {
     this.paired = true;
     this.entry = undefined;
@@ -229,7 +228,7 @@ export class Accepted implements Attachment {
     if (channels.paired.hasSubscribers) channels.paired.publish({ socket: this.socket });
   }
 
-  /** Nobody joins the flow any more. */
+  /** The wait is over: no connection joins the flow any more. */
   waitOver(): void {
     this.#drop();
     this.#letGo();
@@ -239,7 +238,8 @@ export class Accepted implements Attachment {
   }
 
   /**
-   * A connection that comes for the flow from now on is refused: the first carries it, elsewhere.
+   * Hands over the first connection, which carries the flow elsewhere; a second one is refused from
+   * now on.
    */
   handOver(): boolean {
     if (this.flow !== undefined) {
@@ -270,8 +270,8 @@ export class Accepted implements Attachment {
     });
   }
   /**
-   * The socket is closed; what remains of the flow for a connection that may still come, if all of
-   * it is there.
+   * Called when the socket is closed, with what remains of the flow for a connection that may still
+   * come, if all of it is there.
    */
   onClosed: ((remains: Remains | undefined) => void) | undefined;
 

@@ -10,10 +10,10 @@ import { type Internals, kShared } from './server-internals.js';
 export class Answers {
   readonly #owner: Internals;
   readonly #replication: Replication;
-  /** First ports of ours, as clients may know them; and the one that we listen on. */
+  /** First ports under which clients may know the server, and the one that it listens on. */
   readonly #ports = new Set<number>();
   #port = 0;
-  /** Tells this listener from every other, before and after it. */
+  /** The listener's life: differs from that of every other listener, before and after it. */
   readonly #life = randomBytes(6);
 
   /** `known`: 'host:port' at which clients reach the server. */
@@ -29,12 +29,12 @@ export class Answers {
     this.#ports.add(port);
   }
 
-  /** Clients may know the server by that first port. */
+  /** Returns whether clients may know the server by that first port. */
   isOurs(port: number): boolean {
     return this.#ports.has(port);
   }
 
-  /** `hello`: undefined if it is of a form that is not known here. */
+  /** Returns an answer. `hello` is undefined if its form is not known here. */
   answer(reason: RefusalReason, hello: Hello | undefined, tellsLife = false, flags = 0): Buffer {
     const { targetPort = this.#port, version = VERSION } = hello ?? {};
     return encodeAnswer({
@@ -47,7 +47,7 @@ export class Answers {
     });
   }
 
-  /** Says the answer, which is all that there is to say. */
+  /** Sends the answer, and closes the connection. */
   only(leg: Leg, reason: RefusalReason, hello: Hello | undefined, tellsLife = false): void {
     leg.send([this.answer(reason, hello, tellsLife)], () => {});
     leg.close();
@@ -58,7 +58,7 @@ export class Answers {
     if (!leg.lost) this.only(leg, reason, hello);
   }
 
-  /** No answer is due, or none would be understood. */
+  /** Resets a connection to which no answer is due, or that would understand none. */
   drop(leg: Leg, reason: RefusalReason | 'hello' = 'hello'): void {
     this.count(leg, reason);
     leg.abort();

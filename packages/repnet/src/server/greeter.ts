@@ -1,4 +1,7 @@
-/** Reads the hello of a connection. Connections that say none are bounded in number and time. */
+/**
+ * Reads the hellos of connections. The number of connections that have not said theirs is bounded,
+ * and so is their time.
+ */
 import { Leg, type LegSink, nobody } from '../flow/leg.js';
 import type { Copy } from '../flow/machine.js';
 import { ownCopy } from '../memory/archive.js';
@@ -8,12 +11,12 @@ import { comparableAddress, decodeHello, HELLO_BYTES, type Hello, Kind, looksLik
 const TICKS = 4;
 
 /**
- * A connection whose hello is awaited: one of a list, which it leaves without a trace
+ * A connection whose hello is awaited: a cell of a linked list, which it leaves without a trace
  * (memory/tidy-map.ts).
  */
 class Silent implements LegSink {
   readonly greeter: Greeter;
-  /** The tick by which its hello is in time, and that at which it is dropped. */
+  /** The tick up to which the hello is in time, and the tick at which the connection is dropped. */
   readonly due: number;
   until: number;
   leg: Leg;
@@ -55,19 +58,19 @@ export class Greeter {
   readonly #copy: Copy;
   #timer: NodeJS.Timeout | undefined;
   #tick = 0;
-  /** No more come: to be told when there are none left. */
+  /** Called when the last connection has gone; no more come. */
   #drained: (() => void) | undefined;
 
   /**
-   * A hello that takes longer than `timeout` is late; a connection is kept for `patience`, or for
-   * as long as its hello is not late.
+   * A hello that takes longer than `timeout` is late. A connection is kept for `patience`, or until
+   * its hello would be late.
    */
   constructor(
     options: { copy: Copy; most: number; timeout: number; patience?: number },
     greeted: (leg: Leg, hello: Hello, rest: Buffer | undefined, late: boolean) => void,
     /**
-     * No hello came: `bytes` did, if any, or the time was up. The connection is the callee's to
-     * close.
+     * Called if no hello came, but `bytes`, or nothing in time. The callee has to close the
+     * connection.
      */
     refused: (leg: Leg, bytes: Buffer | undefined) => void,
   ) {
@@ -83,7 +86,7 @@ export class Greeter {
     return this.#size;
   }
 
-  /** A connection from there has not said its hello yet. */
+  /** Returns whether a connection from there has not said its hello yet. */
   awaits(address: string | undefined, port: number | undefined): boolean {
     for (let each = this.#oldest; each !== undefined; each = each.younger)
       if (
@@ -102,7 +105,7 @@ export class Greeter {
 
   /** Waits for the hello of a connection that has said `bytes` of it. */
   expect(leg: Leg, bytes?: Buffer): void {
-    // The oldest has had its chance; a flood of silent connections must not keep the others out.
+    // The oldest one goes: a flood of silent connections must not keep the others out.
     if (this.#size >= this.#most && this.#oldest !== undefined) this.#drop(this.#oldest);
     const next = this.#tick + 1;
     leg.sink = this.#add(new Silent(this, leg, bytes, next + TICKS, next + this.#ticks));
@@ -149,8 +152,8 @@ export class Greeter {
   }
 
   /**
-   * What has been accepted keeps the process, and its time, or what would be that of one that comes
-   * now; `drained` when the last has spoken or is gone. False: there is none.
+   * Lets the accepted connections keep the process alive, for no longer than a new one would have.
+   * Calls `drained` when the last has said hello or is gone. Returns false if there is none.
    */
   drain(drained: () => void): boolean {
     for (let each = this.#oldest; each !== undefined; each = each.younger) {

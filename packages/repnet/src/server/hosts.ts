@@ -1,6 +1,6 @@
 /**
- * What a server knows of the hosts that connect, so that it can judge a connection before it has
- * said anything. Bounded.
+ * Hosts that connect, as a server knows them, so that it can judge a connection before that says
+ * anything. Bounded in number.
  */
 import { TidyMap } from '../memory/tidy-map.js';
 
@@ -32,8 +32,9 @@ export function notePairing(address: string | undefined): void {
 }
 
 /**
- * From such a host a FIN or RST on a first connection is held back for a moment if the second has
- * not come yet: it may be the fault of that connection alone.
+ * Returns whether flows of the host were paired lately. A FIN or RST on its first connection is
+ * then held back for a moment if the second has not come: it may be the fault of that connection
+ * alone.
  */
 export function pairsUsually(address: string | undefined): boolean {
   const paired = hosts.get(address ?? '')?.paired ?? 0;
@@ -41,8 +42,8 @@ export function pairsUsually(address: string | undefined): boolean {
 }
 
 /**
- * True: the host makes connection after connection and pairs none; nothing is kept for a second
- * when the first is closed.
+ * Counts a connection that was closed unpaired. Returns true after many in a row: nothing is kept
+ * for a second connection any more.
  */
 export function noteUnpaired(address: string | undefined): boolean {
   return ++hostOf(address).unpaired > SURELY_PLAIN;
@@ -54,9 +55,9 @@ const MANY = 64;
 const LONG = 60_000;
 
 /**
- * Whether clients replicate here at all. A server none of whose clients does need not know where
- * its connections come from, nor list them for second ones. The first flow that is replicated after
- * all goes by its first connection; from then on connections are listed again.
+ * Finds out whether any client replicates. If none does, the server need not know where connections
+ * come from, nor list them for second ones. The first flow that is replicated after all goes by its
+ * first connection; from then on connections are listed again.
  */
 export class PlainClients {
   #inARow = 0;
@@ -64,12 +65,15 @@ export class PlainClients {
   /** When first connections were last passed by. */
   #until = Number.NEGATIVE_INFINITY;
 
-  /** A first connection has come: nothing need be known of it. */
+  /** Counts a first connection. Returns whether it need not be listed. */
   pass(): boolean {
     return ++this.#inARow > MANY && performance.now() - this.#seen > LONG;
   }
 
-  /** Somebody has come to the second port. True: first connections were passed by until now. */
+  /**
+   * Counts a connection to the second port. Returns whether first connections were passed by until
+   * now.
+   */
   second(): boolean {
     const now = performance.now();
     const passed = this.#inARow > MANY && now - this.#seen > LONG;
@@ -80,8 +84,8 @@ export class PlainClients {
   }
 
   /**
-   * The first connection of a flow that a client began at most `patience` milliseconds ago may have
-   * been passed by.
+   * Returns whether the first connection of a flow that began at most `patience` milliseconds ago
+   * may have been passed by.
    */
   mayHavePassed(patience: number): boolean {
     return performance.now() - this.#until <= patience;

@@ -1,6 +1,6 @@
 /**
- * The limits that a server's application sets for connections, held on both ports and told once per
- * flow.
+ * Limits that a server's application sets for connections: they hold for both ports, and 'drop' is
+ * emitted once per flow.
  */
 import type { Leg } from '../flow/leg.js';
 import { type Copy, other } from '../flow/machine.js';
@@ -9,24 +9,24 @@ import type { Handle } from '../net-internals.js';
 import { defaults } from '../options.js';
 import type { Internals } from './server-internals.js';
 
-/** Connections dropped for a limit, remembered at most. */
+/** The most dropped connections that are remembered. */
 const MOST_DROPPED = 1024;
 
 export class Limits {
   readonly #owner: Internals;
   readonly #port: () => number;
-  /** Connections that were dropped for a limit, as the application was told, by their source. */
+  /** Connections dropped for a limit, of which the application has heard, by their source. */
   readonly #dropped = new TidyMap<string, { copy: Copy; until: number }>();
 
-  /** `port`: the first, to which every flow is as far as the application knows. */
+  /** `port`: the first port, which the application takes for that of every flow. */
   constructor(owner: Internals, port: () => number) {
     this.#owner = owner;
     this.#port = port;
   }
 
   /**
-   * Closes a connection that the BlockList names, as net does: without a word, and without reading
-   * one.
+   * Closes a connection that the BlockList names, as net does, without writing or reading a byte.
+   * Returns whether it did.
    */
   blocks(connection: Handle): boolean {
     const { blockList } = this.#owner;
@@ -39,8 +39,8 @@ export class Limits {
   }
 
   /**
-   * No room for another flow, which is told. `key`: of a flow that has, or may have, another
-   * connection.
+   * Returns whether there is no room for another flow, after emitting 'drop'. `key`: of a flow that
+   * has, or may have, another connection.
    */
   full(leg: Leg, key?: string): boolean {
     const owner = this.#owner;
@@ -59,7 +59,10 @@ export class Limits {
     return true;
   }
 
-  /** False: the flow's other connection was dropped, and that was told. */
+  /**
+   * Returns false if the flow's other connection was dropped, and the application has heard of
+   * that.
+   */
   tellsDrop(key: string, copy: Copy): boolean {
     const now = performance.now();
     const before = this.#dropped.get(key);

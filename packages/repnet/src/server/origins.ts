@@ -9,12 +9,14 @@ export function keyOf(address: string | undefined, port: number | undefined): st
   return `${comparableAddress(address)}|${port}`;
 }
 
-/** The client sees the connection come from where we do: nobody has translated its address. */
+/**
+ * Returns whether the client sees the same source address as the server: nobody has translated it.
+ */
 export function sameSource(leg: Leg, hello: Hello): boolean {
   return hello.sourcePort === leg.remotePort && hello.sourceAddress === comparableAddress(leg.remoteAddress);
 }
 
-/** 'host:port' (IPv6 in brackets) in the form a hello is compared in. */
+/** Returns 'host:port' (IPv6 in brackets) in the form in which hellos are compared. */
 export function comparableTarget(address: string): string {
   const colon = address.lastIndexOf(':');
   const host = address.slice(0, colon).replace(/^\[|\]$/g, '');
@@ -23,7 +25,7 @@ export function comparableTarget(address: string): string {
 
 export class Origins {
   readonly #owner: Internals;
-  /** 'host:port' at which clients reach the server, by its own word. */
+  /** 'host:port' at which clients reach the server, by its options. */
   readonly known: ReadonlySet<string>;
 
   constructor(owner: Internals) {
@@ -32,10 +34,10 @@ export class Origins {
   }
 
   /**
-   * The first connection of this flow can come to nobody else than the server that listens on
-   * `port`: not if other processes accept on the address, nor if the client dialled another address
-   * than ours (translation, a balancer). That it dialled ours shows that much, unless we are told
-   * otherwise: a balancer may leave the address alone.
+   * Returns whether the first connection of this flow can reach only the server that listens on
+   * `port`. It may reach another if other processes accept on the address, or if the client dialled
+   * an address other than ours (translation, a balancer). The address does not show a balancer that
+   * leaves it alone: the options have to say so.
    */
   areOurs(leg: Pick<Leg, 'localAddress'>, { targetAddress, targetPort }: Hello, port: number): boolean {
     if (this.#owner[kShared]) return false;

@@ -1,6 +1,5 @@
 /**
- * Pairing: which connection begins a flow, which joins one, and which has to wait for its first or
- * is refused.
+ * Pairing: decides which connection begins a flow, joins one, waits for its first, or is refused.
  */
 import { Leg } from '../flow/leg.js';
 import { PRIMARY } from '../flow/machine.js';
@@ -36,7 +35,9 @@ export interface PairingParts {
   answers: Answers;
   origins: Origins;
   plain: PlainClients;
-  /** The second connection of this first one is there and has not said its hello yet. */
+  /**
+   * Returns whether a second connection of this first one is there, and has not said its hello yet.
+   */
   secondComes: (first: Inner) => boolean;
 }
 
@@ -45,7 +46,7 @@ export class Pairing {
   readonly #answers: Answers;
   readonly #sockets: Sockets;
   readonly #waiting: WaitingList<Accepted | Remains>;
-  /** Replicas whose first connection has to come before they may take part. */
+  /** Second connections that must not take part before their first has come. */
   readonly #held: WaitingList<HeldReplica>;
 
   constructor(parts: PairingParts) {
@@ -63,23 +64,23 @@ export class Pairing {
     });
   }
 
-  /** There is a flow whose first connection has still to come. */
+  /** Returns whether a flow waits for its first connection. */
   get awaits(): boolean {
     return this.#waiting.awaits;
   }
 
-  /** First connections have begun flows that are not listed. */
+  /** First connections have begun flows that are not on the list. */
   miss(): void {
     this.#waiting.miss();
   }
 
-  /** The flow under this key has its first connection in this process. */
+  /** Returns whether the first connection of the flow is in this process. */
   hasFirst(key: string): boolean {
     const known = this.#waiting.get(key);
     return known?.first === 'primary' || known?.state === 'paired';
   }
 
-  /** Every wait is over. */
+  /** Ends every wait. */
   clear(): void {
     this.#held.clear();
     this.#waiting.clear();
@@ -87,27 +88,25 @@ export class Pairing {
 
   // ------------------------------------------------------------------ first connections
 
-  /** True: the connection from there is none that begins a flow, and has been seen to. */
+  /** Takes a connection that begins no flow. Returns false if it begins one. */
   takes(connection: Handle, address: string | undefined, port: number | undefined): boolean {
-    // The first of a flow that began with its second, or of one that is over.
+    // The first connection of a flow that began with its second, or of one that is over.
     const known = this.#waiting.awaited(keyOf(address, port));
     if (known !== undefined) this.#join(known, connection);
     return known !== undefined;
   }
 
   /**
-   * Of a connection that was reset before it was accepted the system no longer knows where it came
-   * from. It may be the first of a flow that began with its second, which is told of that one
-   * alone, so nobody is told of it.
+   * Takes a connection that was reset before it was accepted. The system no longer knows where it
+   * came from. It may be the first of a flow that began with its second, of which the application
+   * has heard: so it hears nothing of this one.
    */
   dropLost(connection: Handle): void {
     counters.lateTwins++;
     connection.close();
   }
 
-  /**
-   * The entry of a flow that began with its second connection, and now a first from the same place.
-   */
+  /** Joins a first connection to the flow of an entry, which began with its second. */
   #join(known: Entry<Accepted | Remains>, handle: Handle): void {
     if (known.state === 'waiting' && known.flow?.joinable) {
       const waiting = known.flow;
@@ -121,7 +120,7 @@ export class Pairing {
   }
 
   /**
-   * False: the connection belongs to a flow there is, or to one that is over, and the application
+   * Returns false if the connection belongs to a flow that exists, or is over: the application
    * hears nothing of it.
    */
   acceptPrimary(socket: Inner, address: string | undefined, port: number | undefined): boolean {
@@ -130,8 +129,8 @@ export class Pairing {
         this.dropLost(this.#sockets.withdraw(socket));
         return false;
       }
-      // Not listed, since it cannot be: its second connection, should there be one, must not begin
-      // it again.
+      // The flow cannot be listed: its second connection, should there be one, must not begin it
+      // again.
       this.#waiting.miss();
       return true;
     }
@@ -142,8 +141,8 @@ export class Pairing {
       return false;
     }
     if (!isEnabled()) {
-      // Not listed: a second connection of it that comes when the switch is turned back must not
-      // begin it again.
+      // The flow is not listed: its second connection must not begin it again when the switch is
+      // turned back.
       this.#waiting.miss();
       return true;
     }
@@ -175,8 +174,8 @@ export class Pairing {
   // -------------------------------------------------------------- connections that have said hello
 
   /**
-   * The second connection of a flow: it joins that, begins it, waits for its first connection, or
-   * is refused.
+   * Places a second connection: it joins its flow, begins it, waits for its first connection, or is
+   * refused.
    */
   place(leg: Leg, hello: Hello, rest: Buffer | undefined): void {
     if (leg.lost) return;
@@ -184,7 +183,7 @@ export class Pairing {
     const known = this.#waiting.get(key);
     if (known !== undefined && known.first === 'primary' && !this.#waiting.isOther(known, hello)) {
       const waiting = known.flow;
-      // A closed flow's port may be another's by now, which is not to be given its reply.
+      // Another flow may have the port of a closed one by now, and must not get its reply.
       const over = waiting instanceof Remains && this.#waiting.outlasts(known, hello);
       if (known.state !== 'waiting' || waiting === undefined || !waiting.joinable || over) {
         counters.lateTwins++;
@@ -206,8 +205,8 @@ export class Pairing {
   }
 
   /**
-   * A replica may start a flow only if its first connection can come to nobody else, and cannot
-   * have been forgotten, as patient as its client says it is.
+   * Returns whether a second connection may begin a flow: if its first can come to this process
+   * alone, and cannot have been forgotten for as long as its client waits.
    */
   #mayBegin(leg: Leg, hello: Hello): boolean {
     return (

@@ -32,14 +32,14 @@ export class PlainConnections {
     if (leg.lost) return;
     const { owner, port, limits, sockets, answers } = this.#parts;
     if (limits.full(leg)) {
-      // Its client expects the application's bytes and nothing else.
+      // The client expects the application's bytes and nothing else.
       answers.count(leg, 'limit');
       leg.close();
       return;
     }
     const handle = leg.release();
-    // Nothing but the hello has come, and libuv shows what follows bytes as an end, also where it
-    // is a reset. Nothing has been sent that it could have failed of.
+    // If only the hello has come, a reset may have followed it, which libuv shows as an end.
+    // Nothing has been sent that could have failed.
     const wasReset = rest === undefined && isBroken(handle);
     if (owner.pauseOnConnect) {
       handle.reading = false;
@@ -61,7 +61,7 @@ export class PlainConnections {
     }
     sockets.announce(socket);
     if (!wasReset) return;
-    // One that is read in a later turn of the event loop shows it by itself.
+    // A reset that is read in a later turn of the event loop shows by itself.
     process.nextTick(() => {
       if (!owner.pauseOnConnect || socket.readableFlowing !== false)
         socket.destroy(systemError('ECONNRESET', 'read'));
@@ -70,8 +70,9 @@ export class PlainConnections {
 }
 
 /**
- * Keeps such a socket, whose server says `pauseOnConnect`, from another process, where those bytes
- * would be missing.
+ * Attached to a plain socket whose hello came together with bytes of the application's, on a server
+ * with `pauseOnConnect`: another process must not get the socket, where those bytes would be
+ * missing.
  */
 export class Unread extends Flowless {
   readonly native = true;

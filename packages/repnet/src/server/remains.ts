@@ -1,8 +1,7 @@
 /**
- * What a server keeps of a flow that the application has closed while one of its connections had
- * still to come. Should the connection that there was fail under the last bytes, the one that comes
- * late carries them: it gets all that was written, and the end; what it brings is read to its end
- * and dropped.
+ * The rest of a flow that the application has closed while one of its connections was still to
+ * come. That connection gets all that was written, and the end, should the other have failed under
+ * the last bytes. Bytes that it brings are read and dropped.
  */
 
 import type { Leg, LegSink } from '../flow/leg.js';
@@ -18,8 +17,8 @@ export interface Closed {
   /** Bytes written in total. */
   total: number;
   /**
-   * Bytes the application had read when a bare FIN told it that there were no more; undefined if it
-   * was told by a declared end, or has not waited for one.
+   * Bytes that the application had read at a bare FIN, which it took for the end; undefined if the
+   * end was declared, or the application did not wait for it.
    */
   endedAt: number | undefined;
 }
@@ -41,20 +40,23 @@ export class Remains implements LegSink, RecordSink {
     });
   }
 
-  /** False: what was written is no longer there. */
+  /** Returns whether the bytes written are still there. */
   get joinable(): boolean {
     return !this.#evicted;
   }
 
-  /** The late connection has come. `answer`: it is a framed one; `rest` came with its hello. */
+  /**
+   * Serves the late connection. `answer` is undefined for a first connection; `rest` came with the
+   * hello of a second.
+   */
   serve(leg: Leg, answer: Buffer | undefined, rest: Buffer | undefined): void {
     const { archive, total } = this.#closed;
     archive?.reinstate();
     this.#leg = leg;
     leg.sink = this;
     leg.unref();
-    // Beyond the budget it is told how much there was, so that what is missing is missed, or cut
-    // off if it cannot be told.
+    // Beyond the budget a second connection gets the total alone, so that its client misses the
+    // bytes; a first is reset.
     const affordable = budget.takeBytes(total);
     if (!affordable && answer === undefined) {
       this.#over((plain) => plain.abort());
@@ -73,9 +75,9 @@ export class Remains implements LegSink, RecordSink {
         pushRecords(parts, offset, bytes);
         offset += bytes.length;
       }
-      // A bare FIN may have been that connection's fault alone: then the application has answered
-      // half a question, and must not be taken at its word. The client says on this one where its
-      // stream ends.
+      // A bare FIN may have been the fault of that connection alone. Then the application has
+      // answered half a request, and its end does not count: the client says on this connection
+      // where its stream ends.
       if (this.#closed.endedAt === undefined) this.#declareEnd(parts);
     }
     if (parts.length > 0)
@@ -88,7 +90,7 @@ export class Remains implements LegSink, RecordSink {
     leg.resumeReading();
   }
 
-  /** Nobody has come in time. */
+  /** No connection has come in time. */
   waitOver(): void {
     if (this.#leg === undefined) this.#closed.archive?.drop();
   }
@@ -113,7 +115,7 @@ export class Remains implements LegSink, RecordSink {
     end(leg);
   }
 
-  /** The client's stream reaches this far. */
+  /** The client's stream reaches to `offset`. */
   #reaches(offset: number): void {
     const { endedAt } = this.#closed;
     if (endedAt === undefined || offset <= endedAt || this.#ended) return;
@@ -145,7 +147,7 @@ export class Remains implements LegSink, RecordSink {
   }
 
   /**
-   * FIN; and read on until the client ends the connection, since closing on its unread bytes would
+   * Sends FIN, and reads on until the client ends the connection: closing with bytes unread would
    * take ours with them.
    */
   #finish(): void {

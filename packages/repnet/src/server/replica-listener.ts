@@ -1,7 +1,7 @@
 /**
- * The second port of a server, and what is done with the connections to both: by its hello each
- * goes to be paired (pairing.ts), to the application as a plain one (plain-connections.ts), or is
- * turned away.
+ * The second port of a server, and the connections to both ports. By its hello a connection is
+ * paired (pairing.ts), goes to the application as a plain one (plain-connections.ts), or is
+ * refused.
  */
 import type * as net from 'node:net';
 import type { Leg } from '../flow/leg.js';
@@ -29,11 +29,11 @@ export interface Peername {
   port?: number;
 }
 
-/** Connections to the second port that have not said hello yet, at most. */
+/** The most connections to the second port that have not said hello. */
 const MOST_SILENT = 1024;
 /**
- * Milliseconds for which they are kept, if there is room: the winner of a race, whose hello may be
- * lost several times, is its flow's only connection.
+ * Milliseconds for which they are kept if there is room: the winner of a race is its flow's only
+ * connection, and its hello may be lost several times.
  */
 const SILENCE = 60_000;
 
@@ -77,7 +77,8 @@ export class ReplicaListener {
   }
 
   /**
-   * The first port is there. False: the second is known to have failed; `failed` will be called.
+   * The server listens on the first port: listens on the second. Returns false if that is known to
+   * have failed; `failed` will be called.
    */
   listen(bound: Bound, how: ListenBeside, failed: (error: Error) => void): boolean {
     this.#port = bound.port;
@@ -88,9 +89,9 @@ export class ReplicaListener {
   /** Connections to the second port are legs from the start; the application never sees them. */
   #greet(handle: TcpHandle): void {
     handle.onconnection = (error, connection) => {
-      // Out of descriptors: the first port says so; here a flow only goes without its copy.
+      // Out of descriptors: the first port reports it; here a flow only goes without its copy.
       if (error || this.#limits.blocks(connection)) return;
-      // Which flows there are is not known of those whose first connection was passed by.
+      // Flows whose first connection was passed by are not known.
       if (this.#plain.second()) this.#pairing.miss();
       const leg = this.#greeter.accept(connection);
       if (this.#owner.keepAlive) leg.setKeepAlive(true, this.#owner.keepAliveInitialDelay);
@@ -99,8 +100,9 @@ export class ReplicaListener {
   }
 
   /**
-   * What has been accepted is kept, as by net: the winner of a race that has not said its hello yet
-   * is its flow's only connection. True: there is such, and `drained` will be called.
+   * Closes the second port, but keeps accepted connections, as net does: the winner of a race that
+   * has not said hello is its flow's only connection. Returns whether there are any; `drained` is
+   * called when there are none left.
    */
   close(drained: () => void): boolean {
     this.#closing = true;
@@ -111,7 +113,10 @@ export class ReplicaListener {
 
   // ----------------------------------------------------------------- connections to the first port
 
-  /** A connection to the first port, of which nothing more need be known than net knows. */
+  /**
+   * Counts a connection to the first port. Returns whether it need not be known any better than net
+   * knows it.
+   */
   passesBy(): boolean {
     if (!this.#plain.pass() || this.#pairing.awaits) return false;
     counters.flowsAccepted++;
@@ -131,14 +136,17 @@ export class ReplicaListener {
   }
 
   /**
-   * False: the connection belongs to a flow there is, or to one that is over, and the application
+   * Returns false if the connection belongs to a flow that exists, or is over: the application
    * hears nothing of it.
    */
   acceptPrimary(socket: Inner, address = socket.remoteAddress, port = socket.remotePort): boolean {
     return this.#pairing.acceptPrimary(socket, address, port);
   }
 
-  /** net has dropped a connection to the first port. False: that its flow was is told already. */
+  /**
+   * net has dropped a connection to the first port. Returns false if the application has heard that
+   * its flow was dropped.
+   */
   primaryDropped({ remoteAddress, remotePort }: net.DropArgument): boolean {
     return this.#limits.tellsDrop(keyOf(remoteAddress, remotePort), PRIMARY);
   }
@@ -146,8 +154,8 @@ export class ReplicaListener {
   // ------------------------------------------------------------------ hellos
 
   /**
-   * Limits and switches come after the hello: whatever is refused, its bytes never are taken for an
-   * application's.
+   * Places a connection that has said hello. Limits and switches apply after that: no byte of a
+   * refused connection is taken for an application's.
    */
   #greeted(leg: Leg, hello: Hello, rest: Buffer | undefined, late = false): void {
     switch (hello.kind) {
@@ -161,15 +169,15 @@ export class ReplicaListener {
       case Kind.prove:
         return this.#prove(leg, hello, rest);
       case Kind.raw:
-        // For another service, which was at this port before, or whose first port has ours for its
-        // successor.
+        // The hello is for another service, which had this port before, or whose second port this
+        // is, too.
         if (!this.#answers.isOurs(hello.targetPort)) return this.#answers.drop(leg, 'mismatch');
         return this.#plainConnections.accept(leg, rest);
       case Kind.replica:
         // The application has taken the hello on the first connection for a client's bytes.
         if ((hello.flags & HelloFlag.token) !== 0) return this.#answers.refuse(leg, 'mismatch', hello);
         if (this.#closing) return this.#answers.refuse(leg, 'unknown', hello);
-        // Its flow may be forgotten by now, and its client has given it up.
+        // The flow may be forgotten by now, and the client has given the connection up.
         if (late) return this.#answers.refuse(leg, 'late', hello);
         if (!isEnabled()) return this.#answers.refuse(leg, 'disabled', hello);
         if (isScarce(leg.fd)) return this.#answers.refuse(leg, 'limit', hello);
@@ -181,8 +189,8 @@ export class ReplicaListener {
   }
 
   /**
-   * The question comes from the client of a first connection that this process has accepted: the
-   * two ports are of one server.
+   * Returns whether the question comes from the client of a first connection that this process has
+   * accepted: then one server has both ports.
    */
   #asksBeside(leg: Leg, { flags, sourceAddress, sourcePort }: Hello): boolean {
     if ((flags & HelloFlag.beside) === 0 || sourceAddress !== comparableAddress(leg.remoteAddress))
@@ -191,8 +199,8 @@ export class ReplicaListener {
   }
 
   /**
-   * Tells whose this port is, and awaits the hello that makes the connection the winner of its
-   * race.
+   * Answers with the server's life, and awaits the hello that makes the connection the winner of
+   * its race.
    */
   #prove(leg: Leg, hello: Hello, rest: Buffer | undefined): void {
     if (!this.#answers.isOurs(hello.targetPort)) return this.#answers.refuse(leg, 'mismatch', hello);
@@ -204,8 +212,8 @@ export class ReplicaListener {
   }
 
   /**
-   * A client that speaks a later form only is told, so that it goes on without a copy, or asks as
-   * this version does.
+   * Refuses a connection without a hello. A client of a later form gets an answer, so that it goes
+   * on without a copy, or asks as this version does.
    */
   #ungreeted(leg: Leg, bytes: Buffer | undefined): void {
     if (bytes !== undefined && isLaterHello(bytes)) this.#answers.refuse(leg, 'version', undefined);

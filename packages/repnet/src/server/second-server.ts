@@ -22,8 +22,8 @@ export interface ListenBeside {
 }
 
 /**
- * Tells nobody but `listens` that it listens. net would tell its channels and, in a worker of a
- * cluster, the primary, which would take the port for one of the application's.
+ * A server whose listening only `listens` hears of. net would publish it on its channels and, in a
+ * worker of a cluster, to the primary, which would take the port for one of the application's.
  */
 export class SecondServer extends net.Server {
   declare _handle: TcpHandle | null;
@@ -51,8 +51,7 @@ export class SecondServer extends net.Server {
   }
 
   /**
-   * Listens as `listen` of net does, unless it was given a listening handle. Returns an error
-   * number, or 0.
+   * Listens as net does, unless the server has a listening handle. Returns 0 or an error number.
    */
   #bind({ address, family }: Bound, port: number, backlog: number, flags: number | undefined): number {
     if (this._handle !== null) return 0;
@@ -69,9 +68,9 @@ export class SecondServer extends net.Server {
   }
 
   /**
-   * On `replicaPort`, or the successor of the first. One that was asked for by its number has to be
-   * had; without the successor the server is a plain one, with a warning. False: it is known to
-   * have failed; `failed` will be called.
+   * Listens on `replicaPort`, or else on the successor of the first port. A port that was asked for
+   * by number has to be free; without the successor the server is a plain one, with a warning.
+   * Returns false if listening is known to have failed; `failed` will be called.
    */
   listenBeside(
     bound: Bound,
@@ -115,13 +114,14 @@ function warnOfPlain(bound: Bound, port: number, { code }: NodeJS.ErrnoException
   );
 }
 
-/**
- * Returns a handle that is bound, or an error number: net's own function, which programs replace.
- */
-export const createHandle: CreateHandle = (...args) =>
+/** Returns a bound handle, or an error number, by net's own function, which programs replace. */
+const createHandle: CreateHandle = (...args) =>
   (net as unknown as { _createServerHandle: CreateHandle })._createServerHandle(...args);
 
-/** A free port whose successor (or the `replicaPort` asked for) is free too. */
+/**
+ * Returns two listening handles: on a free port, and on its successor (or the `replicaPort` asked
+ * for). Undefined if there are none.
+ */
 export function bindPair(
   server: Internals,
   address: string | null,
@@ -139,7 +139,7 @@ export function bindPair(
     for (const [host, family] of where) {
       const handle = createHandle(host, port, family, undefined, flags);
       if (typeof handle === 'number') continue;
-      // Only listening tells for sure: a port in use by connections can be bound.
+      // Only listening shows: a port in use by connections can be bound.
       if (handle.getsockname({}) === 0 && handle.listen(backlog || 511) === 0) return handle;
       handle.close();
     }
@@ -148,9 +148,9 @@ export function bindPair(
   const spare: TcpHandle[] = [];
   try {
     for (let attempt = 0; attempt < 256; attempt++) {
-      // The successors of ports that the kernel chooses are those from which it lets clients
-      // connect. Where many connections are open or have just closed, all of those may be taken:
-      // then below the range it chooses from.
+      // The kernel lets clients connect from the successors of the ports that it chooses. Where
+      // many connections are open, or have just closed, all of those may be taken: then a port
+      // below that range is tried.
       const first = bind(attempt < 16 ? 0 : 10_000 + Math.floor(Math.random() * 22_000));
       // Another process may have begun to listen on it at this moment.
       if (first === undefined) continue;

@@ -51,7 +51,7 @@ Object.defineProperty(Server, 'prototype', { value: proto, writable: false });
 Object.setPrototypeOf(Server, net.Server);
 countAsInstances(Server, net.Server);
 
-// Of a net that is not known nothing is overridden.
+// If net is not known, nothing is overridden.
 const OWN: PropertyKey[] = ['constructor', 'replicaAddress'];
 
 function define(name: PropertyKey, value: unknown): void {
@@ -119,9 +119,9 @@ const _listen2: Internals['_listen2'] = function _listen2(
 define('_listen2', _listen2);
 
 /**
- * Makes accepted connections sockets of ours. `directly`: from the start, as net makes its own,
- * since turning a `net.Socket` into one costs more than the connection. Otherwise, and where net
- * has limits to apply, net makes them.
+ * Makes accepted connections sockets of ours. `directly`: at once, as net makes its own, since
+ * turning a `net.Socket` into one costs more than the connection. Otherwise, and where net has
+ * limits to apply, net makes them.
  */
 function acceptOurs(
   server: Internals,
@@ -136,8 +136,8 @@ function acceptOurs(
   handle.onconnection = (error, connection) => {
     if (error || !directly || server.maxConnections != null || server.blockList !== undefined)
       return byNet.call(viaNet, error, connection);
-    // First, as net does: once the client's bytes arrive, a call for the connection takes several
-    // times as long.
+    // Set first, as net does: once the client's bytes arrive, a system call for the connection
+    // takes several times as long.
     if (server.noDelay) connection.setNoDelay(true);
     const passes = listener?.passesBy() === true;
     const peer = passes ? undefined : listener?.arrive(connection);
@@ -150,7 +150,7 @@ function acceptOurs(
       writable: true,
       readableHighWaterMark: server.highWaterMark,
       writableHighWaterMark: server.highWaterMark,
-      // What the socket is to think of its connection, which is set below.
+      // The option as the socket sees it; the connection's is set below.
       noDelay: server.noDelay,
       keepAlive: server.keepAlive,
       keepAliveInitialDelay: server.keepAliveInitialDelay * 1000,
@@ -168,8 +168,8 @@ function acceptOurs(
 }
 
 /**
- * The server as net sees it while it accepts: of what net would emit, the server emits what
- * concerns the application, once.
+ * Returns the server as net sees it while it accepts: net's events that concern the application are
+ * emitted once per flow.
  */
 function standIn(server: Internals, listener: ReplicaListener | undefined): object {
   const emit = (event: string, ...args: unknown[]): boolean => {
@@ -203,10 +203,10 @@ define('close', function close(this: Internals, done?: (error?: Error) => void) 
   this[kReplication] = undefined;
   const waits = replication?.close(() => {
     this._connections--;
-    // Once more: if that was the last, the server is closed now. Not if it listens again.
+    // If that was the last connection, the server is closed now, unless it listens again.
     if (this._handle === null) base.close.call(this);
   });
-  // A connection that nobody has been told of yet.
+  // A connection that the application has not heard of counts, too.
   if (waits) this._connections++;
   return base.close.call(this, done);
 });
@@ -224,14 +224,16 @@ define('replicaAddress', function replicaAddress(this: Internals) {
 const listening = new Set<Internals>();
 let asked = false;
 
-/** Until `forgetHandle`, what leaves the process is compared with the server's handle. */
-export function watchHandle(server: Internals): void {
+/**
+ * Watches for the server's handle among everything that leaves the process, until `forgetHandle`.
+ */
+function watchHandle(server: Internals): void {
   if (!asked) onLeaving(leaving);
   asked = true;
   listening.add(server);
 }
 
-export function forgetHandle(server: Internals): void {
+function forgetHandle(server: Internals): void {
   listening.delete(server);
 }
 

@@ -1,6 +1,6 @@
 /**
- * Sockets for what net has not accepted itself, one made ahead (while a hello is under way there is
- * time), and telling the application of them as net does.
+ * Sockets for connections that net has not accepted itself. One is made ahead, while a hello is
+ * under way; `announce` informs the application as net does.
  */
 import { AsyncResource } from 'node:async_hooks';
 import { channel } from 'node:diagnostics_channel';
@@ -24,7 +24,7 @@ export class Sockets {
     this.#socket ??= this.#made();
   }
 
-  /** Without a handle. */
+  /** Returns a socket without a handle. */
   take(): Inner {
     const socket = this.#socket ?? this.#made();
     this.#socket = undefined;
@@ -47,7 +47,7 @@ export class Sockets {
     if (!server.pauseOnConnect && !socket.destroyed) socket.read(0);
   }
 
-  /** The application was not told of the socket, nor will it be: its handle. */
+  /** Returns the handle of a socket of which the application never hears. */
   withdraw(socket: Inner): Handle {
     this.#server._connections--;
     Object.assign(socket, { _server: null, server: null });
@@ -60,7 +60,7 @@ export class Sockets {
       allowHalfOpen: server.allowHalfOpen,
       readableHighWaterMark: server.highWaterMark,
       writableHighWaterMark: server.highWaterMark,
-      // For the handle that it is given.
+      // For the handle that the socket will be given.
       noDelay: server.noDelay,
       keepAlive: server.keepAlive,
       keepAliveInitialDelay: server.keepAliveInitialDelay * 1000,
