@@ -72,7 +72,7 @@ def test_links_without_rate_or_delay_take_those_of_the_command_line(tmp_path: Pa
 
 def test_a_container_with_several_links_becomes_a_switch_with_a_note(tmp_path: Path) -> None:
     _, found = imports.read(written(tmp_path, {NAME: LAB.replace("kind: nokia_srlinux", "kind: linux")}))
-    assert found.notes == [f"{tmp_path / NAME}:7: leaf has 3 links and is taken for a switch"]
+    assert found.notes == [f"{tmp_path / NAME}:7: leaf has 3 links and is imported as a switch"]
 
 
 @pytest.mark.parametrize(
@@ -81,20 +81,20 @@ def test_a_container_with_several_links_becomes_a_switch_with_a_note(tmp_path: P
         ("topology:", "topologie:", "2:1", "topology is missing"),
         ("web:eth1", "wob:eth1", "15:19", "there is no node 'wob'"),
         ("web:eth1", "host:eth1", "15:19", "host is the machine's side of a link"),
-        ("type: veth", "type: macvlan", "18:13", "a link of type macvlan"),
+        ("type: veth", "type: macvlan", "18:13", "links of type macvlan"),
         ("rate: 10000000", "rate: fast", "16:13", "rate: 'fast' is not a number"),
         ("delay: 5us", "delay: 5", "17:14", "delay: '5' is no delay with a unit"),
         ("      delay: 5us\n", "", "15:7", "the link states no delay"),
         ("jitter: 0ms", "jitter: 2ms", "24:61", "jitter is not simulated on a link"),
-        ("    db: {}\n", "    db: {}\n    db: {}\n", "12:5", "'db' stands there twice"),
+        ("    db: {}\n", "    db: {}\n    db: {}\n", "12:5", "'db' is given twice"),
         ("    db: {}\n", "    db: {}\n    alone: {}\n", "12:5", "alone has no link"),
         ("[leaf:e1-3, cache:eth1]", "[cache:eth1]", "25:7", "1 endpoints: a link has two"),
         ("[leaf:e1-3, cache:eth1]", "[leaf:e1-3, leaf:e1-4]", "12:5", "cache has no link"),
         ("tailcut-kind: host", "tailcut-kind: router", "13:30", "tailcut-kind: 'router' is neither host nor switch"),
         ("  links:\n", "  links: {}\n  more:\n", "14:10", "a list is expected here"),
         ("    web:\n", "    web: &a [*a]\n", "10:10", "a table of keys is expected here"),
-        ("    web:\n", "    web: *nothing\n", "10:10", "no YAML: found undefined alias"),
-        ("    web:\n", "    web: [\n", "12:5", "no YAML: "),
+        ("    web:\n", "    web: *nothing\n", "10:10", "not valid YAML: found undefined alias"),
+        ("    web:\n", "    web: [\n", "12:5", "not valid YAML: "),
     ],
 )
 def test_what_has_no_place_here_is_refused_by_line_and_column(

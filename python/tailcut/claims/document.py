@@ -332,9 +332,7 @@ def _claim(paper: str, table: _Table, readings: Mapping[str, Reading]) -> Claim:
         backends = table.texts("backends", ("sim",))
         unknown = [one for one in asked if one not in readings]
         if unknown or asked[0] != STATED:
-            raise table.fail(
-                f"readings must begin with {STATED!r} and be defined here, unlike {', '.join(asked)}"
-            )
+            raise table.fail(f"readings must begin with {STATED!r} and be defined here, unlike {', '.join(asked)}")
     elif not because:
         raise table.fail("a claim without experiment needs because: why it cannot be shown")
     authors = None

@@ -34,5 +34,5 @@ def read(paths: Sequence[Path], name: str | None = None, options: Options | None
     fitting = [one for one in FORMATS if (one.fits(paths) if name is None else one.name == name)]
     if not fitting:
         told = ", ".join(map(str, paths)) if name is None else repr(name)
-        raise ImportRefusedError("TC-I004", f"{told}: no format that is known", f"say which with --format ({known})")
+        raise ImportRefusedError("TC-I004", f"{told}: the format is not known", f"name it with --format ({known})")
     return fitting[0], fitting[0].read(paths, options or Options())

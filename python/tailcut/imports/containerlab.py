@@ -55,10 +55,14 @@ def _root(source: Source) -> Any:
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         line, column = (mark.line + 1, mark.column + 1) if mark else (1, 1)
-        Word(source.name, line, column, "").refuse(f"no YAML: {error.problem}", "look at this place and just before it")
+        Word(source.name, line, column, "").refuse(
+            f"not valid YAML: {error.problem}", "check this place and the text just before it"
+        )
     except (yaml.YAMLError, RecursionError, ValueError) as error:
         first = str(error).partition("\n")[0] or type(error).__name__
-        Word(source.name, 1, 1, "").refuse(f"no YAML: {first}", "look for marks that no text has, and for deep nesting")
+        Word(source.name, 1, 1, "").refuse(
+            f"not valid YAML: {first}", "check for characters that YAML does not allow, and for deep nesting"
+        )
     if root is None:
         source.end().refuse("the file is empty", "name a topology of containerlab")
     return root
@@ -91,7 +95,7 @@ class _Yaml:
         for key, value in self.node.value:
             name = _Yaml(self.source, key)
             if name.word.text in found:
-                name.refuse(f"{name.word.text!r} stands there twice", "take one out")
+                name.refuse(f"{name.word.text!r} is given twice", "remove one of them")
             found[name.word.text] = (name, _Yaml(self.source, value))
         return found
 
@@ -112,7 +116,7 @@ class _Yaml:
         if not isinstance(self.node, yaml.SequenceNode):
             self.refuse("a list is expected here", "write a line with - for each element")
         if len(self.node.value) > MAX_LINKS:
-            self.refuse(f"more than {MAX_LINKS:,} elements", "take a part of them")
+            self.refuse(f"more than {MAX_LINKS:,} elements", "import a part of them")
         for one in self.node.value:
             yield _Yaml(self.source, one)
 
@@ -133,11 +137,11 @@ def _add(
     if said is not None and said.text().text not in ("host", "switch"):
         said.refuse(f"{_KIND}: {said.word.text!r} is neither host nor switch", "write one of them")
     if links == 0:
-        key.refuse(f"{name} has no link", "join it, or take it out")
+        key.refuse(f"{name} has no link", "connect it, or remove it")
     host = said.word.text == "host" if said is not None else kind == "linux" and links == 1
     if not host and said is None and kind == "linux":
         place = f"{key.word.file}:{key.word.line}"
-        found.notes.append(f"{place}: {name} has {links} links and is taken for a switch")
+        found.notes.append(f"{place}: {name} has {links} links and is imported as a switch")
     network.add(name, key.word, host=host)
 
 
@@ -149,10 +153,12 @@ class _Cable:
         self._given = link.table()
         kind = link.get("type")
         if kind is not None and kind.text().text != "veth":
-            kind.word.refuse(f"a link of type {kind.word.text}", "links between two nodes are read (veth)", "TC-I003")
+            kind.word.refuse(
+                f"links of type {kind.word.text} cannot be imported", "links between two nodes can (veth)", "TC-I003"
+            )
         ends = list(link.only("endpoints").elements())
         if len(ends) != 2:
-            link.refuse(f"{len(ends)} endpoints: a link has two", "write two")
+            link.refuse(f"{len(ends)} endpoints: a link has two", "name two endpoints")
         self.ends = [self._end(end, nodes) for end in ends]
 
     def rate(self, options: Options) -> int:
@@ -199,11 +205,11 @@ class _Cable:
         for table in tables:
             for key, (_, value) in table.items():
                 if key in _NOT_SIMULATED and value.text().text.rstrip("%s ") not in ("0", "0.0", "0m", "0u", "0n"):
-                    value.word.refuse(f"{key} is not simulated on a link", "take it out", "TC-I003")
+                    value.word.refuse(f"{key} is not simulated on a link", "remove it", "TC-I003")
                 if key in names:
                     word = value.text()
                     if said is not None and said.text != word.text:
-                        word.refuse(f"{key}: {word.text}, and {said.text} in line {said.line}", "say it once")
+                        word.refuse(f"{key} is {word.text} here and {said.text} in line {said.line}", "give one value")
                     said = word
         return said
 

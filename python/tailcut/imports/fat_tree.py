@@ -45,7 +45,7 @@ def build(nodes: tuple[int, Word], podsize: tuple[int, Word], tiers: list[Tier])
     hosts, pod = nodes[0], podsize[0]
     edge, middle = tiers[0], tiers[1]
     if edge.bundle != 1:
-        edge.word.refuse("a host has one link here: Bundle of tier 0 is 1", "take it out", "TC-I003")
+        edge.word.refuse("Bundle of tier 0 must be 1: a host has one link", "remove it", "TC-I003")
     pods = _split(hosts, pod, podsize[1], f"{hosts} nodes are no whole number of pods of {pod}")
     if len(tiers) == 2 and pods != 1:
         podsize[1].refuse(f"a tree of two tiers has one pod: Podsize is {hosts}", "correct it")

@@ -99,7 +99,7 @@ def _flows(source: Source, hosts: dict[int, int], found: Imported) -> None:
         start = words[5].nanoseconds(words[5].number("start") * 10**9)
         flows.append(checked_flow(Flow(src, dst, size, start), words[0], len(flows) + 1))
     if not flows:
-        counted[0].refuse("no flow is counted", "write the number of flows that follow")
+        counted[0].refuse("the first line states no number of flows", "write the number of flows that follow")
     further = next(lines, None)
     if further is not None and len(further) == 6 and all(word.text[:1].isdigit() for word in further):
         found.notes.append(

@@ -37,7 +37,7 @@ def _read(paths: Sequence[Path], _options: Options) -> Imported:
 
 
 def _refuse_trigger(word: Word) -> None:
-    what = f"{word.text}: a flow that waits for another is no traffic that can be imported yet"
+    what = f"{word.text}: flows that wait for others cannot be imported yet"
     word.refuse(what, "give each flow a start, or ask for partition-aggregate or shuffle traffic", "TC-I003")
 
 
@@ -53,7 +53,7 @@ def _matrix(source: Source, found: Imported) -> None:
         elif first.text == "trigger":
             _refuse_trigger(first)
         elif first.text == "failure":
-            first.refuse("a failure", "take it out, and say what fails in [faults]", "TC-I003")
+            first.refuse("failures cannot be imported", "remove it, and describe it under [faults]", "TC-I003")
         elif "->" in first.text:
             given = _attributes(words)
             priority = priority or given.get("prio")
@@ -63,7 +63,7 @@ def _matrix(source: Source, found: Imported) -> None:
             first.refuse(f"{first.text!r} is no line of a connection matrix", "write SRC->DST start PS size BYTES")
     count, word = counts.get("Connections", (len(flows), source.end()))
     if count != len(flows):
-        word.refuse(f"{count} connections are counted, and {len(flows)} follow", "correct the number")
+        word.refuse(f"{count} connections are announced, but {len(flows)} follow", "correct the number")
     if not flows:
         source.end().refuse("no connection", "write SRC->DST start PS size BYTES for each")
     nodes = counts["Nodes"][0]
@@ -80,13 +80,13 @@ def _count(words: list[Word], counts: dict[str, tuple[int, Word]]) -> None:
     if len(words) != 2:
         name.refuse(f"{name.text}: one number is expected", f"write {name.text} and how many")
     if name.text in counts:
-        name.refuse(f"{name.text} is counted twice", "take one out")
+        name.refuse(f"{name.text} is given twice", "remove one of them")
     most = MAX_HOSTS if name.text == "Nodes" else MAX_FLOWS
     counts[name.text] = (words[1].whole(name.text, most), words[1])
     if counts[name.text][0] and name.text == "Triggers":
         _refuse_trigger(name)
     if counts[name.text][0] and name.text == "Failures":
-        name.refuse("failures", "take them out, and say what fails in [faults]", "TC-I003")
+        name.refuse("failures cannot be imported", "remove them, and describe them under [faults]", "TC-I003")
 
 
 def _nodes(counts: dict[str, tuple[int, Word]], word: Word) -> int:
@@ -103,12 +103,12 @@ def _attributes(words: list[Word]) -> dict[str, Word]:
         if name.text in _TRIGGERS:
             _refuse_trigger(name)
         if name.text not in ("start", "size", "id", "prio"):
-            name.refuse(f"{name.text!r} is no attribute of a connection", "these are start, size, id and prio")
+            name.refuse(f"{name.text!r} is no attribute of a connection", "use start, size, id and prio")
         value = next(rest, None)
         if value is None:
             name.refuse(f"{name.text} has no value", "write it behind the name")
         if name.text in found:
-            name.refuse(f"{name.text} stands there twice", "take one out")
+            name.refuse(f"{name.text} is given twice", "remove one of them")
         found[name.text] = value
     return found
 
@@ -153,7 +153,7 @@ def _tree(source: Source, found: Imported) -> None:
         if key == "tier":
             number = words[1].whole("tier", 2)
             if number in tree.tiers:
-                name.refuse(f"tier {number} stands there twice", "take one out")
+                name.refuse(f"tier {number} is given twice", "remove one of them")
             current = {}
             tree.tiers[number] = (name, current)
         elif key in ("nodes", "tiers", "podsize") and current is None:
@@ -165,7 +165,7 @@ def _tree(source: Source, found: Imported) -> None:
             _once(current, attribute, words, 10**9, _SCALES.get(attribute, 1))
         else:
             known = "nodes, tiers, podsize, and below Tier N: " + ", ".join(_KEYS)
-            name.refuse(f"{name.text!r} is no attribute here", f"these are {known}")
+            name.refuse(f"{name.text!r} is no attribute here", f"use {known}")
     for key in ("nodes", "tiers", "podsize"):
         if tree.head.get(key, (0,))[0] == 0:
             source.end().refuse(f"{key.capitalize()} is missing", "say it before the first Tier")
@@ -183,7 +183,7 @@ def _tree(source: Source, found: Imported) -> None:
 
 def _once(values: dict[str, tuple[int, Word]], key: str, words: list[Word], most: int, scale: int = 1) -> None:
     if key in values:
-        words[0].refuse(f"{words[0].text} stands there twice", "take one out")
+        words[0].refuse(f"{words[0].text} is given twice", "remove one of them")
     values[key] = (words[1].whole(words[0].text, most) * scale, words[1])
 
 

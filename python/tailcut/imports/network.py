@@ -51,9 +51,9 @@ class Network:
         self._kinds[name] = host
         (self.hosts if host else self.switches).append(name)
         if len(self.hosts) > MAX_HOSTS:
-            word.refuse(f"more than {MAX_HOSTS:,} hosts", "take a part of the network", "TC-I003")
+            word.refuse(f"more than {MAX_HOSTS:,} hosts", "import a part of the network", "TC-I003")
         if len(self._kinds) > MAX_NODES:
-            word.refuse(f"more than {MAX_NODES:,} nodes", "take a part of the network", "TC-I003")
+            word.refuse(f"more than {MAX_NODES:,} nodes", "import a part of the network", "TC-I003")
 
     def join(self, link: Link, word: Word) -> None:
         """Add a link between two nodes that are there.
@@ -82,7 +82,7 @@ class Network:
             word.refuse(what, "only the first of parallel links can: take the error rate out", "TC-I003")
         self.links.append(link)
         if len(self.links) > MAX_LINKS:
-            word.refuse(f"more than {MAX_LINKS:,} links", "take a part of the network", "TC-I003")
+            word.refuse(f"more than {MAX_LINKS:,} links", "import a part of the network", "TC-I003")
 
     def check(self, word: Word) -> None:
         """Refuse a network that does not hang together, or has too few hosts."""
@@ -102,7 +102,7 @@ class Network:
         first = root(self.hosts[0])
         for name in self._kinds:
             if root(name) != first:
-                word.refuse(f"no links lead from {self.hosts[0]} to {name}", "join them, or take it out", "TC-I003")
+                word.refuse(f"no links lead from {self.hosts[0]} to {name}", "connect them, or remove it", "TC-I003")
 
 
 @dataclass(slots=True)
@@ -170,7 +170,7 @@ def checked_flow(flow: Flow, word: Word, count: int) -> Flow:
     if flow.size > 3 * 10**12:
         word.refuse(f"a flow of {flow.size} bytes", "a flow carries at most 3,000 GB here", "TC-I003")
     if count > MAX_FLOWS:
-        word.refuse(f"more than {MAX_FLOWS:,} flows", "take a part of them", "TC-I003")
+        word.refuse(f"more than {MAX_FLOWS:,} flows", "import a part of them", "TC-I003")
     return flow
 
 

@@ -43,7 +43,7 @@ class Word:
         except ValueError:
             self.refuse(f"{what}: {self.text!r} is not a non-negative integer", "write it with digits alone")
         if number > most:
-            self.refuse(f"{what}: {self.text} is more than {most:,}", "take a part of the file, or split it")
+            self.refuse(f"{what}: {self.text} is more than {most:,}", "import a part of the file, or split it")
         return number
 
     def number(self, what: str, part: str | None = None, hint: str = "write a number from 0 on") -> Fraction:
@@ -82,7 +82,7 @@ class Source:
         except OSError as error:
             raise ImportRefusedError("TC-I001", f"{path}: cannot be read: {error.strerror}", "check the path") from None
         if len(content) > most:
-            raise ImportRefusedError("TC-I001", f"{path}: more than {most:,} bytes", "take a part of it")
+            raise ImportRefusedError("TC-I001", f"{path}: more than {most:,} bytes", "import a part of it")
         try:
             self.text = content.decode("utf-8-sig")
         except UnicodeDecodeError as error:

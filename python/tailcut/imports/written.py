@@ -20,12 +20,12 @@ def write(found: Imported, directory: Path, title: str, sources: Sequence[str]) 
 
     Args:
         found: what was imported.
-        directory: where; it is made if it is not there.
+        directory: the directory to write; it is made if it does not exist.
         title: of the experiment.
         sources: the names of the files that it is from.
 
     Raises:
-        ImportRefusedError: one of the files is there already.
+        ImportRefusedError: TC-I005: one of the files exists already.
         OSError: the directory cannot be written.
     """
     texts = {EXPERIMENT: _experiment(found, title, sources)}
@@ -36,7 +36,7 @@ def write(found: Imported, directory: Path, title: str, sources: Sequence[str]) 
     paths = [directory / name for name in texts]
     there = next((path for path in paths if path.exists() or path.is_symlink()), None)
     if there is not None:
-        message = f"{there} is there already: nothing is overwritten"
+        message = f"{there} exists already: nothing is overwritten"
         raise ImportRefusedError("TC-I005", message, "name another directory with --out")
     directory.mkdir(parents=True, exist_ok=True)
     for path, text in zip(paths, texts.values(), strict=True):
