@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from support.imports import carried, finished, graph, imported, read_or_refused, refused, written
 from tailcut import imports
-from tailcut.imports import Options
+from tailcut.imports import ImportOptions
 
 LAB = """# a small lab
 name: ../../escape
@@ -66,7 +66,7 @@ def test_what_is_imported_runs_and_no_name_of_it_becomes_a_path(tmp_path: Path) 
 
 def test_links_without_rate_or_delay_take_those_of_the_command_line(tmp_path: Path) -> None:
     bare = LAB.replace("      rate: 10000000\n      delay: 5us\n", "")
-    found = graph(imported(tmp_path, {NAME: bare}, Options(rate_bps=10**9, delay_ps=7_000_000)))
+    found = graph(imported(tmp_path, {NAME: bare}, ImportOptions(rate_bps=10**9, delay_ps=7_000_000)))
     assert (found["edges"][0]["rate"], found["edges"][0]["propagation"]) == ("1Gbps", "7us")
 
 

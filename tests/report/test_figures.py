@@ -31,7 +31,7 @@ def figures(study: Study, *, interactive: bool = True) -> dict[str, Figure]:
 
 def drawn(figure: Figure, panel: str) -> tuple[dict[str, Any], list[pl.DataFrame]]:
     """A panel's specification, and the tables that it draws."""
-    pool = export.Pool()
+    pool = export.DrawingPool()
     chart = next(p.chart for p in figure.panels if p.name == panel)
     return export.specification(chart, pool), list(pool.tables.values())
 

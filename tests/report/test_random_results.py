@@ -16,7 +16,7 @@ from tailcut.report.figures import Data
 from tailcut.report.study import Study
 from tailcut.report.theme import theme_for
 from tailcut.results import Result, statistics
-from tailcut.results.samples import CLOCKS
+from tailcut.results.samples import COMPLETION_COLUMNS
 from tailcut.results.summary import axes_schema
 from tailcut.results.tables import for_spreadsheets
 from tailcut.terminal.table import full_table, summary_table
@@ -36,7 +36,7 @@ def _no_disk(monkeypatch: pytest.MonkeyPatch) -> None:
 def counted(result: Result) -> dict[tuple[Any, ...], list[int]]:
     """The times in ns of the flows that count, by scheme, point and class, read from the flow tables."""
     measure = result.plan["measure"]
-    clock, _ = CLOCKS[measure["clock"]]
+    clock, _ = COMPLETION_COLUMNS[measure["clock"]]
     found: dict[tuple[Any, ...], list[int]] = {}
     for *place, time, start in result.flows.select(
         "scheme", *axes_schema(result.plan), "class", clock, "start_ns"

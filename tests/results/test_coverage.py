@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from tailcut.results import estimates
-from tailcut.results.estimates import Pool
+from tailcut.results.estimates import PooledTimes
 from tailcut.results.statistics import Values
 
 SEEDS_OF_A_DRAW = 5
@@ -67,7 +67,7 @@ def coverage(draw: Draw, flows: int, name: str, draws: int) -> float:
     """The share of draws of five seeds whose interval holds the truth, in percent."""
     random = np.random.default_rng(1)
     population = [[np.sort(side) for side in draw(random, flows)] for _ in range(300)]
-    base, ours = (Pool(dict(enumerate(side))) for side in zip(*population, strict=True))
+    base, ours = (PooledTimes(dict(enumerate(side))) for side in zip(*population, strict=True))
     truth = ours.values[name] / base.values[name] - 1
     covered = 0
     for _ in range(draws):

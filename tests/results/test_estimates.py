@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from scipy.stats import t
 
 from tailcut.results import estimates, statistics
-from tailcut.results.estimates import Change, Pool
+from tailcut.results.estimates import Change, PooledTimes
 from tailcut.results.samples import ALL, Sample, over_runs
 from tailcut.results.statistics import STATISTICS
 from tailcut.results.summary import Cell
@@ -18,8 +18,8 @@ from tailcut.results.summary import Cell
 Seeds = Sequence[Sequence[float]]
 
 
-def pool(seeds: Seeds) -> Pool:
-    return Pool({seed: np.sort(np.array(values, dtype=np.float64)) for seed, values in enumerate(seeds)})
+def pool(seeds: Seeds) -> PooledTimes:
+    return PooledTimes({seed: np.sort(np.array(values, dtype=np.float64)) for seed, values in enumerate(seeds)})
 
 
 def change(base: Seeds, ours: Seeds, name: str) -> Change:
@@ -89,7 +89,7 @@ def test_the_factor_is_students() -> None:
     ("p99", 200, 2, True), ("p99", 199, 2, False),
 ])  # fmt: skip
 def test_flows_that_the_lab_repeats_count_once_for_a_star(name: str, of_seed: int, repeats: int, sure: bool) -> None:
-    def repeated(took: int) -> Pool:
+    def repeated(took: int) -> PooledTimes:
         runs = [np.sort(np.arange(of_seed) % 7 + took + 100.0 * seed) for seed in range(5)]
         samples = [over_runs([{ALL: Sample(run, None, of_seed, 0)}] * repeats)[ALL] for run in runs]
         return Cell(dict(enumerate(samples))).times

@@ -10,7 +10,7 @@ import pytest
 import tailcut
 from support.traces import Flow, flows
 from tailcut import imports
-from tailcut.imports import ImportRefusedError, Options
+from tailcut.imports import ImportOptions, ImportRefusedError
 from tailcut.imports.written import write
 
 
@@ -21,7 +21,7 @@ def written(directory: Path, files: Mapping[str, str | bytes]) -> list[Path]:
     return [directory / name for name in files]
 
 
-def imported(directory: Path, files: Mapping[str, str | bytes], options: Options | None = None) -> Path:
+def imported(directory: Path, files: Mapping[str, str | bytes], options: ImportOptions | None = None) -> Path:
     """Imports files; returns the directory of the experiment."""
     _, found = imports.read(written(directory, files), None, options)
     write(found, directory / "out", "t", list(files))
@@ -45,7 +45,9 @@ def finished(directory: Path) -> int:
     return int(tailcut.run(loaded, out=directory / "results", jobs=1).flows["fct_ns"].count())
 
 
-def refused(directory: Path, files: Mapping[str, str | bytes], options: Options | None = None) -> ImportRefusedError:
+def refused(
+    directory: Path, files: Mapping[str, str | bytes], options: ImportOptions | None = None
+) -> ImportRefusedError:
     """Imports files that are refused; returns the error."""
     with pytest.raises(ImportRefusedError) as caught:
         imports.read(written(directory, files), None, options)

@@ -15,7 +15,7 @@ STATED = "stated"
 """The reading that every claim is shown under first: the experiment as the paper states it."""
 AUTHORS = "authors"
 """The name under which the authors' own numbers answer, as backends do."""
-CLOCKS = ("receiver", "sender", "connect")
+CLAIM_CLOCKS = ("receiver", "sender", "connect")
 STATISTICS = ("mean", "p50", "p99", "p99_9", "sd", "max", "share_at_most", "share_above", "share")
 WITH_LIMIT = ("share_at_most", "share_above")
 METRICS: Mapping[str, str] = MappingProxyType(
@@ -222,7 +222,7 @@ def read(name: str, text: str) -> Paper:
         document = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise ClaimsError("TC-K001", f"claims of {name}: {error}", HINT) from None
-    table = _Table(document, name)
+    table = _ClaimTable(document, name)
     readings = {
         key: Reading(key, inner.text("says"), MappingProxyType(flatten(inner.table("set").rest())))
         for key, inner in table.tables("readings")
@@ -246,7 +246,7 @@ def read(name: str, text: str) -> Paper:
 HINT = "docs/reference/claim-files.md lists the words that a claims.toml may have"
 
 
-class _Table:
+class _ClaimTable:
     """A table of a file, of which every key has to be asked for."""
 
     def __init__(self, content: Mapping[str, Any], where: str) -> None:
@@ -284,16 +284,16 @@ class _Table:
     def texts(self, key: str, default: Sequence[str]) -> tuple[str, ...]:
         return tuple(self.take(key, list, [*default]))
 
-    def table(self, key: str) -> "_Table":
-        return _Table(self.take(key, dict, {}), f"{self.where}, {key}")
+    def table(self, key: str) -> "_ClaimTable":
+        return _ClaimTable(self.take(key, dict, {}), f"{self.where}, {key}")
 
-    def tables(self, key: str) -> "Iterable[tuple[str, _Table]]":
+    def tables(self, key: str) -> "Iterable[tuple[str, _ClaimTable]]":
         for name, content in self.take(key, dict, {}).items():
-            yield name, _Table(content, f"{self.where}, {key}.{name}")
+            yield name, _ClaimTable(content, f"{self.where}, {key}.{name}")
 
-    def list_of_tables(self, key: str) -> "Iterable[_Table]":
+    def list_of_tables(self, key: str) -> "Iterable[_ClaimTable]":
         for place, content in enumerate(self.take(key, list)):
-            yield _Table(content, f"{self.where}, {content.get('id', f'{key}[{place}]')}")
+            yield _ClaimTable(content, f"{self.where}, {content.get('id', f'{key}[{place}]')}")
 
     def has(self, key: str) -> bool:
         return key in self._left
@@ -311,7 +311,7 @@ def _tuple(kinds: type | tuple[type, ...]) -> tuple[type, ...]:
     return kinds if isinstance(kinds, tuple) else (kinds,)
 
 
-def _claim(paper: str, table: _Table, readings: Mapping[str, Reading]) -> Claim:
+def _claim(paper: str, table: _ClaimTable, readings: Mapping[str, Reading]) -> Claim:
     name = table.text("id")
     says, where, because = table.text("says"), table.text("where"), table.text("because", "")
     contradicts = table.text("contradicts", "")
@@ -348,7 +348,7 @@ def _claim(paper: str, table: _Table, readings: Mapping[str, Reading]) -> Claim:
     )  # fmt: skip
 
 
-def _measure(table: _Table) -> Measure:
+def _measure(table: _ClaimTable) -> Measure:
     metric = table.word("metric", METRICS)
     flows = table.table("flows")
     population = Population(
@@ -367,7 +367,7 @@ def _measure(table: _Table) -> Measure:
         metric,
         statistic,
         table.number("limit") if statistic in WITH_LIMIT else 0.0,
-        table.word("clock", CLOCKS, "receiver"),
+        table.word("clock", CLAIM_CLOCKS, "receiver"),
         population,
         table.text("name", ""),
         table.number("after_ms", 0),
@@ -376,7 +376,7 @@ def _measure(table: _Table) -> Measure:
     return found
 
 
-def _compare(table: _Table) -> Compare:
+def _compare(table: _ClaimTable) -> Compare:
     kind, scheme = table.word("kind", COMPARISONS), table.text("scheme")
     against = table.text("against", scheme)
     at = table.table("against_at").rest()
@@ -388,7 +388,7 @@ def _compare(table: _Table) -> Compare:
     return Compare(kind, scheme, against, MappingProxyType(at))
 
 
-def _targets(table: _Table, kind: str) -> tuple[Target, ...]:
+def _targets(table: _ClaimTable, kind: str) -> tuple[Target, ...]:
     relative = kind in ("change", "contrast")
     precision = Precision(table.word("read", [one.value for one in Precision], Precision.PRINTED.value))
     if table.has("values"):

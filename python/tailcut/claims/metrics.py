@@ -13,7 +13,7 @@ import polars as pl
 from tailcut.claims.document import Measure, Population
 from tailcut.claims.verdict import Number
 from tailcut.results import estimates, samples, statistics
-from tailcut.results.estimates import Interval, Pool
+from tailcut.results.estimates import Interval, PooledTimes
 from tailcut.results.statistics import PERCENTILES, STATISTICS, Values
 from tailcut.results.tables import read_parquet
 
@@ -98,7 +98,7 @@ def chosen(flows: pl.DataFrame, population: Population) -> pl.DataFrame:
 def _timed(made: Made, measure: Measure) -> pl.DataFrame:
     """The flows that count, as `samples.of_flows` takes them, by the claim's clock."""
     flows = chosen(made.table("flows"), measure.population)
-    clock, _ = samples.CLOCKS["receiver" if measure.clock == "connect" else measure.clock]
+    clock, _ = samples.COMPLETION_COLUMNS["receiver" if measure.clock == "connect" else measure.clock]
     if measure.clock == "connect":
         flows = flows.with_columns((pl.col(clock) - pl.col("connect_ns")).alias(clock))
     if measure.population.finished_by_ms:
@@ -310,11 +310,11 @@ def _without(of_seeds: Mapping[int, Part], seed: int) -> dict[int, Part]:
     return {other: part for other, part in of_seeds.items() if other != seed}
 
 
-def _pool(of_seeds: Mapping[int, Part], measure: Measure) -> Pool | None:
+def _pool(of_seeds: Mapping[int, Part], measure: Measure) -> PooledTimes | None:
     """The values as summaries take them; None for what summaries have no statistic of, or no logarithm."""
     known = {seed: part.values for seed, part in of_seeds.items() if part.values is not None and len(part.values)}
     plain = measure.statistic in STATISTICS and len(known) == len(of_seeds) > 0
-    return Pool(known) if plain and all(one[0] > 0 for one in known.values()) else None
+    return PooledTimes(known) if plain and all(one[0] > 0 for one in known.values()) else None
 
 
 def _jackknife(found: float, left: list[float | None]) -> Interval:

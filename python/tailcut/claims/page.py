@@ -36,7 +36,7 @@ MARKS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class ClaimLine:
     """A claim as the page shows it.
 
     Attributes:
@@ -74,10 +74,10 @@ def render(papers: Sequence[Paper], scorecard: Scorecard) -> str:
     )
 
 
-def _line(claim: Claim, scorecard: Scorecard) -> Line:
+def _line(claim: Claim, scorecard: Scorecard) -> ClaimLine:
     row = scorecard.main(claim)
     others = tuple(one for one in scorecard.of(claim) if one is not row)
-    return Line(claim, row, scorecard.verdict(claim), others)
+    return ClaimLine(claim, row, scorecard.verdict(claim), others)
 
 
 def _asset(name: str) -> str:

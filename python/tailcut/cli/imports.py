@@ -50,7 +50,7 @@ def import_(
     from tailcut.imports.source import Word
     from tailcut.imports.written import write
 
-    options = imports.Options(
+    options = imports.ImportOptions(
         None if rate is None else amounts.rate_bps(Word("--rate", 1, 1, rate), "rate", None),
         None if delay is None else amounts.delay_ps(Word("--delay", 1, 1, delay), "delay"),
     )

@@ -12,7 +12,7 @@ from tailcut.explain import captured
 from tailcut.lab.fabrics import ENGINE
 from tailcut.plan import PlannedRun, Value, short_keys, written
 from tailcut.results.lab_runs import LabRun
-from tailcut.results.samples import CLOCKS
+from tailcut.results.samples import COMPLETION_COLUMNS
 
 if TYPE_CHECKING:
     from tailcut.results import Result
@@ -214,7 +214,7 @@ def slowest(result: "Result", selection: RunSelection, number: int) -> list[int]
 
 def _ranked(result: "Result", run: PlannedRun | LabRun) -> pl.DataFrame:
     """The short flows of a run, or all if none is, the slowest first."""
-    clock, _ = CLOCKS[result.plan["measure"]["clock"]]
+    clock, _ = COMPLETION_COLUMNS[result.plan["measure"]["clock"]]
     flows = result.flows_of(run)
     end = result.end_ns(run)
     short = flows.filter(pl.col("class") == "short")

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from tailcut.imports import containerlab, hpcc, htsim
-from tailcut.imports.network import Format, Imported, Options
+from tailcut.imports.network import Format, Imported, ImportOptions
 from tailcut.imports.source import ImportRefusedError, Source
 
-__all__ = ["FORMATS", "Format", "ImportRefusedError", "Imported", "Options", "Source", "read"]
+__all__ = ["FORMATS", "Format", "ImportOptions", "ImportRefusedError", "Imported", "Source", "read"]
 
 FORMATS: tuple[Format, ...] = (
     hpcc.FORMAT,
@@ -19,7 +19,9 @@ FORMATS: tuple[Format, ...] = (
 )  # fmt: skip
 
 
-def read(paths: Sequence[Path], name: str | None = None, options: Options | None = None) -> tuple[Format, Imported]:
+def read(
+    paths: Sequence[Path], name: str | None = None, options: ImportOptions | None = None
+) -> tuple[Format, Imported]:
     """Read files of another program.
 
     Args:
@@ -35,4 +37,4 @@ def read(paths: Sequence[Path], name: str | None = None, options: Options | None
     if not fitting:
         told = ", ".join(map(str, paths)) if name is None else repr(name)
         raise ImportRefusedError("TC-I004", f"{told}: the format is not known", f"name it with --format ({known})")
-    return fitting[0], fitting[0].read(paths, options or Options())
+    return fitting[0], fitting[0].read(paths, options or ImportOptions())

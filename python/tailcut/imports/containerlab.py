@@ -11,7 +11,7 @@ from typing import Any, NoReturn
 import yaml  # type: ignore[import-untyped]
 
 from tailcut.imports.amounts import delay_ps, rate_bps
-from tailcut.imports.network import Format, Imported, Link, Network, Options
+from tailcut.imports.network import Format, Imported, ImportOptions, Link, Network
 from tailcut.imports.source import MAX_LINKS, ImportRefusedError, Source, Word
 
 MAX_YAML_BYTES = 10_000_000
@@ -27,7 +27,7 @@ def _fits(paths: Sequence[Path]) -> bool:
     return all(path.suffix in (".yml", ".yaml") for path in paths)
 
 
-def _read(paths: Sequence[Path], options: Options) -> Imported:
+def _read(paths: Sequence[Path], options: ImportOptions) -> Imported:
     if len(paths) != 1:
         raise ImportRefusedError("TC-I004", f"{len(paths)} files", "name one topology of containerlab")
     source = Source(paths[0], MAX_YAML_BYTES)
@@ -161,7 +161,7 @@ class _Cable:
             link.refuse(f"{len(ends)} endpoints: a link has two", "name two endpoints")
         self.ends = [self._end(end, nodes) for end in ends]
 
-    def rate(self, options: Options) -> int:
+    def rate(self, options: ImportOptions) -> int:
         """Return the rate in bits per second; a number without unit counts kbit/s, as containerlab has it."""
         word = self._value(_RATES)
         if word is not None:
@@ -172,7 +172,7 @@ class _Cable:
             )
         return options.rate_bps
 
-    def delay(self, options: Options) -> int:
+    def delay(self, options: ImportOptions) -> int:
         """Return the delay in picoseconds."""
         word = self._value(_DELAYS)
         if word is not None:

@@ -10,7 +10,7 @@ from fractions import Fraction
 from pathlib import Path
 
 from tailcut.imports.amounts import delay_ps, rate_bps
-from tailcut.imports.network import Flow, Format, Imported, Link, Network, Options, checked_flow, pick
+from tailcut.imports.network import Format, Imported, ImportedFlow, ImportOptions, Link, Network, checked_flow, pick
 from tailcut.imports.source import MAX_FLOWS, MAX_LINKS, MAX_NODES, ImportRefusedError, Source, Word
 
 _SECOND_PS = Fraction(10**12)
@@ -28,7 +28,7 @@ def _is_flows(path: Path) -> bool:
     return path.suffix == ".txt" and "flow" in path.stem.lower()
 
 
-def _read(paths: Sequence[Path], _options: Options) -> Imported:
+def _read(paths: Sequence[Path], _options: ImportOptions) -> Imported:
     topology = pick(paths, "topology", lambda path: not _is_flows(path))
     listed = pick(paths, "list of flows", _is_flows)
     if topology is None:
@@ -91,13 +91,13 @@ def _flows(source: Source, hosts: dict[int, int], found: Imported) -> None:
     if counted is None or len(counted) != 1:
         place = source.end() if counted is None else counted[0]
         place.refuse("the number of flows is expected", "this is no list of flows of HPCC's simulator")
-    flows: list[Flow] = []
+    flows: list[ImportedFlow] = []
     for _ in range(counted[0].whole("flows", MAX_FLOWS)):
         words = _row(lines, 6, "flows", "source, destination, priority group, port, bytes, start", counted[0])
         src, dst = (_host(word, hosts) for word in words[:2])
         size = words[4].whole("bytes")
         start = words[5].nanoseconds(words[5].number("start") * 10**9)
-        flows.append(checked_flow(Flow(src, dst, size, start), words[0], len(flows) + 1))
+        flows.append(checked_flow(ImportedFlow(src, dst, size, start), words[0], len(flows) + 1))
     if not flows:
         counted[0].refuse("the first line states no number of flows", "write the number of flows that follow")
     further = next(lines, None)

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from tailcut.imports.fat_tree import LARGEST, Tier, build
-from tailcut.imports.network import Flow, Format, Imported, Options, checked_flow, pick
+from tailcut.imports.network import Format, Imported, ImportedFlow, ImportOptions, checked_flow, pick
 from tailcut.imports.source import MAX_FLOWS, MAX_HOSTS, Source, Word
 
 _MATRICES = (".cm", ".tm")
@@ -25,7 +25,7 @@ def _fits(paths: Sequence[Path]) -> bool:
     return all(path.suffix in (*_MATRICES, ".topo") for path in paths)
 
 
-def _read(paths: Sequence[Path], _options: Options) -> Imported:
+def _read(paths: Sequence[Path], _options: ImportOptions) -> Imported:
     topology = pick(paths, "topology", lambda path: path.suffix == ".topo")
     matrix = pick(paths, "connection matrix", lambda path: path.suffix != ".topo")
     found = Imported()
@@ -43,7 +43,7 @@ def _refuse_trigger(word: Word) -> None:
 
 def _matrix(source: Source, found: Imported) -> None:
     counts: dict[str, tuple[int, Word]] = {}
-    flows: list[Flow] = []
+    flows: list[ImportedFlow] = []
     ids: dict[int, Word] = {}
     priority: Word | None = None
     for words in source.lines("#"):
@@ -113,7 +113,7 @@ def _attributes(words: list[Word]) -> dict[str, Word]:
     return found
 
 
-def _flow(word: Word, given: dict[str, Word], nodes: int, ids: dict[int, Word]) -> Flow:
+def _flow(word: Word, given: dict[str, Word], nodes: int, ids: dict[int, Word]) -> ImportedFlow:
     ends = []
     for text in word.text.split("->", 1):
         number = Word(word.file, word.line, word.column, text).whole("node")
@@ -131,7 +131,7 @@ def _flow(word: Word, given: dict[str, Word], nodes: int, ids: dict[int, Word]) 
         if own in ids:
             given["id"].refuse(f"id {own} is that of line {ids[own].line}, too", "every flow needs an id of its own")
         ids[own] = given["id"]
-    return Flow(ends[0], ends[1], given["size"].whole("size"), start, own)
+    return ImportedFlow(ends[0], ends[1], given["size"].whole("size"), start, own)
 
 
 @dataclass(slots=True)

@@ -19,7 +19,7 @@ class Link:
 
 
 @dataclass(frozen=True, slots=True)
-class Flow:
+class ImportedFlow:
     """A flow between hosts, which are counted from 0 in the order of the network."""
 
     src: int
@@ -118,12 +118,12 @@ class Imported:
 
     network: Network | None = None
     hosts: int = 0
-    flows: list[Flow] | None = None
+    flows: list[ImportedFlow] | None = None
     notes: list[str] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
-class Options:
+class ImportOptions:
     """Options besides the files.
 
     Attributes:
@@ -149,10 +149,10 @@ class Format:
     name: str
     about: str
     fits: Callable[[Sequence[Path]], bool]
-    read: Callable[[Sequence[Path], Options], Imported]
+    read: Callable[[Sequence[Path], ImportOptions], Imported]
 
 
-def checked_flow(flow: Flow, word: Word, count: int) -> Flow:
+def checked_flow(flow: ImportedFlow, word: Word, count: int) -> ImportedFlow:
     """A flow that the simulator takes.
 
     Args:

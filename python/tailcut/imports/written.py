@@ -7,7 +7,7 @@ from pathlib import Path
 
 from tailcut.document import toml_value
 from tailcut.imports.amounts import delay_text, rate_text
-from tailcut.imports.network import Flow, Imported, Link, Network
+from tailcut.imports.network import Imported, ImportedFlow, Link, Network
 from tailcut.imports.source import ImportRefusedError
 
 EXPERIMENT, GRAPH, FLOWS = "experiment.toml", "topology.json", "flows.csv"
@@ -72,7 +72,7 @@ def _rows(rows: Sequence[object]) -> str:
     return ",\n".join(json.dumps(row, ensure_ascii=False) for row in rows)
 
 
-def _flows(flows: Sequence[Flow]) -> str:
+def _flows(flows: Sequence[ImportedFlow]) -> str:
     """Flows as a trace; hosts by their place among the hosts, with numbers of their own where each has one."""
     numbered = len({flow.id for flow in flows} - {None}) == len(flows)
     lines = ["id,src,dst,bytes,start_ns" if numbered else "src,dst,bytes,start_ns"]

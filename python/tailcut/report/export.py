@@ -23,7 +23,7 @@ PIXELS_PER_INCH = 192
 SHOWN_POINTS = 3
 
 
-class Pool:
+class DrawingPool:
     """The tables that charts draw, each once however many charts draw it."""
 
     def __init__(self, prefix: str = "") -> None:
@@ -38,7 +38,7 @@ class Pool:
         return name
 
 
-def specification(chart: Chart, pool: Pool) -> dict[str, Any]:
+def specification(chart: Chart, pool: DrawingPool) -> dict[str, Any]:
     """A chart as Vega-Lite JSON, with its tables put into ``pool`` and referred to by name."""
 
     def refer(table: Any) -> dict[str, str]:
@@ -78,7 +78,7 @@ def sheets(study: Study, data: Data, theme: Theme) -> Iterator[tuple[Figure, dic
 def _stacked(drawn: Sequence[tuple[str, Figure]], theme: Theme, columns: int) -> dict[str, Any]:
     """Figures one above the other, each with its panels ``columns`` abreast under a heading."""
     first = drawn[0][1]
-    pool = Pool()
+    pool = DrawingPool()
     rows = []
     for heading, figure in drawn:
         charts = []

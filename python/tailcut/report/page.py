@@ -12,7 +12,7 @@ from markupsafe import Markup
 
 from tailcut.plan import flatten, options, title
 from tailcut.report import attribution, fabric_samples, kernels, vega, words
-from tailcut.report.export import Pool, specification
+from tailcut.report.export import DrawingPool, specification
 from tailcut.report.figures import Data, Figure, draw
 from tailcut.report.figures.base import significant, unit_for
 from tailcut.report.figures.jobs import TITLES as JOB_TITLES
@@ -107,7 +107,7 @@ def script_json(value: object) -> str:
 
 def charts(figures: Iterable[Figure], theme: Theme) -> dict[str, Any]:
     """The charts of a page: ``specs`` by panel, and the ``tables`` that they draw, column by column."""
-    pool = Pool()
+    pool = DrawingPool()
     specs = {}
     for figure in figures:
         for panel in figure.panels:

@@ -19,7 +19,7 @@ NEGLIGIBLE = 2.0
 
 
 @dataclass(frozen=True)
-class Verdict:
+class SchemeVerdict:
     """The summary's finding on one scheme against the baseline.
 
     Attributes:
@@ -86,7 +86,7 @@ def _about(table: pl.DataFrame, about: Subject) -> pl.DataFrame:
     )
 
 
-def verdicts(study: Study, table: pl.DataFrame) -> list[Verdict]:
+def verdicts(study: Study, table: pl.DataFrame) -> list[SchemeVerdict]:
     """Returns a verdict per scheme other than the baseline, on the 99th percentile of short flows (see ``subject``).
 
     Args:
@@ -110,7 +110,7 @@ def verdicts(study: Study, table: pl.DataFrame) -> list[Verdict]:
                 sentence += _mean(study, mean)
             strength = -sum(row["change"] for row in tail) / len(tail)
             ranges = (_range(rows, "short", "p99"), _range(rows, "short", "mean"), _range(rows, "long", "mean"))
-            found.append(Verdict(scheme, kind, sentence, _detail(ranges), strength, ranges))
+            found.append(SchemeVerdict(scheme, kind, sentence, _detail(ranges), strength, ranges))
     return found
 
 

@@ -54,7 +54,7 @@ def label(name: str) -> str:
     return name.replace("_", ".")
 
 
-class Pool:
+class PooledTimes:
     """The values of one class of flows under one scheme, by seed and together.
 
     Args:
@@ -89,9 +89,11 @@ class Pool:
         # Sums of whole nanoseconds below 2^53 are exact, whatever the order of the rows.
         return statistics.of(self._together[0])
 
-    def only(self, seeds: tuple[int, ...]) -> "Pool":
+    def only(self, seeds: tuple[int, ...]) -> "PooledTimes":
         """The same without other seeds."""
-        return self if seeds == self.seeds else Pool({seed: self._parts[seed] for seed in seeds}, self._different)
+        return (
+            self if seeds == self.seeds else PooledTimes({seed: self._parts[seed] for seed in seeds}, self._different)
+        )
 
     @cached_property
     def without(self) -> dict[str, Values]:
@@ -152,7 +154,7 @@ class Interval:
     same: bool = False
 
 
-def interval(pool: Pool, name: str) -> Interval:
+def interval(pool: PooledTimes, name: str) -> Interval:
     """The interval of a statistic of all values of a pool."""
     value = pool.values[name]
     if len(pool.seeds) == 1 or value <= 0 or min(pool.without[name]) <= 0:
@@ -182,7 +184,7 @@ class Change:
     notes: tuple[str, ...]
 
 
-def change(base: Pool, ours: Pool, name: str) -> Change | None:
+def change(base: PooledTimes, ours: PooledTimes, name: str) -> Change | None:
     """The change from the baseline; None where the two have no seed in common, or the baseline's value is 0."""
     common = tuple(seed for seed in base.seeds if seed in ours.seeds)
     if not common:
@@ -207,7 +209,7 @@ def change(base: Pool, ours: Pool, name: str) -> Change | None:
     return Change(ratio - 1, low, high, len(common), excluded and not lacking, tuple(notes))
 
 
-def _interval_of_change(base: Pool, ours: Pool, name: str, ratio: float) -> Interval:
+def _interval_of_change(base: PooledTimes, ours: PooledTimes, name: str, ratio: float) -> Interval:
     if min(*base.without[name], *ours.without[name]) <= 0:
         return Interval()
     left = np.log(ours.without[name] / base.without[name])
@@ -237,7 +239,7 @@ def errors(left: Values, moves: Values | None) -> tuple[float, float]:
     return jackknife, woodruff
 
 
-def _lacking(base: Pool, ours: Pool, name: str) -> list[str]:
+def _lacking(base: PooledTimes, ours: PooledTimes, name: str) -> list[str]:
     """Returns what a change lacks for a star, whatever its interval is."""
     found = []
     if len(base.seeds) < SURE_SEEDS:

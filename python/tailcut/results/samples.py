@@ -10,7 +10,7 @@ import polars as pl
 
 from tailcut.results.statistics import Values
 
-CLOCKS = {"receiver": ("fct_ns", "ideal_fct_ns"), "sender": ("fct_ack_ns", "ideal_fct_ack_ns")}
+COMPLETION_COLUMNS = {"receiver": ("fct_ns", "ideal_fct_ns"), "sender": ("fct_ack_ns", "ideal_fct_ack_ns")}
 """The completion time by each clock, and the best possible one."""
 ALL, SHORT, LONG = ("all", "all"), ("class", "short"), ("class", "long")
 ALWAYS = (ALL, SHORT, LONG)
@@ -86,7 +86,7 @@ def of_flows(flows: pl.DataFrame, measure: Mapping[str, Any], end_ns: int) -> pl
             flows that did not complete are left out (``exclude``) or enter with the time they had (``censored``).
         end_ns: when the run ended.
     """
-    clock, ideal = CLOCKS[measure["clock"]]
+    clock, ideal = COMPLETION_COLUMNS[measure["clock"]]
     timed = flows.select(
         pl.col("class", "size_group").cast(pl.String),
         "bytes",

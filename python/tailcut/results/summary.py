@@ -10,7 +10,7 @@ import polars as pl
 
 from tailcut.plan import Plan, PlannedRun, Value
 from tailcut.results import bounds, estimates, samples, statistics
-from tailcut.results.estimates import Interval, Pool
+from tailcut.results.estimates import Interval, PooledTimes
 from tailcut.results.samples import ALWAYS, Group, Sample
 
 NO_INTERVAL = "one seed gives no interval; ask for more with --seeds"
@@ -236,9 +236,9 @@ class Cell:
     def __init__(self, of_seeds: Mapping[int, Sample]) -> None:
         self.of_seeds = of_seeds
         different = {seed: sample.different for seed, sample in of_seeds.items()}
-        self.times = Pool({seed: sample.times for seed, sample in of_seeds.items()}, different)
+        self.times = PooledTimes({seed: sample.times for seed, sample in of_seeds.items()}, different)
         known = {seed: sample.slowdowns for seed, sample in of_seeds.items() if len(sample.times)}
-        self.slowdowns = Pool({seed: part for seed, part in known.items() if part is not None})
+        self.slowdowns = PooledTimes({seed: part for seed, part in known.items() if part is not None})
         self.flows = sum(sample.flows for sample in of_seeds.values())
         self.unfinished = sum(sample.unfinished for sample in of_seeds.values())
 

@@ -10,7 +10,7 @@ from tailcut.toml_text import key_path, scalar
 
 
 @dataclass(slots=True)
-class Axis:
+class TraceAxis:
     """A swept key.
 
     Attributes:
@@ -26,9 +26,9 @@ class Axis:
     values: list[Any]
 
 
-def overridden(document: dict[str, Any], overrides: Sequence[tuple[str, str]]) -> list[Axis]:
+def overridden(document: dict[str, Any], overrides: Sequence[tuple[str, str]]) -> list[TraceAxis]:
     """Put overrides into a document. Returns the axes of its sweep as they are then."""
-    axes = [Axis(path, written, None, values) for path, written, values in _swept(document.get("sweep"), (), ())]
+    axes = [TraceAxis(path, written, None, values) for path, written, values in _swept(document.get("sweep"), (), ())]
     for index, (key, text) in enumerate(overrides):
         path = keys_of(key)
         if path is None:

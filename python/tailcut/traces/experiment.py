@@ -15,7 +15,7 @@ from tailcut.toml_text import REMOVED, TomlText, descend, dotted, key_path
 from tailcut.toml_text import Path as Keys
 from tailcut.traces import cells, kept, settings, sweeps
 from tailcut.traces.cells import TraceError
-from tailcut.traces.document import Axis, keys_of, overridden
+from tailcut.traces.document import TraceAxis, keys_of, overridden
 from tailcut.traces.hosts import Hosts, names_of
 from tailcut.traces.mapping import read_mapping
 from tailcut.traces.reader import read
@@ -156,7 +156,7 @@ def prepare(text: str, name: str, directory: Path, overrides: Sequence[tuple[str
 class _Names:
     """The hosts of the topology, which traces may name."""
 
-    def __init__(self, document: Mapping[str, Any], axes: Sequence[Axis], directory: Path) -> None:
+    def __init__(self, document: Mapping[str, Any], axes: Sequence[TraceAxis], directory: Path) -> None:
         topology = document.get("topology")
         swept = any(axis.path[:1] == ("topology",) and axis.path[-1] in ("file", "kind") for axis in axes)
         self._directory = directory
@@ -180,7 +180,7 @@ class _Trace:
         self,
         prepared: Prepared,
         document: Mapping[str, Any],
-        axes: Sequence[Axis],
+        axes: Sequence[TraceAxis],
         path: Keys,
         directory: Path,
         names: _Names,
@@ -266,7 +266,7 @@ class _Trace:
             self._refuse(TraceError("trace-sweep", message, hint, field=str(first.path[-1])))
         self._prepared.combined[".".join(map(str, (*self._path, "file")))] = sweeps.combined(self._axes, paths)
 
-    def _rename(self, axis: Axis, paths: Sequence[str]) -> bool:
+    def _rename(self, axis: TraceAxis, paths: Sequence[str]) -> bool:
         prefix = ".".join(map(str, (*self._path, "file")))
         last = prefix if "." in str(axis.written[-1]) else "file"
         return self._prepared.changed.rename(axis.written, last, list(paths))

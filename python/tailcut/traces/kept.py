@@ -9,12 +9,12 @@ from pathlib import Path
 
 import platformdirs
 
-from tailcut.traces.settings import Flow
+from tailcut.traces.settings import TraceFlow
 
 FOLDER = ".tailcut"
 
 
-def keep(flows: Iterable[Flow], original: Path, *, rows: bool) -> Path:
+def keep(flows: Iterable[TraceFlow], original: Path, *, rows: bool) -> Path:
     """Write flows as a trace that the simulator reads by itself; each in the line that it has in the original.
 
     Whoever can read the original can then read this, on other machines too. Where nothing can be written beside it, the

@@ -51,7 +51,7 @@ DAY_NS = 86_400 * 10**9
 
 
 @dataclass(frozen=True, slots=True)
-class Flow:
+class TraceFlow:
     """A flow as the simulator takes it: where it stands in its file, and when it starts in the run.
 
     Its ``id`` is None where the trace does not number its flows.
@@ -65,7 +65,7 @@ class Flow:
     start: int
 
 
-def flows(trace: Trace, settings: Mapping[str, Any]) -> list[Flow]:
+def flows(trace: Trace, settings: Mapping[str, Any]) -> list[TraceFlow]:
     """The flows of a trace that an experiment takes, in order of their start.
 
     Args:
@@ -90,7 +90,9 @@ def flows(trace: Trace, settings: Mapping[str, Any]) -> list[Flow]:
             message = f"{trace.where(index)}: {late}: a run has at most a day"
             raise TraceError("trace-horizon", message, 'take a part of the trace with window, such as ["0s", "10s"]')
         number = None if trace.ids is None else trace.ids[index]
-        found.append(Flow(trace.numbers[index], number, trace.src[index], trace.dst[index], trace.sizes[index], start))
+        found.append(
+            TraceFlow(trace.numbers[index], number, trace.src[index], trace.dst[index], trace.sizes[index], start)
+        )
     found.sort(key=lambda flow: flow.start)
     return found
 

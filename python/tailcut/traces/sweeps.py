@@ -9,7 +9,7 @@ from tailcut.document import toml_value
 from tailcut.plan import Axis as PlanAxis
 from tailcut.plan import Plan, Value
 from tailcut.toml_text import Path as Keys
-from tailcut.traces.document import Axis, keys_of
+from tailcut.traces.document import TraceAxis, keys_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ class Combined:
     values: tuple[list[Value], ...]
 
 
-def variants(table: Mapping[str, Any], axes: Sequence[Axis]) -> Iterator[Variant]:
+def variants(table: Mapping[str, Any], axes: Sequence[TraceAxis]) -> Iterator[Variant]:
     """Every combination of the values of the axes, the first varying slowest."""
     for at in product(*(range(len(axis.values)) for axis in axes)):
         values = {str(axis.path[-1]): axis.values[place] for axis, place in zip(axes, at, strict=True)}
@@ -58,7 +58,7 @@ def told_apart(paths: Sequence[str]) -> list[str]:
     return found
 
 
-def combined(axes: Sequence[Axis], paths: Sequence[str]) -> Combined:
+def combined(axes: Sequence[TraceAxis], paths: Sequence[str]) -> Combined:
     """The axes as one; ``paths`` has a file for each combination of their values."""
     values = tuple([_shown(value) for value in axis.values] for axis in axes)
     points = dict(zip(paths, product(*values), strict=True))

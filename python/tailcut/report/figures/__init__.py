@@ -27,7 +27,7 @@ from tailcut.report.figures.base import Figure, Panel
 from tailcut.report.study import Study
 from tailcut.report.theme import Theme
 
-__all__ = ["KINDS", "Data", "Figure", "Kind", "Panel", "draw"]
+__all__ = ["KINDS", "Data", "Figure", "FigureKind", "Panel", "draw"]
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,7 @@ class Data:
 
 
 @dataclass(frozen=True)
-class Kind:
+class FigureKind:
     """A kind of figure and its maker.
 
     Attributes:
@@ -93,27 +93,27 @@ class Kind:
     leads: Callable[[pl.DataFrame], bool] = lambda _: False
 
 
-KINDS: tuple[Kind, ...] = (
-    Kind(tradeoff.glance, attrgetter("changes"), per_point=True, shown_empty=False, leads=lambda _: True),
-    Kind(jobs.completion, attrgetter("curves"), shown_empty=False, leads=jobs.are_the_question),
-    Kind(fct.completion, attrgetter("curves")),
-    Kind(fct.change, attrgetter("curves")),
-    Kind(against.kernels, attrgetter("against"), per_point=True, shown_empty=False),
-    Kind(attribution.tail, attrgetter("attribution"), per_point=True, shown_empty=False),
-    Kind(distribution.cdf, attrgetter("distributions"), per_point=True),
-    Kind(distribution.round_trips, attrgetter("round_trips"), per_point=True, shown_empty=False),
-    Kind(fct.slowdown, attrgetter("curves")),
-    Kind(fct.by_size, attrgetter("curves"), per_point=True),
-    Kind(throughput.spread, attrgetter("throughput"), per_point=True, shown_empty=False),
-    Kind(series.over_time, attrgetter("series"), shown_empty=False),
-    Kind(segments.counts, attrgetter("segments"), per_point=True, shown_empty=False),
-    Kind(network.links, attrgetter("links"), per_point=True),
-    Kind(fct.unfinished, attrgetter("curves")),
+KINDS: tuple[FigureKind, ...] = (
+    FigureKind(tradeoff.glance, attrgetter("changes"), per_point=True, shown_empty=False, leads=lambda _: True),
+    FigureKind(jobs.completion, attrgetter("curves"), shown_empty=False, leads=jobs.are_the_question),
+    FigureKind(fct.completion, attrgetter("curves")),
+    FigureKind(fct.change, attrgetter("curves")),
+    FigureKind(against.kernels, attrgetter("against"), per_point=True, shown_empty=False),
+    FigureKind(attribution.tail, attrgetter("attribution"), per_point=True, shown_empty=False),
+    FigureKind(distribution.cdf, attrgetter("distributions"), per_point=True),
+    FigureKind(distribution.round_trips, attrgetter("round_trips"), per_point=True, shown_empty=False),
+    FigureKind(fct.slowdown, attrgetter("curves")),
+    FigureKind(fct.by_size, attrgetter("curves"), per_point=True),
+    FigureKind(throughput.spread, attrgetter("throughput"), per_point=True, shown_empty=False),
+    FigureKind(series.over_time, attrgetter("series"), shown_empty=False),
+    FigureKind(segments.counts, attrgetter("segments"), per_point=True, shown_empty=False),
+    FigureKind(network.links, attrgetter("links"), per_point=True),
+    FigureKind(fct.unfinished, attrgetter("curves")),
 )
 """Every figure; the page has them in this order after those that lead."""
 
 
-def draw(study: Study, data: Data, theme: Theme) -> Iterator[tuple[Kind, Figure]]:
+def draw(study: Study, data: Data, theme: Theme) -> Iterator[tuple[FigureKind, Figure]]:
     """Every figure of a study in the order of the page."""
     for kind in sorted(KINDS, key=lambda kind: not kind.leads(kind.table(data))):
         yield kind, kind.make(study, kind.table(data), theme)
