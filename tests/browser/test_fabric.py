@@ -195,7 +195,7 @@ def test_a_large_number_of_drops_is_shown_exactly(
 
 def test_choosing_a_slow_flow_highlights_its_paths_under_both_schemes(shown: Shown) -> None:
     flow = next(flow for flow in shown.watched.flows if 0 in flow["lists"])
-    shown.page.get_by_role("button", name=f"show the way of flow {flow['id']}", exact=True).click()
+    shown.page.get_by_role("button", name=f"show the path of flow {flow['id']}", exact=True).click()
     expect(shown.page.locator("#fabric-time")).to_have_value(str(flow["at"] + 1))
     panels = shown.page.locator(".fabric-panel")
     for panel, of in enumerate(flow["of"]):
@@ -205,7 +205,7 @@ def test_choosing_a_slow_flow_highlights_its_paths_under_both_schemes(shown: Sho
         assert drawn.count("M") == len(of["ways"])
         assert panels.nth(panel).locator(".way.lost").count() == ways.count() - 1
     expect(shown.page.locator("#fabric-chosen")).to_contain_text(f"Flow {flow['id']} from")
-    shown.page.get_by_role("button", name=f"show the way of flow {flow['id']}", exact=True).click()
+    shown.page.get_by_role("button", name=f"show the path of flow {flow['id']}", exact=True).click()
     expect(shown.page.locator(".way")).to_have_count(0)
 
 
@@ -269,7 +269,7 @@ def test_a_thousand_hosts_fold_into_pods_and_the_page_stays_small(
         shown.page.keyboard.press("Enter")
         expect(shown.lines(0)).to_have_count(16 * 64)
         flow = next(flow for flow in shown.watched.flows if 0 in flow["lists"])
-        shown.page.get_by_role("button", name=f"show the way of flow {flow['id']}", exact=True).click()
+        shown.page.get_by_role("button", name=f"show the path of flow {flow['id']}", exact=True).click()
         unfolded = {host // 64 for host in (flow["src"], flow["dst"])}
         expect(shown.lines(0)).to_have_count(16 * 64 + 128 * len(unfolded))
         assert shown.page.locator(".fabric-panel").nth(1).locator(".way").count() >= 1

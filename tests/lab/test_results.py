@@ -264,7 +264,7 @@ def test_the_spread_over_repeats_is_told_apart_from_that_over_seeds(
     assert row["over_seeds_us"] == pytest.approx(abs(first - times[2, 2]) / 2**0.5)
     assert (row["n_runs"], row["n_repeated"], row["n_seeds"]) == (3, 1, 2)
     page = result.report()[0].read_text()
-    assert "Apart by repeat, and by seed" in page
+    assert "Spread over repeats and over seeds" in page
     shown = command("summary", tmp_path / "results")
     assert "standard deviation over repeats of one seed, and over seeds" in shown
 
@@ -272,7 +272,7 @@ def test_the_spread_over_repeats_is_told_apart_from_that_over_seeds(
 def test_without_repeats_there_is_no_spread_over_them(experiment: Path, tmp_path: Path, kernels: Kernels) -> None:
     result = tailcut.run(tailcut.load(experiment), on="lab", out=tmp_path / "results")
     assert result.lab_spread["over_repeats_us"].null_count() == result.lab_spread.height > 0
-    assert "Apart by repeat" not in result.report()[0].read_text()
+    assert "Spread over repeats and" not in result.report()[0].read_text()
     assert "over repeats" not in command("summary", tmp_path / "results")
 
 

@@ -151,7 +151,7 @@ def test_the_change_against_a_lower_bound_is_hollow_and_at_most_that(tmp_path: P
     rows = next(table for table in found if "scheme" in table.columns)
     assert rows["bound"].all()
     assert rows["said"].str.starts_with("at most ").all()
-    assert "against one at most" in change.caption
+    assert "at most if the baseline's is" in change.caption
 
 
 def test_size_groups_are_named_in_words_and_in_order(page: dict[str, Figure]) -> None:

@@ -110,7 +110,10 @@ def test_stories_beyond_the_page_limit_are_left_out_and_counted(swept: Result) -
     assert told.left_out == ["load 0.2, seed 1", "load 0.4, seed 2", "load 0.2, seed 2"]
     study = Study.of(swept)
     html = page.render(study, Data.of(study), THEME, told)
-    assert "Not shown for want of room:</strong> load 0.2, seed 1; load 0.4, seed 2; load 0.2, seed 2." in html
+    assert (
+        "Not shown, since the page would grow too large:</strong> load 0.2, seed 1; load 0.4, seed 2; load 0.2, seed 2."
+        in html
+    )
     whole = timelines(swept, 1, THEME)
     section = (
         page.render(study, Data.of(study), THEME, whole).split('<section id="slow-flows">')[1].split("</section>")[0]

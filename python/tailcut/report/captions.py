@@ -49,7 +49,7 @@ def unfinished(study: Study) -> str:
 
 
 def changes_of_bounds(table: pl.DataFrame) -> str:
-    """Explains changes where flows have not finished (``results.bounds``); empty where every change is known.
+    """Explains changes with unfinished flows (``results.bounds``); empty if every change is known.
 
     Args:
         table: ``tables.curves``.
@@ -57,8 +57,8 @@ def changes_of_bounds(table: pl.DataFrame) -> str:
     if table["change_bound"].null_count() == table.height:
         return ""
     return (
-        "The change of such a lower bound is at least what is drawn, and against one at most; of one against another"
-        " (“roughly”) it may be more or less. All three are hollow."
+        "A change is at least what is drawn if the scheme's own time is such a lower bound, at most if the baseline's"
+        " is, and may be more or less (“roughly”) if both are. Such marks are hollow."
     )
 
 
@@ -89,7 +89,7 @@ def intervals(study: Study, *, changes: bool = False, model: bool = True) -> str
 
 
 def join(*sentences: str) -> str:
-    """A caption from its sentences; empty ones drop out."""
+    """Joins sentences into a caption; empty ones are left out."""
     return " ".join(sentence for sentence in sentences if sentence)
 
 

@@ -278,7 +278,7 @@ def _legend(plan: Plan, summary: pl.DataFrame) -> Iterable[Text]:
     if summary["lower_bound"].any():
         lines.append("≥: unfinished flows count with the time they had been running, so the truth is at least this.")
         if summary["change_bound"].is_not_null().any():
-            lines.append("Changes of such times are bounds as well (≥, ≤), or may be more or less (~).")
+            lines.append("A change with one such time is a bound, too (≥, ≤); with two it is neither (~).")
     elif summary["n_unfinished"].max():
         lines.append("Unfinished flows are left out of the times.")
     for statistic, what in (("p99", "flow"), ("p99_9", "flow"), ("p99", "job")):

@@ -218,7 +218,7 @@
       });
     element("path", { class: "axis", d: `M${x(now.at)} 8V${height - foot}` }, svg);
     const names = compared.map((scheme) => scheme.name).join(" and ");
-    const what = now.by === "queue" ? "packets that wait" : "utilisation (%)";
+    const what = now.by === "queue" ? "waiting packets" : "utilisation (%)";
     id("series-title").textContent = `${called(now.picked)} (solid) and back (dashed): ${what} under ${names}`;
   };
 
@@ -277,7 +277,7 @@
         const button = document.createElement("button");
         button.type = "button";
         button.textContent = `${flow.id}`;
-        button.setAttribute("aria-label", `show the way of flow ${flow.id}`);
+        button.setAttribute("aria-label", `show the path of flow ${flow.id}`);
         button.addEventListener("click", () => follow(flow.id));
         cell(row, button);
         for (const text of [data.names[flow.src], data.names[flow.dst], flow.bytes.toLocaleString("en"), milliseconds(flow.start_ns)]) cell(row, text);

@@ -29,8 +29,8 @@ def kernels(study: Study, table: pl.DataFrame, theme: Theme) -> Figure:
         name="against",
         title="The simulator against real kernels",
         lead=(
-            "How much longer (orange) or shorter (blue) the same flows took where hosts were real kernels. No"
-            " difference is the best that can be."
+            "How much longer (orange) or shorter (blue) the same flows took with real kernels. The best outcome is no"
+            " difference."
         ),
         caption=captions.join(
             "Changes of completion times (FCT) from the simulator to real kernels, over the seeds that both have"

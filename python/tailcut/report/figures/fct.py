@@ -51,8 +51,8 @@ def completion(study: Study, table: pl.DataFrame, theme: Theme) -> Figure:
     return Figure(
         name="fct",
         title="How long flows take",
-        lead="Lower is better. The mean tells of the usual flow; the 99th percentile of the slowest flow in a hundred,"
-        " which is what a request that waits for many flows feels.",
+        lead="Lower is better. The mean describes the usual flow; the 99th percentile the slowest flow in a hundred,"
+        " which decides how long a request for many flows takes.",
         caption=captions.join(
             captions.clock(study), captions.load(study), captions.unfinished(study), captions.intervals(study)
         ),
@@ -77,7 +77,7 @@ def slowdown(study: Study, table: pl.DataFrame, theme: Theme) -> Figure:
     return Figure(
         name="slowdown",
         title="How far from the best possible",
-        lead="1 would mean that every flow ran as if it were alone in the network. Flows of all sizes count alike.",
+        lead="1 means that every flow ran as in an empty network. Flows of all sizes count equally.",
         caption=captions.join(
             captions.normalisation(), captions.clock(study), captions.load(study), captions.unfinished(study),
             captions.intervals(study),

@@ -49,5 +49,5 @@ def completion(study: Study, table: pl.DataFrame, theme: Theme) -> Figure:
             "scheme", "cell", "point", "class", "statistic", "value_us", "ci_low", "ci_high",
             jobs=pl.col("n_flows"), unfinished=pl.col("n_unfinished"), seeds=pl.col("n_seeds"), reason="reason",
         ),
-        note=None if panels else "The traffic makes up no jobs, or none has finished.",
+        note=None if panels else "The traffic has no jobs, or none has finished.",
     )  # fmt: skip

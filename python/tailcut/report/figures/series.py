@@ -57,7 +57,7 @@ def over_time(study: Study, table: pl.DataFrame, theme: Theme) -> Figure:
         lead="Samples of the flows and links that the experiment names. Panels of one quantity have one scale.",
         caption=captions.join(
             f"Seed {seed}{f', {study.x.name} {where}' if study.x and where else ''}.",
-            "What has no run of that seed is not drawn.",
+            "Schemes and points without a run of that seed are not drawn.",
             "Long series keep the least and the greatest sample of each span.",
         ),
         panels=panels,

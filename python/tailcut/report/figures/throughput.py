@@ -19,8 +19,8 @@ def spread(study: Study, table: pl.DataFrame, theme: Theme) -> Figure:
     return Figure(
         name="throughput",
         title="How fast long flows run",
-        lead="Left: the share of long flows that ran at most this fast; further right is better. Right: how much that"
-        " is of the rate that each would have if every rack's and pod's links acted as one.",
+        lead="Left: the share of long flows that ran at most this fast; further right is better. Right: their"
+        " throughput as a share of the rate that each would have if the links of every rack and pod acted as one.",
         caption=captions.join(
             "Throughput is what a flow has delivered in order over its time, both up to the end of arrivals. The ideal"
             " is the payload of its max-min fair share of healthy links, among the flows that run to the end of the"

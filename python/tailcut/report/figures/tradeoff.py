@@ -41,7 +41,7 @@ def glance(study: Study, table: pl.DataFrame, theme: Theme) -> Figure:
         panels.append(Panel("glance-matrix", f"Change against {study.baseline} (%)", _matrix(table, study, theme)))
     return Figure(
         name="glance",
-        title="What each scheme gives, takes and asks",
+        title="What each scheme gains, costs and requires",
         lead=(
             "In the plane, further down is a shorter tail of short flows and further left are faster long flows;"
             f" {study.baseline} is where the lines cross. "
@@ -68,8 +68,8 @@ def _bounds(table: pl.DataFrame) -> str:
     if table.height == 0 or table["change_bound"].null_count() == table.height:
         return ""
     return (
-        "Where flows have not finished, changes are bounds (hollow, ≥ and ≤); ~ is that of one lower bound to another,"
-        " which may be more or less."
+        "Where flows have not finished, changes are bounds (hollow, ≥ and ≤); a change between two lower bounds (~) may"
+        " be more or less."
     )
 
 
