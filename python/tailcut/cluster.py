@@ -247,7 +247,7 @@ class DaskFarm:
         return not self._by_memory or self._memory.get(address, 0) >= bytes_
 
     def shun(self, attempt: Attempt) -> bool:
-        """Give the worker of an attempt nothing more, as long as it is the same worker."""
+        """Sends no further jobs to the worker of an attempt, as long as it is the same process."""
         self._fit.discard(str(attempt.where))
         return bool(self._fit)
 
@@ -289,7 +289,7 @@ class DaskFarm:
         future.add_done_callback(ended)
 
     def lost(self, error: object) -> bool:
-        """Whether a worker, or the way to it, was lost."""
+        """Whether an error means that a worker, or the connection to it, was lost."""
         from distributed.comm.core import CommClosedError
         from distributed.scheduler import KilledWorker
 
@@ -299,7 +299,7 @@ class DaskFarm:
     reaches = True
 
     def listen(self, topic: str, heard: Callable[[str, dict[str, Any]], None]) -> None:
-        """Hear what workers tell under a topic."""
+        """Subscribes to the messages of workers under a topic."""
         self._topic = topic
 
         def handle(event: tuple[float, dict[str, Any]]) -> None:

@@ -1,4 +1,4 @@
-"""Errors of an experiment that Python finds, told as the core tells its own."""
+"""Errors of an experiment that Python finds, in the form of the core's errors."""
 
 from collections.abc import Iterable
 from typing import Any

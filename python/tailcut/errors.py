@@ -99,7 +99,7 @@ class ReportError(TailcutError):
 
 
 class ClaimsError(TailcutError):
-    """Claims cannot be read, or what is asked of them cannot be had."""
+    """Claims cannot be read, or a request about them cannot be fulfilled."""
 
     exit_code = 2
 

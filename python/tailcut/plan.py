@@ -123,7 +123,7 @@ SUMMARY_FORMAT = 2
 
 
 def question_id(plan: Plan) -> str:
-    """Identifies what is asked, apart from seeds: all that decides an answer that is computed without runs.
+    """Returns a hash of the question without seeds: of everything that decides an answer computed without runs.
 
     Files count by what is in them: the same path may have other contents tomorrow.
     """

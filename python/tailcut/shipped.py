@@ -25,7 +25,7 @@ def texts() -> Mapping[str, str]:
 
 
 def unknown(name: str, known: Iterable[str]) -> str:
-    """Returns the error for an unknown name: a similar name, or the need of a file beside it."""
+    """Returns the error for an unknown name: a similar name, or the further file that it needs."""
     if name in dict(_core.shipped()[0]):
         return f"{name!r} needs a further file: copy both from a checkout, where it is experiments/{name}.toml"
     close = difflib.get_close_matches(name, known, 1)

@@ -48,7 +48,7 @@ class TomlText:
         self.statements = list(_statements(self.lines, self.headers))
 
     def place(self, path: Path) -> tuple[int, int, str] | None:
-        """Line and column of a value, both from 1, and the value as it is written; None where it is not written."""
+        """Returns line and column of a value, from 1, and its source text; None if it is not in the text."""
         found = self._around(path)
         if found is None:
             return None
@@ -86,7 +86,7 @@ class TomlText:
         return True
 
     def rename(self, path: Path, last: str, new: object) -> bool:
-        """Give a statement another last key and another value; False where it is no statement of its own."""
+        """Replaces a statement's last key and value; returns false if the value has no statement of its own."""
         found = next((one for one in self.statements if one.path == path), None)
         if found is None:
             return False
@@ -96,11 +96,11 @@ class TomlText:
         return True
 
     def text(self) -> str:
-        """The text as it is now."""
+        """The edited text."""
         return "\n".join(self.lines)
 
     def _remove_table(self, path: Path) -> bool:
-        """Take a table out that has a header of its own, with all that is below it."""
+        """Removes a table that has its own header, with everything below it."""
         below = [one for one in self.statements if one.path[: len(path)] == path]
         for one in below:
             self._write(one, "")

@@ -1,4 +1,4 @@
-"""Quantities: read as they are spelled in a plan, and written for people."""
+"""Quantities: read from a plan's spelling, and written for people."""
 
 from fractions import Fraction
 

@@ -1,4 +1,4 @@
-"""The papers' claims as data: what each says, how it is computed here, and the verdict of one rule.
+"""The papers' claims as data: their sentences, their computation here, and verdicts by one rule.
 
 `tailcut.claims.document` reads ``claims.toml``, `metrics` computes a claim's numbers from runs, `verdict` judges them,
 `make` makes the runs that are missing, `scorecard` keeps what came out, and `page` shows it.

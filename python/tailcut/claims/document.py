@@ -33,7 +33,7 @@ METRICS: Mapping[str, str] = MappingProxyType(
         "drops": "packets that found a queue full over packets that crossed the tier's links",
     }
 )
-"""Every metric and what it is; ``metrics.py`` computes them."""
+"""Every metric with its description; ``metrics.py`` computes them."""
 COMPARISONS: Mapping[str, str] = MappingProxyType(
     {
         "value": "the number of a scheme",
@@ -247,7 +247,7 @@ HINT = "docs/reference/claim-files.md lists the words that a claims.toml may hav
 
 
 class _ClaimTable:
-    """A table of a file, of which every key has to be asked for."""
+    """A table of a claims file; `done` refuses keys that were not read."""
 
     def __init__(self, content: Mapping[str, Any], where: str) -> None:
         self._left = dict(content)

@@ -1,4 +1,4 @@
-"""From a claim and the runs that are there to its numbers and its verdict."""
+"""Computes a claim's numbers and verdict from the finished runs."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -206,7 +206,7 @@ def _as_ratio(change: Number) -> Number:
 
 
 def row(claim: Claim, plan: Plan, answers: Answers, reading: str, backend: str, *, small: bool = False) -> Row:
-    """Returns a claim's row from the runs that are there.
+    """Returns a claim's row of the scorecard from the finished runs.
 
     Raises:
         ClaimsError: TC-K003: the plan has not what the claim is of.

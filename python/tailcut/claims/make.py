@@ -52,7 +52,7 @@ def batches(
     small: bool = False,
     seeds: int | None = None,
 ) -> list[Batch]:
-    """Returns what has to be run for claims, an experiment after the other.
+    """Returns the batches of runs that claims need, by experiment.
 
     Args:
         papers: whose readings the claims name.
@@ -109,7 +109,7 @@ def _plan(experiment: str, reading: Reading, seeds: int | None, *, small: bool) 
 
 
 def _fitted(claim: Claim, plan: Plan) -> Claim:
-    """A claim at the points that a small variant has: those of its own that are there, or else all."""
+    """Returns a claim restricted to the points of a small variant: its own points among them, or else all."""
     axes = {axis["key"]: axis["values"] for axis in plan["sweep"]}
     at = {
         key: tuple(value for value in values if value in axes[key]) or tuple(axes[key])
@@ -163,7 +163,7 @@ def carry_out(batch: Batch, directory: Path, progress: Progress | None = None, *
 
 
 def rows(batch: Batch, result: Result | None) -> Iterator[Row]:
-    """The rows of a batch's claims from the runs that are there."""
+    """Returns the scorecard rows of a batch's claims from the finished runs."""
     answers = _answers(batch, result)
     small = batch.plan.get("small", False)
     for claim in batch.claims:

@@ -32,7 +32,7 @@ MARKS = {
     Verdict.CANNOT: "–",
     Verdict.ABSENT: "…",
 }
-"""A sign for each verdict beside its word, for who does not tell colours apart."""
+"""A sign for each verdict, for readers who cannot tell colours apart."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,7 @@ class _Scale:
 
 
 def svg(claim: Claim, row: Row | None) -> str:
-    """The picture as SVG without colours of its own: classes ``paper``, ``ours`` and ``zero`` are the page's to draw.
+    """Returns the picture as SVG without colours; the page styles the classes ``paper``, ``ours`` and ``zero``.
 
     It says nothing that the numbers beside it do not, and is hidden from readers of text.
     """

@@ -59,7 +59,7 @@ class Target:
 
     @property
     def accepted(self) -> tuple[float, float]:
-        """The ends of what counts as the paper's number."""
+        """The lowest and the highest value that count as the paper's number."""
         low, high = -math.inf if self.low is None else self.low, math.inf if self.high is None else self.high
         if self.alike or self.sign:
             return low, high

@@ -1,4 +1,4 @@
-"""Commands about the papers' claims: what each says, what came out, and the runs that answer it."""
+"""Commands on the papers' claims: the list with verdicts, the runs that answer them, and the page."""
 
 from collections.abc import Sequence
 from contextlib import nullcontext

@@ -18,7 +18,7 @@ FILE_WIDTH = 150  # of tables that go to a file or a pipe
 
 
 class _Console(Console):
-    """Leaves it to `Commands` what happens when nobody reads on; Rich would end the process as if something failed."""
+    """A console that leaves a closed output pipe to `Commands`; Rich would end the process with a failure."""
 
     def on_broken_pipe(self) -> None:
         """Raise the error that Rich has caught."""
@@ -32,7 +32,7 @@ err = _Console(markup=False, emoji=False, stderr=True)
 
 
 class Commands(TyperGroup):
-    """Turns what went wrong into a message and an exit code."""
+    """A command group that turns errors into messages and exit codes."""
 
     def invoke(self, ctx: Any) -> Any:
         """Run a command."""
@@ -63,7 +63,7 @@ def key_and_value(text: str) -> tuple[str, str | None]:
 
 
 def _tell(error: Exception) -> int | None:
-    """Print what went wrong as a message; the exit code, or None for what is no such error."""
+    """Prints an error as a message and returns the exit code; None if it is no error of the user's."""
     if "tailcut.errors" not in sys.modules:  # so it is none of those, and `--help` (an exit) need not wait for them
         return None
     from tailcut.errors import TailcutError

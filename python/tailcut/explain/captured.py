@@ -31,7 +31,7 @@ NETWORK = 10 << 24 | 77 << 16
 
 
 def hosts_seen(run: PlannedRun, about: Mapping[str, Any]) -> set[int]:
-    """The hosts whose frames a run of the lab has, from its ``run.json``."""
+    """Returns the hosts whose frames a lab run captured, by its ``run.json``."""
     names = _names(_demand(run))
     points = [point.removeprefix("host:") for point in about["capture"]]
     by_name = {name: host for host, name in enumerate(names)}
@@ -160,7 +160,7 @@ def _raced(
     flows: Sequence[Mapping[str, Any]],
     found: Mapping[tuple[int, int, int, int], Connection],
 ) -> list[Connection]:
-    """The connections of a flow whose ports the kernel chose: those that began before the next flow of the two hosts.
+    """Returns the connections of a flow with kernel-chosen ports: those begun before the next flow of the two hosts.
 
     None if there may be others at that time.
     """

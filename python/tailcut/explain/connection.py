@@ -58,7 +58,7 @@ def connection_packets(
 
 
 def _first(frames: Sequence[Frame]) -> int:
-    """The initial sequence number; where no SYN was captured, so that what was captured begins at 1."""
+    """Returns the initial sequence number; without a captured SYN, one that lets the first captured byte count as 1."""
     if not frames:
         return 0
     opened = next((frame for frame in frames if frame.flags & SYN), None)

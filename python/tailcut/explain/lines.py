@@ -41,7 +41,7 @@ SHORT = 60
 FIRST = 3
 """Number of repeated events that are shown."""
 FEW = 24
-"""Stretches without incident that are all told; of more, neighbours are one line."""
+"""Most stretches without incident that get a line each; in longer stories neighbours share one."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Fat trees of two and three tiers, from what htsim says of each tier, with its numbering and its links."""
+"""Fat trees of two and three tiers from htsim's description of each tier, with its numbering and links."""
 
 from dataclasses import dataclass
 

@@ -56,7 +56,7 @@ class Network:
             word.refuse(f"more than {MAX_NODES:,} nodes", "import a part of the network", "TC-I003")
 
     def join(self, link: Link, word: Word) -> None:
-        """Add a link between two nodes that are there.
+        """Adds a link between two existing nodes.
 
         Raises:
             ImportRefusedError: no network here has such a link.

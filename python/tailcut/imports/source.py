@@ -1,4 +1,4 @@
-"""Files of other programs, read by line: their words with their places, and what is refused about them."""
+"""Files of other programs, read by line: words with their places, and refusals that name these."""
 
 import re
 from collections.abc import Iterator
@@ -18,7 +18,7 @@ MAX_LINKS = 2_097_152
 
 
 class ImportRefusedError(TailcutError):
-    """A file of another program cannot be taken over as it is."""
+    """A file of another program cannot be imported as it is."""
 
     exit_code = 2
 
@@ -33,7 +33,7 @@ class Word:
     text: str
 
     def refuse(self, what: str, hint: str, code: str = "TC-I002") -> NoReturn:
-        """Say what is wrong with it."""
+        """Raises the refusal of this word."""
         raise ImportRefusedError(code, f"{self.file}:{self.line}:{self.column}: {what}", hint)
 
     def whole(self, what: str, most: int = 2**63 - 1) -> int:

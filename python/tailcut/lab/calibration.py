@@ -103,7 +103,7 @@ class Load:
         return None if self.rate_bps is None else f"{float(f'{self.rate_bps * self.times / 1e6:.2g}'):g}Mbps"
 
     def answer(self) -> dict[str, str]:
-        """Returns a row to show beside those of the plan's fields."""
+        """Returns a row for the table of the plan's fields."""
         carried = self.carried
         alone = "" if carried.fabric_frames is None else f" (the fabric alone {count(carried.fabric_frames)})"
         up_to = f"{self.times:.2g} times the plan's rates"

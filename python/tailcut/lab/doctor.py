@@ -160,7 +160,7 @@ def obstacle(found: Sequence[Finding]) -> str | None:
 
 
 def refusals(found: Sequence[Finding], needs: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
-    """Fields of a plan that cannot be had here, each with why and how to get it.
+    """Returns the fields of a plan that this machine cannot realise, each with reason and remedy.
 
     Args:
         found: what was tried.

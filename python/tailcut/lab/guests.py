@@ -1,4 +1,4 @@
-"""Programs of one's own over the lab's fabric, beside the flows of an experiment.
+"""Runs programs of the user over the lab's fabric, together with the flows of an experiment.
 
 ``python -m tailcut.lab.guests`` reads one line of JSON: ``experiment``, the path of a file with one run; ``set``,
 values of it that are replaced; ``guests``, a list of ``host`` and ``command``. They start when the run does,
@@ -14,7 +14,7 @@ from tailcut.lab import process
 
 
 def main() -> int:
-    """Do what the line says."""
+    """Carries out the request on standard input."""
     asked = json.loads(sys.stdin.readline())
     (run,) = tailcut.load(asked["experiment"], set=asked["set"]).plan["runs"]
     try:

@@ -25,7 +25,7 @@ class LabError(Exception):
 
 
 class _EndedError(Exception):
-    """The process has gone before it was told what to do."""
+    """The worker process ended before it received its request."""
 
 
 @contextmanager

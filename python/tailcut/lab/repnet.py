@@ -11,7 +11,7 @@ NO_BENCH = "there is no program `repnet-bench`"
 
 
 class MissingError(Exception):
-    """`repnet-bench` cannot be started here; says why. `INSTALL` is what to do."""
+    """`repnet-bench` cannot be started here, for the given reason; `INSTALL` is the remedy."""
 
 
 def program() -> list[str]:

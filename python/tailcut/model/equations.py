@@ -29,7 +29,7 @@ def slow_start_rounds(size: float, initial_window: float) -> float:
 
 
 def short_flow_fct(size: float, mean_burst_wait: float, initial_window: float) -> float:
-    """Equation 1: FCT of a short flow whose bursts wait `mean_burst_wait` packet times on average.
+    """Equation 1: the FCT of a short flow if bursts wait `mean_burst_wait` packet times on average.
 
     The sum of the waits over the flow's log2(X/k + 1) bursts, divided by X, plus 1. Valid for flows that stay
     in slow start for life. The number of bursts is taken as a real number, as the paper's integrals do.

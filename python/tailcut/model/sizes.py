@@ -28,7 +28,7 @@ class FlowSizes:
     probability: tuple[float, ...]
 
     def __post_init__(self) -> None:
-        """Refuse what is not a distribution.
+        """Refuses a table that is no distribution.
 
         Raises:
             ValueError: the points do not describe a CDF of sizes of at least one packet.

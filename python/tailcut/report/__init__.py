@@ -19,7 +19,7 @@ __all__ = ["ReportError", "write"]
 
 
 def write(result: Result | Path, path: Path, slow_flows: int = 0, seeds: Sequence[int] = ()) -> list[Path]:
-    """Writes the page and, in ``figures`` beside it, every figure as SVG and PNG.
+    """Writes the page and, into the folder ``figures`` next to it, every figure as SVG and PNG.
 
     The figures of a page that is not called ``report.html`` are in a directory named after it, so that pages in one
     place do not write over each other's.

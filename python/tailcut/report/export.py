@@ -61,7 +61,7 @@ def points_shown(points: Sequence[str]) -> list[str]:
 
 
 def sheets(study: Study, data: Data, theme: Theme) -> Iterator[tuple[Figure, dict[str, Any]]]:
-    """Every figure that has something to draw, with its specification; what the page lets choose is stacked."""
+    """Yields every figure with data and its specification; variants that the page offers as a choice are stacked."""
     for kind in KINDS:
         drawn: list[tuple[str, Figure]] = []
         for cell in study.cells:

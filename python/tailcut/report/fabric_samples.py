@@ -134,7 +134,7 @@ class FabricSamples:
 
     @cached_property
     def longest(self) -> int:
-        """The longest queue of a switch at any instant: what colours are relative to."""
+        """The longest queue of a switch at any instant, to which colours are relative."""
         switches = (self.ports["from"] >= self.hosts).to_numpy()
         return max(1, *(int(sampled.queue[:, switches].max(initial=0)) for sampled in self.runs.values()))
 

@@ -85,7 +85,7 @@ def svg(samples: FabricSamples, theme: Theme) -> str:
 
 
 def _spots(stand: Places) -> list[tuple[float, float]]:
-    """Returns the positions of nodes: pod beside pod, as wide as their widest level."""
+    """Returns the positions of nodes: pods side by side, each as wide as its widest level."""
     top = max(stand.level)
     level_of_pod: dict[tuple[int, int], int] = {}
     for level, pod in zip(stand.level, stand.pod, strict=True):

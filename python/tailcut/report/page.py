@@ -306,7 +306,7 @@ def totals(study: Study) -> pl.DataFrame:
 
 
 def _telling(table: pl.DataFrame) -> list[pl.Expr]:
-    """The columns of what happens in some experiments only: there where it has happened."""
+    """Returns the columns of events that only some experiments have, if they occurred."""
     found = [
         pl.col(name).cast(pl.Int64).alias(title)
         for name, title in RARE.items()
@@ -319,7 +319,7 @@ def _telling(table: pl.DataFrame) -> list[pl.Expr]:
 
 
 def plan(study: Study) -> list[tuple[str, list[tuple[str, str]]]]:
-    """Every setting of the experiment, by table: what all runs share, and what each scheme and the sweep change."""
+    """Returns every setting of the experiment by table: those shared by all runs, and those of schemes and sweep."""
     configurations = [{k: spell(v) for k, v in flatten(run["config"]).items()} for run in study.plan["runs"]]
     if not configurations:
         return []

@@ -24,7 +24,7 @@ EXACT_POINTS = 100
 CLASS = 1 << 56  # apart from the times of another class, which are less than two years
 UNFINISHED = CLASS - 1
 READ = {f"p{q}".replace(".", "_"): Fraction(q) / 100 for q in ("10", "25", "50", "75", "90", "95", "99", "99.9")}
-"""The percentiles that are told of a distribution; exact, because 0.999 in binary is a little more than 999/1000."""
+"""The reported percentiles of a distribution; exact, because 0.999 in binary is slightly more than 999/1000."""
 PLACE = ["backend", "cell", "point", "grouping", "class", "statistic"]
 """The columns that identify the rows of a scheme."""
 STATISTICS = {"mean": "mean", "p50": "median", "p99": "99th percentile", "p99_9": "99.9th percentile"}

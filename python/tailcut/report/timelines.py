@@ -128,7 +128,7 @@ def _slowest_of_each(result: "Result", selection: RunSelection, number: int) -> 
 
 
 def _bytes(timeline: Timeline) -> int:
-    """About what it takes on the page."""
+    """Returns the approximate size of a timeline on the page, in bytes."""
     return sum(
         len(diagram.drawing) + sum(len(line.what) + LINE_BYTES for line in diagram.lines)
         for diagram in timeline.diagrams
@@ -227,7 +227,7 @@ def _end(y: int, name: str) -> str:
 
 
 def _way(packet: Mapping[str, Any], x: Any, colour: str) -> str:
-    """A packet's way from one host to the other: level while it waits."""
+    """Returns the line of a packet from one host to the other; it is level while the packet waits."""
     back = towards_sender(packet)
     near, far = (TOP + WAY, TOP) if back else (TOP, TOP + WAY)
     links = max(len(packet["hops"]), 1) if not lost(packet) else max(len(packet["hops"]) + 1, 2)

@@ -136,7 +136,7 @@ def headline(study: Study, table: pl.DataFrame, throughput: pl.DataFrame | None 
 
 
 def _tail(study: Study, scheme: str, rows: list[dict[str, Any]], what: str) -> tuple[str, str]:
-    """The kind of change in what the page is about, and its sentence."""
+    """Returns the kind of change of the page's subject, and the sentence on it."""
     better = [row for row in rows if _sign(row) < 0]
     worse = [row for row in rows if _sign(row) > 0]
     open_ = [row for row in rows if _seen(row) and not _sign(row)]
@@ -174,7 +174,7 @@ def _tail(study: Study, scheme: str, rows: list[dict[str, Any]], what: str) -> t
 
 
 def _source(backend: str) -> str:
-    """Returns whose numbers a sentence is about; empty for the simulator's."""
+    """Returns the clause that names the backend of a sentence's numbers; empty for the simulator."""
     return {"sim": "", "model": " according to the model"}.get(backend, " over real kernels")
 
 

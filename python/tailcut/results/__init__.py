@@ -1,4 +1,4 @@
-"""Runs on disk, and what is computed from them."""
+"""Runs on disk, and the statistics computed from them."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -25,7 +25,7 @@ def __getattr__(name: str) -> Any:
 def open(  # noqa: A001 - read as tailcut.results.open
     directory: str | Path, *others: str | Path, with_unfaithful: bool = False
 ) -> "Result":
-    """The results in ``directory``, as far as they are there.
+    """Opens the results in one directory or several; runs may be missing.
 
     Args:
         directory: where they are.

@@ -46,7 +46,7 @@ def tables_of(about: Mapping[str, Any]) -> str:
 
 
 class Derived:
-    """Statistics and totals of the runs of a store, under one way to measure."""
+    """Statistics and totals of the runs of a store, under one setting of ``measure``."""
 
     def __init__(self, store: Store, measure: Mapping[str, Any], prefix: str = "") -> None:
         self._store = store
@@ -108,7 +108,7 @@ class Derived:
         return kept.drop(OF)
 
     def samples(self, run_id: str, of: str, end_ns: int) -> dict[Group, Sample]:
-        """The flows of a run that count, by class, read from what is kept of it or kept from now on.
+        """Returns the counted flows of a run by class, from its derived file, which is written if it is missing.
 
         Args:
             run_id: its identifier.

@@ -1,4 +1,4 @@
-"""Room on disk: what runs are expected to write, and what is free. Noticed before a run is simulated, not after."""
+"""Disk space: the bytes that runs are expected to write, and the free bytes, checked before a run begins."""
 
 import errno
 import shutil
@@ -72,7 +72,7 @@ def free_bytes(directory: Path) -> int | None:
 
 
 def is_full(error: BaseException) -> bool:
-    """Whether something failed because the disk, or what one may use of it, is full."""
+    """Whether an error means that the disk, or the user's quota of it, is full."""
     if isinstance(error, OSError):
         return error.errno in FULL
     # The core passes the system's error on as text.

@@ -18,11 +18,11 @@ from tailcut.results import statistics
 from tailcut.results.statistics import CONFIDENCE, PERCENTILES, STATISTICS, Values, rank
 
 SURE_SEEDS = 5
-"""From so many seeds on an interval that excludes zero has a star."""
+"""Fewest seeds with which an interval that excludes zero has a star."""
 SURE_FLOWS = 1000
 """A mean of fewer flows may have met none of the rare timeouts that decide it."""
 SURE_BEYOND = 10
-"""Beyond a percentile there must be so many flows."""
+"""Fewest flows beyond a percentile whose change has a star."""
 SAME = 1e-9
 """Half an interval of a logarithm up to which all seeds are said to have given the same."""
 APART = 10.0
@@ -45,7 +45,7 @@ def too_few_beyond(name: str) -> str:
 
 
 def gap_at(name: str) -> str:
-    """Says what a very wide interval of a percentile may come from."""
+    """Returns a note on the possible cause of a very wide interval of a percentile."""
     return f"{GAP}{label(name)}"
 
 
@@ -256,7 +256,7 @@ def _lacking(base: PooledTimes, ours: PooledTimes, name: str) -> list[str]:
 
 @cache
 def student(degrees: int) -> float:
-    """The factor of a 95 % interval with so many degrees of freedom."""
+    """Returns the factor of a 95 % interval for a number of degrees of freedom (Student's t)."""
     low, high = 0.0, math.pi / 2
     for _ in range(60):
         middle = (low + high) / 2

@@ -1,4 +1,4 @@
-"""The lab's runs in a store: beside the simulator's, under an identifier with which run and which repeat it is."""
+"""The lab's runs in a store, beside the simulator's: their ids name the planned run and the repeat."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
@@ -54,7 +54,7 @@ def unfaithful(bad: int, of_all: int) -> str:
 
 
 def is_caveat(reason: str | None) -> bool:
-    """Whether a reason of the summary says what is wrong with the number beside it, and not why it is missing."""
+    """Whether a reason in the summary is a caveat on its number, rather than the cause of a missing one."""
     return reason is not None and (fabrics.TOO_FAST in reason or NOT_FAITHFUL in reason)
 
 

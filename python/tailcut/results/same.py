@@ -34,7 +34,7 @@ def foreseen(plan: Plan) -> list[str]:
 
 
 class _Observed:
-    """Runs whose flows took the same times."""
+    """Finds runs with equal completion times of all flows."""
 
     equal = "equals", "equal"
 
@@ -46,7 +46,7 @@ class _Observed:
 
 
 class _Foreseen:
-    """Runs whose flows will take the same times."""
+    """Predicts runs with equal completion times of all flows."""
 
     equal = "will equal", "will equal"
 
@@ -161,7 +161,7 @@ def _idle_seeds(plan: Plan) -> list[str]:
 
 
 def _unreached_axes(plan: Plan) -> list[str]:
-    """Axes of the sweep at all of whose values a scheme has one run."""
+    """Returns notes on axes of the sweep that do not change a scheme's run."""
     said = []
     for axis in plan["sweep"]:
         others: dict[str, dict[str, set[str]]] = {}

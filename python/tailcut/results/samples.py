@@ -1,4 +1,4 @@
-"""The flows of one run that count, as sorted times by class: what all statistics are of."""
+"""The counted flows of one run as sorted times by class, the basis of all statistics."""
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
@@ -27,7 +27,7 @@ KEPT: dict[str, pl.DataType] = {
     "shortest_open_ns": pl.Int64(),
     "least_open_slowdown": pl.Float64(),
 }
-"""The columns of what is kept of a run: a row per kind, class and size group, from the smallest flows up."""
+"""The columns of a run's derived file: a row per kind, class and size group, from the smallest flows up."""
 
 Group = tuple[str, str]
 """A grouping of the summary and a class of it."""

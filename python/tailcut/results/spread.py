@@ -21,7 +21,7 @@ SHOWN = {
     ("short", "p99"): "short flows, 99th percentile",
     ("long", "mean"): "long flows, mean",
 }
-"""The classes and statistics whose spread is shown, and what they are called."""
+"""The classes and statistics whose spread is shown, with their labels."""
 
 
 def lab_spread(per_repeat: pl.DataFrame, cell: Sequence[str]) -> pl.DataFrame:

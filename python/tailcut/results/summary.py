@@ -17,7 +17,7 @@ NO_INTERVAL = "one seed gives no interval; ask for more with --seeds"
 ALL_THE_SAME = "all seeds gave the same value"
 NO_RUN = "no run of this cell has finished"
 PARTS_OF = {f"part of {name}": name for _, name in ALWAYS}
-"""The groupings of what completion times are made of, and whose they are: their classes are parts."""
+"""The groupings of parts of completion times, by the flows that they cover; their classes are the parts."""
 OF_PARTS = ("mean", "slowest")
 """The statistics of a part: the mean over all flows, and over the slowest 1 %."""
 SLOWEST, FEWEST = 100, 10

@@ -1,4 +1,4 @@
-"""The tables of a run: their columns, units, and the one way they are written.
+"""The tables of a run: their columns and units, and how they are written.
 
 Equal tables give equal bytes: the writer's settings are fixed, rows come in flow order, and what goes into a file's
 metadata follows from the configuration and the seed alone. Wall time, machine and the like are in ``run.json`` only.

@@ -20,7 +20,7 @@ ABSENT = "–"
 
 
 class Together(Store):
-    """The finished runs under several directories; nothing is written but what is derived from each, where it is.
+    """The finished runs of several directories; only derived files are written, into the directory of their runs.
 
     Raises:
         StoreError: TC-S011: a run is in two of them with different tables; TC-S014: they measure differently;
@@ -54,7 +54,7 @@ class Together(Store):
         return self.home(run_id).directory / "runs" / run_id
 
     def runs(self) -> list[str]:
-        """The runs that are there in some state, of whichever plan."""
+        """Returns the ids of all runs, complete or damaged, of any plan."""
         return sorted({run_id for part in self._parts for run_id in part.runs()})
 
     def beside(self, name: str) -> Path:

@@ -53,7 +53,7 @@ def bytes_of(store: Store, runs: Sequence[str]) -> int:
 
 
 def prune(store: Store, runs: Sequence[str]) -> int:
-    """Remove runs, but none that another process is making, and what was computed of runs that are gone.
+    """Removes runs that no other process is making, and derived files of removed runs.
 
     Returns:
         How many were removed.
@@ -71,7 +71,7 @@ def prune(store: Store, runs: Sequence[str]) -> int:
 
 
 def merge(into: Store, other: Store) -> Merged:
-    """Put the runs of another store into this one. The other stays as it is, and so does the plan of this one.
+    """Copies the runs of another store into this one; the other store, and this one's plan, stay unchanged.
 
     Raises:
         StoreError: they are of different experiments, or a run is in both with different tables.

@@ -1,4 +1,4 @@
-"""Claims and what came out of them, as `tailcut claims` shows them."""
+"""Claims with their verdicts, as `tailcut claims` shows them."""
 
 from collections.abc import Sequence
 

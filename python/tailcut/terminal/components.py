@@ -40,7 +40,7 @@ def _title(one: Component) -> str:
 
 
 def unknown(name: str, components: list[Component]) -> str:
-    """Returns the error for an unknown section or component: similar names, and what there is."""
+    """Returns the error for an unknown section or component: similar names, and all sections."""
     groups = list(dict.fromkeys(one["group"] for one in components))
     names = [*groups, *(one["name"] for one in components)]
     near = get_close_matches(name, names, n=1)

@@ -11,11 +11,11 @@ PLAIN = {
     "µ": "u", "μ": "u", "“": '"', "”": '"', "‘": "'", "’": "'", "•": "*", "·": ".", "°": " deg", "ß": "ss",
     "\N{NO-BREAK SPACE}": " ", "\N{NARROW NO-BREAK SPACE}": " ",
 }  # fmt: skip
-"""The characters beside ASCII that Tailcut prints, and their substitutes."""
+"""The characters outside ASCII that Tailcut prints, with their substitutes."""
 
 
 def plain_where_needed() -> None:
-    """Have standard output and standard error replace what they cannot encode."""
+    """Makes standard output and standard error replace characters that they cannot encode."""
     codecs.register_error(NAME, _replaced)
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
@@ -23,7 +23,7 @@ def plain_where_needed() -> None:
 
 
 def _replaced(error: UnicodeError) -> tuple[str | bytes, int]:
-    """The handler of encoding errors: bytes of file names stay what they are, all else becomes ASCII."""
+    """Handles encoding errors: bytes of file names are written unchanged, everything else becomes ASCII."""
     if not isinstance(error, UnicodeEncodeError):
         raise error
     character = error.object[error.start]

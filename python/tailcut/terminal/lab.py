@@ -103,7 +103,7 @@ def verdicts(result: "Result") -> RenderableType:
 
 
 def spread(result: "Result") -> RenderableType:
-    """Returns the spread over repeats of one seed over kernels, beside that over seeds; nothing without repeats."""
+    """Returns the table of the spread over repeats of one seed and over seeds; empty without repeats."""
     rows = spreads.shown(result.lab_spread)
     if rows.height == 0:
         return Group()

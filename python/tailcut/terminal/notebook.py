@@ -25,7 +25,7 @@ def display_of_notebook() -> Callable[..., Any] | None:
 
 
 class Notebook:
-    """A bar with runs, speed and the time left; below it what the user should know."""
+    """A bar with runs, speed and the time left, and messages below it."""
 
     def __init__(self, display: Callable[..., Any], clock: Callable[[], float] = time.monotonic) -> None:
         self._display = display

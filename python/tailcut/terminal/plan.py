@@ -67,7 +67,7 @@ def _work(plan: Plan, jobs: int) -> Table:
 
 
 def _hosts(runs: Iterable[PlannedRun]) -> list[str]:
-    """Lines on the hosts: whose defaults they have, and the timeouts that decide the tail."""
+    """Yields lines on the hosts: their defaults (plain or Linux), and the timeouts that decide the tail."""
     found: dict[str, list[str]] = {}
     for run in runs:
         transport = flatten(run["config"]["scheme"]["transport"])
@@ -119,7 +119,7 @@ def _list(values: Iterable[Any]) -> str:
 
 
 def _config(plan: Plan) -> Text:
-    """Every value of every run as TOML: what all runs share first, then what each scheme has of its own."""
+    """Yields every value of every run as TOML: first those shared by all runs, then those of each scheme."""
     swept = {axis["key"] for axis in plan["sweep"]}
     points: dict[str, dict[str, dict[str, Any]]] = {}
     for run in plan["runs"]:
@@ -200,7 +200,7 @@ def _each(values: Iterable[Any]) -> str:
 
 
 def _written(value: Any) -> str:
-    """A value as TOML has it, which has no word for what is not set."""
+    """Returns a value as TOML, without unset keys, which TOML cannot express."""
     return toml_value(_set(value))
 
 

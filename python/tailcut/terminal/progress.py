@@ -43,7 +43,7 @@ def _left(seconds: float | None) -> str:
 
 
 class Bars:
-    """A bar for the sweep and one for each run under way, as far as the terminal has room."""
+    """A bar for the sweep, and one for each run under way as far as they fit into the terminal."""
 
     def __init__(self, console: Console, clock: Callable[[], float]) -> None:
         self._pace = SweepProgress(clock)

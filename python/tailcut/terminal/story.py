@@ -15,7 +15,7 @@ STYLES = {"quiet": "", "step": "", "incident": "yellow", "end": "bold"}
 
 
 def story(explained: Explained, *, everything: bool = False) -> RenderableType:
-    """A flow: what became of it under each scheme, and how."""
+    """Returns a flow's story under each scheme."""
     first = explained.stories[0].story
     head = Text(
         f"Flow {explained.flow}, {first['from']} to {first['to']}, {size(first['bytes'])}; {explained.selection.label}",
@@ -41,7 +41,7 @@ def took(of: Mapping[str, Any]) -> str:
 
 
 def _beside(explained: Explained) -> Table:
-    """The schemes beside each other."""
+    """Returns the table of schemes side by side."""
     table = Table(box=None, pad_edge=False, header_style="dim")
     for name in ("", "took", "times the best", "packets lost", "timers", "longest wait in a queue"):
         table.add_column(name, justify="left" if name in ("", "longest wait in a queue") else "right")
@@ -56,7 +56,7 @@ def _beside(explained: Explained) -> Table:
 
 
 def _captured(explained: Explained) -> Iterator[tuple[str, str]]:
-    """Yields where the frames were captured, and what that leaves unknown."""
+    """Yields sentences on where the frames were captured and what that leaves unknown."""
     seen = explained.stories[0].story["capture"]
     yield f"From the frames of {' and '.join(seen['hosts'])}: where they waited between hosts is not known.", "dim"
     first = explained.stories[0].story
@@ -73,7 +73,7 @@ def _captured(explained: Explained) -> Iterator[tuple[str, str]]:
 
 
 def _frames_beside(explained: Explained) -> Table:
-    """The schemes beside each other, as far as frames tell."""
+    """Returns the table of schemes side by side, with what captured frames show."""
     table = Table(box=None, pad_edge=False, header_style="dim")
     for name in ("", "took", "times the best", "frames lost", "sent again", "longest silence"):
         table.add_column(name, justify="left" if not name else "right")

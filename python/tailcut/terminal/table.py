@@ -90,7 +90,7 @@ def summary_table(plan: Plan, summary: pl.DataFrame, totals: pl.DataFrame) -> Re
 
 
 def _headers(totals: pl.DataFrame) -> list[Text]:
-    """A line per scheme whose queues dropped headers, answers or pulls: flows wait for timers then."""
+    """Returns a line per scheme with dropped headers, answers or pulls, which make flows wait for timers."""
     if "headers_dropped" not in totals.columns:
         return []
     counts = totals.group_by("scheme", maintain_order=True).agg(pl.col("headers_dropped", "headers_returned").sum())
@@ -105,7 +105,7 @@ def _headers(totals: pl.DataFrame) -> list[Text]:
 
 
 def _speed(totals: Row | None) -> tuple[str, str]:
-    """Mean throughput of long flows, and what share of the ideal it is."""
+    """Returns the mean throughput of long flows, and its share of the ideal."""
     if totals is None or totals["long_throughput_bps"] is None:
         return "", ""
     ideal = totals["long_share_of_ideal"]
@@ -229,7 +229,7 @@ def _bound(is_bound: bool | None) -> str:
 
 
 def _change(row: Row | None) -> Text:
-    """The change against the baseline; green is faster; starred if it is told from zero, else dim."""
+    """Returns the change against the baseline: green if faster, with a star if its interval excludes zero, else dim."""
     if row is None or row["change"] is None:
         return Text("")
     colour = "green" if row["change"] < 0 else "red"
@@ -306,7 +306,7 @@ def _shown(summary: pl.DataFrame) -> pl.DataFrame:
 
 
 class _Notes:
-    """Footnotes: why cells are empty, or what of them is wrong, each once."""
+    """Footnotes: reasons of empty cells and caveats, each once."""
 
     def __init__(self) -> None:
         self._reasons: dict[str, int] = {}

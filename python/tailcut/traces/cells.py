@@ -21,7 +21,7 @@ _LONGEST = 40
 
 
 class TraceError(ValueError):
-    """A trace cannot be read as it is.
+    """A trace cannot be read.
 
     Attributes:
         code: the name of the rule, as it stands after ``TC-E100/``.
@@ -49,7 +49,7 @@ def fields(line: str) -> list[str]:
 
 
 def decimal(text: str) -> Decimal:
-    """A number exactly as it is written.
+    """Returns a number exactly as written.
 
     Raises:
         ValueError: it is none, or not finite, or longer than a number that is meant.
@@ -78,7 +78,7 @@ def whole(text: str) -> int:
 
 
 def nanoseconds(text: str, unit: int) -> Fraction:
-    """A number of so many nanoseconds each.
+    """Returns a number of units as nanoseconds.
 
     Raises:
         ValueError: it is no number.

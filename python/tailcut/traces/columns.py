@@ -17,7 +17,7 @@ NEEDED = "needed: src, dst, bytes and one of start_ns, start_us, start_ms, start
 
 
 def usual(name: str) -> str:
-    """A column's name without what programs put around it."""
+    """Returns a column's name in lower case, without the quotes and spaces that programs put around it."""
     return name.strip().strip("\"'").strip().casefold()
 
 

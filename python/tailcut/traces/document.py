@@ -27,7 +27,7 @@ class TraceAxis:
 
 
 def overridden(document: dict[str, Any], overrides: Sequence[tuple[str, str]]) -> list[TraceAxis]:
-    """Put overrides into a document. Returns the axes of its sweep as they are then."""
+    """Puts overrides into a document; returns the axes of its sweep afterwards."""
     axes = [TraceAxis(path, written, None, values) for path, written, values in _swept(document.get("sweep"), (), ())]
     for index, (key, text) in enumerate(overrides):
         path = keys_of(key)

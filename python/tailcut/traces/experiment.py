@@ -28,7 +28,7 @@ _LONG = re.compile(rb"[0-9]{16}")
 
 @dataclass(slots=True)
 class _Reading:
-    """A trace as it is read with one value of its keys."""
+    """A trace read with one value of each of its keys."""
 
     file: str
     label: str
@@ -63,7 +63,7 @@ class Prepared:
         return self.changed.text()
 
     def restored(self, plan: Plan) -> Plan:
-        """A plan in which traces are called what the experiment calls them."""
+        """Returns a plan that names traces as the experiment does."""
         labels = {one.path: one.label for one in self.readings if one.path is not None}
         if not labels:
             return plan

@@ -10,7 +10,7 @@ from tailcut.traces.cells import TraceError, whole
 
 
 class Hosts:
-    """Finds the number of a host by what a trace calls it.
+    """Finds the number of a host by its name in the trace.
 
     Args:
         names: numbers of the hosts that the topology names.
@@ -70,7 +70,7 @@ class Hosts:
 
 
 def address(text: str) -> str:
-    """An IP address in its usual form; other texts as they are."""
+    """Returns an IP address in its canonical form; other texts unchanged."""
     if "." not in text and ":" not in text:
         return text
     try:

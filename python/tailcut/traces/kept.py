@@ -1,4 +1,4 @@
-"""Keeps a trace as the simulator takes it: in a text file beside the original, named by its content."""
+"""Keeps a trace in the simulator's form: a text file beside the original, named by its content."""
 
 import hashlib
 import os

@@ -10,7 +10,7 @@ _HEADERS = ("host", "hosts", "number", "node")
 
 
 def read_mapping(path: Path, name: str) -> dict[str, str]:
-    """The hosts of a mapping file by what a trace calls them.
+    """Returns the hosts of a mapping file by their names in the trace.
 
     Args:
         path: the file: text with two columns, the name in the trace and the host.

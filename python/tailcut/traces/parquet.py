@@ -1,4 +1,4 @@
-"""Traces as Parquet files: Polars reads them, so that the core needs no reader of its own."""
+"""Traces as Parquet files: Polars reads them, so that the core needs no Parquet reader."""
 
 import io
 from collections.abc import Sequence
@@ -74,7 +74,7 @@ def texts(content: bytes, file: str) -> tuple[list[str], list[list[str]], bool]:
 
 
 def _is_exact(name: str, kind: "pl.DataType") -> bool:
-    """Whether the core takes the cells of a column as they are."""
+    """Whether the core accepts the cells of a column unchanged."""
     core = KINDS.get(str(kind), "other")
     if name not in columns.KNOWN:
         return False

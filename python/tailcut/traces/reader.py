@@ -1,4 +1,4 @@
-"""Reads a trace: the flows of a text or Parquet file, exactly, or what is wrong by line and column."""
+"""Reads a trace: the flows of a text or Parquet file exactly, or an error with line and column."""
 
 import codecs
 from collections.abc import Callable, Sequence

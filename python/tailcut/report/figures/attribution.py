@@ -20,7 +20,7 @@ SHORTER = dict(zip(SLICES, ("mean", "1 %", "0.1 %"), strict=True))
 
 
 def tail(study: Study, table: pl.DataFrame, theme: Theme) -> Figure:
-    """Stacked bars of what completion times are made of, at one point of the sweep (``attribution.table``)."""
+    """Draws stacked bars of the parts of completion times at one point of the sweep (``attribution.table``)."""
     panels = []
     rows = pl.DataFrame()
     if table.height:

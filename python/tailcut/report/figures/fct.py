@@ -1,4 +1,4 @@
-"""Flow completion times: as they are, against the ideal, against the baseline, and by flow size."""
+"""Flow completion times: absolute, against the ideal, against the baseline, and by flow size."""
 
 import re
 

@@ -19,7 +19,7 @@ TITLES = {
 
 
 def are_the_question(table: pl.DataFrame) -> bool:
-    """Whether jobs are what the traffic is about: a train of pings is about its pings."""
+    """Whether the traffic is about its jobs: a train of pings is not."""
     kinds = table.filter(pl.col("grouping") == "job", pl.col("value_us").is_not_null())["class"]
     return bool((kinds != "pings").any())
 

@@ -211,7 +211,7 @@ def whiskers(base: alt.Chart, scale: Scale, title: str) -> alt.Chart:
 
 
 def _beyond(rows: pl.DataFrame, base: alt.Chart) -> list[alt.Chart]:
-    """An arrow with its value for each mark whose value lies beyond the scale."""
+    """Draws an arrow with the value for each mark beyond the scale."""
     if rows["beyond"].null_count() == rows.height:
         return []
     text = base.transform_filter("isValid(datum.beyond)").mark_text(align="left", dx=7, dy=4, fontSize=10)
@@ -219,7 +219,7 @@ def _beyond(rows: pl.DataFrame, base: alt.Chart) -> list[alt.Chart]:
 
 
 def dots(name: str, rows: pl.DataFrame, quantity: Quantity, axis: Axis, theme: Theme) -> Chart:
-    """Points side by side with their intervals, for an axis whose values are names."""
+    """Draws points side by side with their intervals, for an axis of names."""
     scale = scale_of(rows, signed=quantity.signed)
     rows = placed(rows, scale)
     base = shown(alt.Chart(rows), theme, choose=["cell"]).encode(

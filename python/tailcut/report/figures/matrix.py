@@ -1,4 +1,4 @@
-"""Matrices of numbers on a tinted ground: what stays legible when schemes are too many for bars and lines."""
+"""Matrices of numbers on a tinted ground, legible with too many schemes for bars and lines."""
 
 from collections.abc import Sequence
 

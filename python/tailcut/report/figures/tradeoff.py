@@ -1,4 +1,4 @@
-"""Many schemes at a glance: what each gives short flows, what it costs long ones, and what it asks for."""
+"""Many schemes at a glance: gain of short flows, cost for long ones, and devices that must change."""
 
 from math import log10
 from typing import Literal
@@ -25,7 +25,7 @@ HEADINGS = {
 }
 HEIGHT = 330
 ROW = 24
-"""Height of a scheme's row in pixels, beside a matrix with a row for each."""
+"""Height of a scheme's row in pixels, in a plane next to a matrix with a row for each."""
 LABEL = 13
 """Height of a line of a label, in pixels."""
 
