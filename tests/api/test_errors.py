@@ -33,7 +33,7 @@ def test_a_wrong_experiment_has_a_code_and_a_hint_and_is_a_value_error() -> None
 
 
 @pytest.mark.parametrize("call", [tailcut.load, tailcut.run])
-def test_a_file_that_is_not_there_is_a_wrong_experiment(call: object, tmp_path: Path) -> None:
+def test_a_missing_file_is_an_experiment_error(call: object, tmp_path: Path) -> None:
     assert callable(call)
     with pytest.raises(tailcut.TailcutError) as caught:
         call(tmp_path / "none.toml")

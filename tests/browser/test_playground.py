@@ -203,7 +203,7 @@ def test_a_run_can_be_played_paused_and_rewound(opened: Opened) -> None:
 
 
 @pytest.mark.context(reduced_motion="no-preference")
-def test_a_run_that_is_paused_before_it_has_begun_goes_on(opened: Opened) -> None:
+def test_a_run_paused_before_its_start_can_be_resumed(opened: Opened) -> None:
     opened.page.evaluate("() => ['run', 'pause'].forEach((id) => document.getElementById(id).click())")
     expect(opened.page.locator("#pause")).to_have_text("Play")
     opened.page.locator("#pause").click()

@@ -29,7 +29,7 @@ def changed(old: str, new: str) -> str:
     return MINIMAL.replace(old, new)
 
 
-def test_a_claim_is_its_papers_and_stated_unless_it_says_otherwise() -> None:
+def test_a_claim_belongs_to_its_paper_and_defaults_to_the_stated_reading() -> None:
     (claim,) = document.read("paper", MINIMAL).claims
     assert (claim.id, claim.paper, claim.experiment) == ("paper/first", "paper", "papers/paper/fig1")
     assert (claim.readings, claim.backends) == ((STATED,), ("sim",))

@@ -38,7 +38,7 @@ def test_statistics_are_of_all_seeds_together(statistic: str, limit: float, expe
     assert found.value == pytest.approx(expected)
 
 
-def test_a_share_adds_up_before_it_divides() -> None:
+def test_a_share_sums_over_seeds_before_dividing() -> None:
     found = metrics.value(shares((1, 10), (9, 90)), asked("share"))
     assert found is not None
     assert (found.value, found.low, found.high) == (0.1, 0.1, 0.1)

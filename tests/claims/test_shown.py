@@ -64,7 +64,7 @@ def test_an_unknown_claim_is_refused_with_the_likely_one() -> None:
     assert "did you mean rps/fig4b?" in said("run", "rps/fig4A")
 
 
-def test_a_run_says_how_long_it_takes_and_fills_the_scorecard(tmp_path: Path) -> None:
+def test_claims_run_predicts_its_time_and_fills_the_scorecard(tmp_path: Path) -> None:
     card = tmp_path / "card.json"
     options = ["--small", "--scorecard", str(card), "--out", str(tmp_path / "runs")]
     assert "2 runs are missing" in said("run", "repnet/fig2-alike", *options)

@@ -95,7 +95,7 @@ def test_a_wrong_key_is_shown_with_its_place_and_a_hint(
         assert result.stderr == snapshot
 
 
-def test_a_file_that_is_not_there_is_bad_input(tailcut: Tailcut) -> None:
+def test_a_missing_experiment_file_is_bad_input(tailcut: Tailcut) -> None:
     result = tailcut("run", "absent.toml")
     assert result.exit_code == 2
     assert "absent.toml" in result.stderr
@@ -324,7 +324,7 @@ def test_the_schema_accepts_the_starter_and_refuses_a_wrong_key(tailcut: Tailcut
         jsonschema.validate(starter | {"laod": 0.5}, schema)
 
 
-def test_a_new_experiment_can_be_run_as_it_is(tailcut: Tailcut) -> None:
+def test_a_new_experiment_runs_unchanged(tailcut: Tailcut) -> None:
     assert tailcut("new", "mine.toml").exit_code == 0
     assert tailcut("check", "mine.toml").exit_code == 0
 
@@ -369,7 +369,7 @@ def test_new_overwrites_nothing(tailcut: Tailcut) -> None:
     assert Path("mine.toml").read_text() == "precious"
 
 
-def test_a_directory_that_is_not_there_is_named_with_a_remedy(tailcut: Tailcut) -> None:
+def test_a_missing_directory_is_named_with_a_remedy(tailcut: Tailcut) -> None:
     result = tailcut("new", "absent/mine.toml")
     assert result.exit_code == 1
     assert "error[TC-F001]: absent/mine.toml: No such file or directory" in result.stderr

@@ -53,9 +53,7 @@ def test_a_page_older_than_the_results_is_written_anew(tailcut: Tailcut, results
     assert page.read_text() != "as it was"
 
 
-def test_where_there_is_no_browser_the_page_is_named(
-    tailcut: Tailcut, results: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_a_browser_the_page_is_named(tailcut: Tailcut, results: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("webbrowser.open", lambda _: False)
     result = tailcut("open", results)
     assert (result.exit_code, result.stdout) == (1, f"{results / 'report.html'}\n")

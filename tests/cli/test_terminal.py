@@ -97,7 +97,7 @@ def test_the_full_table_has_a_line_per_class_and_statistic(tmp_path: Path, snaps
 
 
 @pytest.mark.parametrize("more", [[], ["--full"]], ids=["short", "full"])
-def test_no_number_is_cut_off_where_there_is_little_room(
+def test_no_number_is_cut_off_on_a_narrow_terminal(
     more: list[str], tailcut: Tailcut, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     found = result(tmp_path, made_up.plan())

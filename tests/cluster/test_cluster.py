@@ -36,7 +36,7 @@ def test_workers_that_see_the_directory_write_there(cluster: Cluster, tmp_path: 
     assert elsewhere(experiment, cluster, tmp_path / "far") == local(experiment, tmp_path / "near")
 
 
-def test_workers_that_do_not_see_it_send_their_runs_back(cluster: Cluster, tmp_path: Path) -> None:
+def test_workers_that_do_not_see_the_directory_send_their_runs_back(cluster: Cluster, tmp_path: Path) -> None:
     experiment = tailcut.load(experiments.tiny(tmp_path))
     cluster.start_worker(before=blind(tmp_path / "far"))
     assert elsewhere(experiment, cluster, tmp_path / "far") == local(experiment, tmp_path / "near")

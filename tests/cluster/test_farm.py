@@ -70,7 +70,7 @@ class BreaksAfterOneRun(ThreadPoolExecutor):
         return super().submit(function, *arguments, **named)
 
 
-def test_a_pool_that_breaks_fails_the_runs_that_it_does_not_take_and_the_others_are_kept(tmp_path: Path) -> None:
+def test_a_broken_pool_fails_the_runs_it_rejects_and_keeps_the_others(tmp_path: Path) -> None:
     experiment = tailcut.load(experiments.tiny(tmp_path))
     with BreaksAfterOneRun(1) as pool, pytest.raises(RunError, match="3 of 4 runs failed") as failed:
         tailcut.run(experiment, out=tmp_path / "results", executor=pool)
@@ -88,7 +88,7 @@ def test_a_run_that_fails_is_one_failed_run_and_the_others_are_kept(tmp_path: Pa
         tailcut.run(experiment, out=tmp_path / "results", executor=pool)
 
 
-def test_files_too_large_for_an_executor_are_an_error_with_the_way_out(
+def test_files_too_large_for_an_executor_are_an_error_with_the_remedy(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Threads of this process stand for workers that do not see the results and may send nothing with their answer."""

@@ -248,7 +248,7 @@ def test_a_full_disk_on_the_head_ends_the_sweep_with_one_message_and_what_is_the
 
 
 @pytest.mark.parametrize("where", ["tcp://127.0.0.1:9", "nowhere.json", "local:none"])
-def test_a_cluster_that_is_not_there_is_one_clear_error(where: str) -> None:
+def test_an_unreachable_cluster_is_one_clear_error(where: str) -> None:
     with pytest.raises(ClusterError) as refused, connect(where):
         pass
     assert refused.value.code == "TC-C004"

@@ -58,7 +58,7 @@ def test_a_block_that_names_a_file_is_saved(tmp_path: Path) -> None:
     assert pages.replay(page, tmp_path) == page
 
 
-def test_a_block_marked_so_is_not_run(tmp_path: Path) -> None:
+def test_a_block_marked_as_not_run_is_skipped(tmp_path: Path) -> None:
     left_out = "<!-- not run: it would build everything -->\n```console\n$ exit 3\n```\n"
     assert pages.replay(left_out, tmp_path) == left_out
     between = f"{left_out}\n```console\n$ echo one\n```\n\n{left_out}"

@@ -33,7 +33,7 @@ def section() -> str:
     return PAGE.read_text("utf-8").split("## The simulated network")[1].split("\n## ")[0]
 
 
-def test_no_folder_uses_one_that_uses_it() -> None:
+def test_simulator_folders_have_no_cyclic_dependencies() -> None:
     known = used_folders()
     assert {"fabric", "measure", "transport"} <= known["network"]
     # Raises an error that names the circle.

@@ -45,7 +45,7 @@ def apply_page(tree: Path) -> None:
     apply(diff, tree)
 
 
-def test_the_file_of_the_page_is_the_one_that_tests_of_the_library_compile() -> None:
+def test_the_scheme_on_the_page_equals_the_one_that_library_tests_compile() -> None:
     _, rust, _ = blocks()
     assert rust == (ROOT / COMPILED).read_text("utf-8"), f"write it to {COMPILED}, too"
 

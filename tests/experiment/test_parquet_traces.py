@@ -109,7 +109,7 @@ def test_a_file_that_is_no_parquet_file_is_an_error_of_its_key(content: bytes, t
     assert caught.value.key == "traffic.file"
 
 
-def test_a_run_reads_its_trace_again_and_refuses_one_that_has_changed(tmp_path: Path) -> None:
+def test_a_run_refuses_a_trace_that_changed_since_planning(tmp_path: Path) -> None:
     pl.DataFrame(FLOWS).write_parquet(tmp_path / "flows.parquet")
     (run,) = tailcut.load(experiment(tmp_path, "flows.parquet")).plan["runs"]
     made = _core.run(json.dumps(run), read_table=read_table)

@@ -22,7 +22,7 @@ def test_a_number_is_the_same_however_it_is_spelled(swept: Result, spelled: str)
 
 
 @pytest.mark.parametrize("spelled", ["0.9", "nan", "true", ""])
-def test_a_value_that_is_not_there_is_refused_with_those_that_are(swept: Result, spelled: str) -> None:
+def test_an_unknown_value_is_refused_with_the_known_ones(swept: Result, spelled: str) -> None:
     with pytest.raises(ExplainError) as refused:
         select_runs(swept, at={"load": spelled})
     assert (refused.value.code, refused.value.hint) == ("TC-X002", "finished runs have: 0.2, 1.0")

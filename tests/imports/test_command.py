@@ -45,12 +45,12 @@ def test_a_link_in_the_place_of_a_file_is_not_followed(tmp_path: Path) -> None:
         ({"notes.md": ""}, "TC-I004"),
     ],
 )
-def test_files_that_are_none_of_a_format_are_refused(files: dict[str, str | bytes], code: str, tmp_path: Path) -> None:
+def test_files_of_an_unknown_format_are_refused(files: dict[str, str | bytes], code: str, tmp_path: Path) -> None:
     error = refused(tmp_path, files)
     assert (error.code, error.exit_code) == (code, 2)
 
 
-def test_a_file_that_is_not_there_is_refused(tmp_path: Path) -> None:
+def test_a_missing_file_is_refused(tmp_path: Path) -> None:
     with pytest.raises(imports.ImportRefusedError, match="there is no such file"):
         imports.read([tmp_path / "topology.txt"])
 

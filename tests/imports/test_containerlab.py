@@ -54,7 +54,7 @@ def test_rates_and_delays_of_links_are_taken_over_exactly(tmp_path: Path) -> Non
     ]
 
 
-def test_what_is_imported_runs_and_no_name_of_it_becomes_a_path(tmp_path: Path) -> None:
+def test_an_imported_experiment_runs_and_no_imported_name_becomes_a_path(tmp_path: Path) -> None:
     (tmp_path / "inner").mkdir()
     out = imported(tmp_path / "inner", {NAME: LAB})
     assert sorted(path.name for path in tmp_path.iterdir()) == ["inner"]

@@ -80,7 +80,7 @@ def test_the_command_says_what_would_be_carried(experiment: Path, monkeypatch: p
     assert 'topology.rate = "10Mbps"' in little
 
 
-def test_the_command_says_it_as_json_beside_the_plan(experiment: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_check_writes_the_calibration_as_json_with_the_plan(experiment: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     told = json.loads(checked(experiment, monkeypatch, 1e5, "--json"))
     assert told.pop("on")["load"] == {
         "busiest_frames_per_second": busiest(experiment, POISSON),

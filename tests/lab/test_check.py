@@ -145,7 +145,7 @@ def test_check_reports_which_time_series_are_recorded(experiment: Path) -> None:
     assert "not recorded" in node["series.flows"][1]
 
 
-def test_the_command_shows_the_table_and_ends_by_whether_it_can_be_had(experiment: Path) -> None:
+def test_check_shows_the_table_and_exits_by_whether_the_plan_is_realisable(experiment: Path) -> None:
     runner = CliRunner()
     possible = runner.invoke(cli.app, ["check", str(experiment), "--on", "lab"])
     assert possible.exit_code == 0

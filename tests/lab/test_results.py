@@ -112,7 +112,7 @@ def test_repeats_are_averaged_and_unfaithful_runs_are_kept_and_left_out(
     assert result.lab_flows.filter(~pl.col("faithful"))["repeat"].unique().to_list() == [2]
 
 
-def test_without_a_faithful_run_the_cells_say_so(experiment: Path, tmp_path: Path, kernels: Kernels) -> None:
+def test_cells_without_a_faithful_run_state_the_reason(experiment: Path, tmp_path: Path, kernels: Kernels) -> None:
     kernels.runs = 1
     result = tailcut.run(tailcut.load(experiment), on="lab", out=tmp_path / "results")
     rows = result.summary().filter(backend="lab")
@@ -250,9 +250,7 @@ def test_the_page_has_the_verdicts_and_says_whether_unfaithful_runs_are_counted(
     assert "counted in are not faithful" not in left_out
 
 
-def test_the_spread_over_repeats_is_told_apart_from_that_over_seeds(
-    experiment: Path, tmp_path: Path, kernels: Kernels
-) -> None:
+def test_spreads_over_repeats_and_over_seeds_are_separate(experiment: Path, tmp_path: Path, kernels: Kernels) -> None:
     # Seeds 1 and 2, then again: seed 1 takes 2 and 4 times the ideal, seed 2 has one faithful run.
     result = tailcut.run(tailcut.load(experiment, seeds=2), on="lab", out=tmp_path / "results", repeat=2)
     runs = result.lab_per_repeat.filter(grouping="class", statistic="mean", **{"class": "short"})
@@ -269,7 +267,7 @@ def test_the_spread_over_repeats_is_told_apart_from_that_over_seeds(
     assert "standard deviation over repeats of one seed, and over seeds" in shown
 
 
-def test_without_repeats_there_is_no_spread_over_them(experiment: Path, tmp_path: Path, kernels: Kernels) -> None:
+def test_without_repeats_the_spread_over_repeats_is_empty(experiment: Path, tmp_path: Path, kernels: Kernels) -> None:
     result = tailcut.run(tailcut.load(experiment), on="lab", out=tmp_path / "results")
     assert result.lab_spread["over_repeats_us"].null_count() == result.lab_spread.height > 0
     assert "Spread over repeats and" not in result.report()[0].read_text()

@@ -67,7 +67,7 @@ def test_reasons_that_differ_in_numbers_only_are_one(table: ModuleType) -> None:
     assert table.reasons(runs) == ["in … of … windows: 2", "early: 1"]
 
 
-def test_rows_have_the_seeds_of_which_a_scheme_and_the_first_are_faithful(
+def test_a_row_covers_the_seeds_with_faithful_runs_of_scheme_and_baseline(
     table: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(process, "run", Kernels({2, 3}))

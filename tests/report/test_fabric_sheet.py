@@ -67,7 +67,7 @@ def test_the_sheet_is_among_the_written_files_and_states_its_instant(result: Res
     assert report.write(result, tmp_path / "page.html")[-2].read_bytes() == first
 
 
-def test_without_samples_there_is_no_such_file(tmp_path: Path) -> None:
+def test_without_samples_no_fabric_sheet_is_written(tmp_path: Path) -> None:
     plain = tailcut.run(tailcut.load(experiments.tiny(tmp_path), seeds=1), out=tmp_path / "plain")
     assert not [path for path in report.write(plain, tmp_path / "page.html") if path.stem == "fabric"]
 

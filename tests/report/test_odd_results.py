@@ -52,7 +52,7 @@ def test_a_figure_whose_every_value_is_above_its_cut_off_says_so(tmp_path: Path)
     assert "timeouts per flow: up to 99" in str(drawn["segments"].note)
 
 
-def test_points_that_agree_to_six_digits_are_told_apart_and_keep_their_flows(tmp_path: Path) -> None:
+def test_points_equal_to_six_digits_stay_separate_and_keep_their_flows(tmp_path: Path) -> None:
     plan = made_up.plan(schemes=["TCP"], sweep=loads(*CLOSE), seeds=[1])
     store = Store.create(tmp_path / "results", plan)
     for place, run in enumerate(plan["runs"], start=1):

@@ -138,7 +138,7 @@ def test_a_change_whose_sign_unfinished_flows_leave_open_is_no_clear_effect(
     assert said.endswith("and unfinished flows leave open which way it goes.")
 
 
-def test_a_gain_says_at_how_many_points_unfinished_flows_leave_it_open(study: Study) -> None:
+def test_a_gain_states_at_how_many_points_unfinished_flows_leave_its_sign_open(study: Study) -> None:
     table = rows((-30.0, -40.0, -20.0), (-40.0, -50.0, -30.0), (-1.0, -5.0, 3.0))
     rough = pl.Series("change_bound", [None, "roughly", None])
     table = table.with_columns(rough, significant=pl.col("significant") & rough.is_null())

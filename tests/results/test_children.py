@@ -82,7 +82,7 @@ def test_the_time_limit_of_a_run_counts_from_when_it_begins(tmp_path: Path, monk
     assert Scripted.now == 10_000
 
 
-def test_a_worker_says_when_what_it_waited_for_begins(tmp_path: Path) -> None:
+def test_a_worker_reports_when_the_run_it_waited_for_begins(tmp_path: Path) -> None:
     experiment = tailcut.load(experiments.tiny(tmp_path))
     store = Store.create(tmp_path / "results", experiment.plan)
     jobs = [
@@ -98,7 +98,7 @@ def test_a_worker_says_when_what_it_waited_for_begins(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("seconds", [float("inf"), 1e10, 1e300])
-def test_a_limit_that_no_clock_has_is_none(seconds: float, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_time_limit_beyond_the_clocks_range_is_no_limit(seconds: float, monkeypatch: pytest.MonkeyPatch) -> None:
     started: list[float] = []
     monkeypatch.setattr(process, "COMMAND", (sys.executable, "-c", 'input(); print(\'{"done": {"frames": 1}}\')'))
     monkeypatch.setattr(threading.Timer, "start", lambda timer: started.append(timer.interval))

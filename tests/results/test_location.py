@@ -87,7 +87,7 @@ def refusal(directory: Path, plan: Plan, asking: Path | None) -> StoreError:
     return caught.value
 
 
-def test_a_directory_of_another_experiment_is_refused_with_the_way_out(here: Path) -> None:
+def test_a_directory_of_another_experiment_is_refused_with_the_remedy(here: Path) -> None:
     held = planned(source_file="experiments/papers/rps/fig7b.toml")
     Store.create(here / "results", held, file(here / "a/fig7b.toml"))
     error = refusal(here / "results", planned(), file(here / "b/fig7b.toml"))
@@ -127,7 +127,7 @@ def test_a_renamed_experiment_goes_on_in_its_directory_and_a_copy_does_not(here:
 
 
 @pytest.mark.parametrize("written", ["fig7b.toml", "./fig7b.toml", "rps/fig7b.toml", "../papers/rps/fig7b.toml"])
-def test_a_directory_of_an_older_version_goes_by_the_file_as_it_was_typed(here: Path, written: str) -> None:
+def test_a_directory_of_an_older_version_is_matched_by_the_path_as_typed(here: Path, written: str) -> None:
     (here / "results").mkdir()
     (here / "results/plan.json").write_text(json.dumps(planned(source_file=written)))
     refusal(here / "results", planned(), file(here / "papers/repflow/fig8.toml"))

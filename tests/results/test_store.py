@@ -259,7 +259,7 @@ def test_a_process_killed_at_any_point_leaves_a_run_whole_or_absent(store: Store
     assert store.state(RUN["id"]) is State.COMPLETE
 
 
-def test_leftovers_of_a_run_that_somebody_is_making_stay(store: Store) -> None:
+def test_drafts_of_a_claimed_run_are_kept(store: Store) -> None:
     draft = store.directory / "runs" / f".{RUN['id']}.draft.tmp"
     with locked(store.directory / "runs" / f".{RUN['id']}.lock", wait=False):
         draft.mkdir()

@@ -174,14 +174,14 @@ def test_a_class_in_which_nothing_finished_is_an_empty_cell_with_the_reason(tmp_
     assert (row["value_us"], row["n_unfinished"], row["reason"]) == (None, 2, "none of its 2 flows finished")
 
 
-def test_a_cell_whose_runs_are_missing_is_there_and_says_so(tmp_path: Path) -> None:
+def test_a_cell_with_missing_runs_has_a_row_that_says_so(tmp_path: Path) -> None:
     plan = made_up.plan(schemes=["TCP", "RepFlow"], sweep=[], seeds=[1])
     result = results(tmp_path, plan, {("TCP", 1): made_up.flows([100])})
     row = cell(result.summary(), scheme="RepFlow", **SHORT_MEAN)
     assert (row["value_us"], row["n_seeds"], row["reason"]) == (None, 0, "no run of this cell has finished")
 
 
-def test_a_change_is_that_of_the_two_values_that_it_stands_between(tmp_path: Path) -> None:
+def test_a_change_is_computed_from_the_two_shown_values(tmp_path: Path) -> None:
     plan = made_up.plan(sweep=[], seeds=[1, 2, 3])
     times = {"TCP": ([10, 1_000], [20, 30], [5]), "RepFlow": ([100, 500], [40, 30], [50])}
     tables = {(scheme, seed + 1): made_up.flows(of[seed]) for scheme, of in times.items() for seed in range(3)}

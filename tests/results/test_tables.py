@@ -17,9 +17,7 @@ def written(path: Path, number: int) -> Path:
 
 
 @pytest.mark.parametrize("name", ["g[12]", "g*", "g?"])
-def test_a_table_is_read_from_its_own_directory_and_not_from_one_that_its_name_matches(
-    name: str, tmp_path: Path
-) -> None:
+def test_a_directory_name_that_is_a_glob_pattern_is_read_literally(name: str, tmp_path: Path) -> None:
     written(tmp_path / "g1" / "flows.parquet", 1)
     path = written(tmp_path / name / "flows.parquet", 2)
     assert tables.read_parquet(path, ["number"]).to_dicts() == [{"number": 2}]

@@ -53,7 +53,7 @@ def test_runs_of_a_plan_with_other_overrides_are_kept(tmp_path: Path) -> None:
     assert sorted(upkeep.unreferenced_runs(store, by_last=True)) == sorted([IDS[0], IDS[2]])
 
 
-def test_an_edited_experiment_takes_the_place_of_what_it_was(tmp_path: Path) -> None:
+def test_the_plan_of_an_edited_experiment_replaces_the_earlier_one(tmp_path: Path) -> None:
     store = filled(tmp_path / "results", 1, 2)
     asked(store, made_up.plan(schemes=["TCP"], sweep=[], seeds=[2]))
     assert upkeep.unreferenced_runs(store) == [IDS[0]]
@@ -84,7 +84,7 @@ def test_a_run_that_another_process_is_making_is_not_removed(tmp_path: Path) -> 
     assert store.state(IDS[1]) is State.COMPLETE
 
 
-def test_a_store_whose_plan_is_damaged_loses_nothing(tmp_path: Path) -> None:
+def test_prune_removes_nothing_if_the_latest_plan_is_damaged(tmp_path: Path) -> None:
     store = filled(tmp_path / "results", 1, 2)
     (store.directory / "plan.json").write_text("{")
     with pytest.raises(StoreError):
@@ -92,7 +92,7 @@ def test_a_store_whose_plan_is_damaged_loses_nothing(tmp_path: Path) -> None:
     assert names(store) == sorted(IDS[:2])
 
 
-def test_a_store_of_which_another_plan_is_damaged_loses_nothing(tmp_path: Path) -> None:
+def test_prune_removes_nothing_if_any_plan_is_damaged(tmp_path: Path) -> None:
     store = filled(tmp_path / "results", 1, 2)
     next((store.directory / "plans").iterdir()).write_text("{")
     with pytest.raises(StoreError, match="is damaged"):

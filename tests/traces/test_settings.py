@@ -52,7 +52,7 @@ def test_a_window_is_taken_from_the_origin_on_and_scaled(
         ('origin = "2024-05-01T11:59:59.5Z"\nwindow = ["0s", "1s"]', [(1, 0.5)]),
     ],
 )
-def test_a_window_of_times_of_day_may_be_told_by_dates_or_from_the_first_flow(
+def test_a_window_may_be_given_by_dates_or_relative_to_the_first_flow(
     more: str, expected: list[tuple[int, float]], tmp_path: Path
 ) -> None:
     assert taken(tmp_path, DAYS, more) == expected
@@ -224,7 +224,7 @@ def test_settings_may_be_given_on_the_command_line(tmp_path: Path) -> None:
     assert (error.file, error.key, error.column) == ("--set", "traffic.scale", 15)
 
 
-def test_two_windows_of_one_trace_are_told_apart_in_a_mix(tmp_path: Path) -> None:
+def test_two_windows_of_one_trace_in_a_mix_are_distinguished(tmp_path: Path) -> None:
     path = experiment(tmp_path, SECONDS, rest="")
     part = '[[traffic.parts]]\nkind = "trace"\nfile = "flows.csv"\nwindow = '
     path.write_text(
@@ -241,7 +241,7 @@ def test_two_windows_of_one_trace_are_told_apart_in_a_mix(tmp_path: Path) -> Non
 
 @hypothesis_settings(max_examples=60)
 @given(st.lists(st.integers(0, 10**9), min_size=1, max_size=20), st.integers(1, 9), st.integers(1, 9))
-def test_a_window_takes_what_starts_in_it_and_nothing_else(starts: list[int], first: int, last: int) -> None:
+def test_a_window_takes_exactly_the_flows_that_start_in_it(starts: list[int], first: int, last: int) -> None:
     bounds = [first * 10**8, (first + last) * 10**8]
     inside = [index for index, start in enumerate(starts) if bounds[0] <= start < bounds[1]]
     if inside:
