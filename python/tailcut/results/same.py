@@ -157,7 +157,7 @@ def _idle_seeds(plan: Plan) -> list[str]:
         return []
     names = [name for name in plan["schemes"] if name in idle]
     of = "" if len(names) == len(plan["schemes"]) else f" of {_listed(names)}"
-    return [f"Seeds change nothing{of}: the flows are given, and nothing else is drawn. One seed says as much."]
+    return [f"Seeds change nothing{of}: the flows are given, and nothing else is drawn. One seed is enough."]
 
 
 def _unreached_axes(plan: Plan) -> list[str]:
