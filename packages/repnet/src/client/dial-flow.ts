@@ -327,63 +327,69 @@ export class FlowDial implements Attachment, AttemptSink, FlowClient {
     this.#lost(attempt.copy, error);
   }
 
-  /** Returns whether the loss of a pending connection is dealt with here. */
+  /** A connection is lost. Returns whether that is dealt with here, as it is if it was pending. */
   #lost(copy: Copy, error: ConnectionError | undefined): boolean {
     const { flow } = this;
-    const socket = this.#socket;
     if (flow.tx.copies[copy] !== 'pending') {
       if (copy === REPLICA) this.#report.lost();
       return false;
     }
-    const chosenHere = this.#target.net.localPort === undefined;
-    if (isCollision(error) && chosenHere && socket.connecting) {
-      if (this.#retries < PORT_ATTEMPTS) {
-        counters.portRetries++;
-        this.#retries++;
-        this.#events.beginAgain();
-        this.#restart();
-        return true;
-      }
-      if (copy === PRIMARY) {
-        this.#goPlain();
-        return true;
-      }
-    }
-    // Resources of the second connection are free for the first again.
-    if (copy === PRIMARY && isShortage(error) && socket.connecting && this.#attempts[REPLICA] !== undefined) {
-      this.#goPlain();
-      return true;
-    }
+    if (this.#socket.connecting && this.#beginsAgain(copy, error)) return true;
     if (copy === REPLICA && !isShortage(error)) this.#report.unreachable(error?.code === 'ECONNREFUSED');
     if (copy === PRIMARY && error !== undefined)
-      this.#connectError = chosenHere ? withoutLocal(error) : error;
-    flow.tx.lose(copy);
-    flow.rx.lose(copy);
-    // A refused first port ends the flow, as with net, whoever may listen on the second.
-    if (copy === PRIMARY && error?.code === 'ECONNREFUSED' && flow.tx.copies[REPLICA] === 'pending') {
-      this.#hedge?.stop();
-      this.#giveUp(REPLICA);
-      return true;
-    }
-    if (
-      copy === PRIMARY &&
-      this.#attempts[REPLICA] === undefined &&
-      flow.legs[REPLICA] === undefined &&
-      flow.tx.copies[REPLICA] === 'pending'
-    ) {
-      // The second copy has not begun, for its delay or an unresolved host: it begins now, or
-      // never.
-      this.#hedge?.stop();
-      const { address } = this.#destination;
-      if (address !== undefined) this.#connectReplica(address);
-      else {
-        flow.tx.lose(REPLICA);
-        flow.rx.lose(REPLICA);
+      this.#connectError = this.#choosesPort ? withoutLocal(error) : error;
+    this.#lose(copy);
+    if (copy === PRIMARY && flow.tx.copies[REPLICA] === 'pending') {
+      // A refused first port ends the flow, as with net, whoever may listen on the second.
+      if (error?.code === 'ECONNREFUSED') {
+        this.#hedge?.stop();
+        this.#giveUp(REPLICA);
+        return true;
       }
+      this.#hurrySecond();
     }
     this.#settle();
-    if (!this.#noneLeft() && !socket.connecting) flow.poke();
+    if (!this.#noneLeft() && !this.#socket.connecting) flow.poke();
     return true;
+  }
+
+  #lose(copy: Copy): void {
+    this.flow.tx.lose(copy);
+    this.flow.rx.lose(copy);
+  }
+
+  /** The application leaves the source port to us. */
+  get #choosesPort(): boolean {
+    return this.#target.net.localPort === undefined;
+  }
+
+  /**
+   * Begins again if the source port is taken, and goes on with one connection if no port is free or
+   * this host is short of something else. Returns whether it did.
+   */
+  #beginsAgain(copy: Copy, error: ConnectionError | undefined): boolean {
+    const isTaken = isCollision(error) && this.#choosesPort;
+    if (isTaken && this.#retries < PORT_ATTEMPTS) {
+      counters.portRetries++;
+      this.#retries++;
+      this.#events.beginAgain();
+      this.#restart();
+      return true;
+    }
+    // Resources of the second connection are free for the first again.
+    const helps = isShortage(error) && this.#attempts[REPLICA] !== undefined;
+    if (copy === REPLICA || !(isTaken || helps)) return false;
+    this.#goPlain();
+    return true;
+  }
+
+  /** The first has failed: a second that waits for its delay or an address begins now, or never. */
+  #hurrySecond(): void {
+    if (this.#attempts[REPLICA] !== undefined || this.flow.legs[REPLICA] !== undefined) return;
+    this.#hedge?.stop();
+    const { address } = this.#destination;
+    if (address !== undefined) this.#connectReplica(address);
+    else this.#lose(REPLICA);
   }
 
   /** No source port of ours is free: net leaves the choice to the system, which may know one. */
@@ -411,8 +417,8 @@ export class FlowDial implements Attachment, AttemptSink, FlowClient {
     if (attempt.copy !== PRIMARY) return;
     if (this.#events.isNew(event)) {
       const last = args.at(-1);
-      const chosenHere = this.#target.net.localPort === undefined;
-      if (event === 'connectionAttemptFailed' && last instanceof Error && chosenHere) withoutLocal(last);
+      if (event === 'connectionAttemptFailed' && last instanceof Error && this.#choosesPort)
+        withoutLocal(last);
       this.#socket.emit(event, ...args);
     }
     if (event !== 'lookup' || this.#socket.destroyed) return;
