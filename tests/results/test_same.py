@@ -30,7 +30,7 @@ def test_schemes_whose_flows_all_take_the_same_time_are_named_in_one_sentence(tm
     times = {(name, None, seed): [1.0, 2.0, None] for name in "ABCD" for seed in (1, 2)}
     times["D", None, 2] = [1.0, 2.001, None]
     found = result(tmp_path / "results", plan, times).same
-    assert found == ["B and C equal A flow by flow: what they differ in (transport.name) made no difference."]
+    assert found == ["B and C equal A flow by flow: their difference (transport.name) had no effect."]
 
 
 def test_a_nanosecond_in_one_flow_of_one_seed_is_a_difference(tmp_path: Path) -> None:

@@ -93,7 +93,7 @@ def _why(pairs: Sequence[tuple[Mapping[int, PlannedRun], Mapping[int, PlannedRun
         return ONE_PATH
     keys = _components({key for one, other in both for key in _differences(one, other)})
     named = _listed(keys) if len(keys) <= MOST_NAMED else f"{', '.join(keys[:MOST_NAMED])} and others"
-    return f"what they differ in ({named}) made no difference"
+    return f"their difference ({named}) had no effect"
 
 
 def _only_paths_differ(one: PlannedRun, other: PlannedRun) -> bool:
