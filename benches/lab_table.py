@@ -106,7 +106,7 @@ def side(flows: pl.DataFrame, seeds: list[int], horizon_ns: int) -> Side:
 def rows(name: str, result: tailcut.Result) -> list[Row]:
     """An experiment's schemes: of the seeds of which both have a scheme and the first one, the lab faithfully."""
     horizon_ns = result.runs["end_ns"].max()  # when a run ends in which a flow is not done
-    both = (result.flows, result.lab_flows.filter("faithful"))
+    both = (result.flows, result.lab.flows.filter("faithful"))
     seeds_of: dict[str, set[int]] = {}
     for scheme in result.plan["schemes"]:
         each = [set(flows.filter(pl.col("scheme") == scheme)["seed"].unique().to_list()) for flows in both]
@@ -272,12 +272,12 @@ class Work:
 
     @staticmethod
     def missing(result: tailcut.Result, seeds: int) -> bool:
-        return result.lab_runs.filter("faithful").height < seeds * len(result.plan["schemes"])
+        return result.lab.runs.filter("faithful").height < seeds * len(result.plan["schemes"])
 
     def note(self, name: str, result: tailcut.Result) -> None:
         """Write down what was made, and remove what was not faithful, so that it is made again."""
         known = {one["id"] for one in self.verdicts if not one["unfaithful"]}
-        new = [one for one in result.lab_runs.iter_rows(named=True) if one["id"] not in known]
+        new = [one for one in result.lab.runs.iter_rows(named=True) if one["id"] not in known]
         for one in new:
             self.verdicts.append(
                 {"experiment": name, **{key: one[key] for key in ("id", "scheme", "seed", "unfaithful")}}

@@ -17,7 +17,8 @@ from typing import Any
 
 import tailcut
 from tailcut.cluster import connect
-from tailcut.results import Result, Store
+from tailcut.result import Result
+from tailcut.results import Store
 
 RUNS = (1_000, 10_000)
 FLOWS = 10_000  # of each run: 100 million of 10,000 runs

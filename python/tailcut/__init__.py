@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from tailcut import results as results
     from tailcut.api import Experiment, load, loads, run
     from tailcut.backends import Capture
+    from tailcut.backends.lab import Lab
     from tailcut.errors import (
         BackendError,
         ClaimsError,
@@ -29,8 +30,7 @@ if TYPE_CHECKING:
         StoreError,
         TailcutError,
     )
-    from tailcut.results import Result
-    from tailcut.results import open as open_results
+    from tailcut.result import Result, open_results
 
     __version__: str
 
@@ -42,6 +42,7 @@ __all__ = [
     "Experiment",
     "ExperimentError",
     "ExplainError",
+    "Lab",
     "ReportError",
     "Result",
     "RunError",
@@ -59,6 +60,7 @@ __all__ = [
 _HOMES = {
     "api": ("Experiment", "load", "loads", "run"),
     "backends": ("Capture",),
+    "backends.lab": ("Lab",),
     "errors": (
         "BackendError",
         "ClaimsError",
@@ -70,7 +72,8 @@ _HOMES = {
         "StoreError",
         "TailcutError",
     ),
-    "results": ("Result", "open_results"),
+    "result": ("Result", "open_results"),
+    "results": (),
 }
 
 
@@ -85,7 +88,7 @@ def __getattr__(name: str) -> Any:
         return import_module(f"tailcut.{name}")
     for home, names in _HOMES.items():
         if name in names:
-            return getattr(import_module(f"tailcut.{home}"), "open" if name == "open_results" else name)
+            return getattr(import_module(f"tailcut.{home}"), name)
     raise AttributeError(f"module 'tailcut' has no attribute {name!r}")
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tailcut import _core, plan
-from tailcut.backends import FATAL_HINT, Capture, Options, Progress, backend
+from tailcut.backends import FATAL_HINT, Backend, Capture, Options, Progress, backend
 from tailcut.diagnosis import together
 from tailcut.document import as_toml, toml_value
 from tailcut.errors import BackendError, checking_experiments
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from distributed import Client
 
     from tailcut.backends.farm import Farm
-    from tailcut.results import Result
+    from tailcut.result import Result
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +75,7 @@ def load(
 
     Raises:
         ExperimentError: the file or an override says something that cannot be run; says where and what to do.
+        BackendError: TC-B004: the lab has no such fabric as ``lab.fabric`` names.
         TypeError: an override that TOML has no word for.
     """
     overrides = _overrides(set, seeds)
@@ -84,7 +85,9 @@ def load(
         except (OSError, UnicodeDecodeError):
             return Experiment(Path(path), json.loads(_core.load(str(path), overrides, read_table, small)))  # says why
         name = os.fsencode(path).decode(errors="replace")  # a folder's name need be no UTF-8
-        return Experiment(Path(path), _planned(text, name, Path(path).parent, overrides, small=small))
+        found = _planned(text, name, Path(path).parent, overrides, small=small)
+    fabrics.resolve_fabric(found)
+    return Experiment(Path(path), found)
 
 
 def loads(
@@ -117,6 +120,7 @@ def loads(
     text = experiment if isinstance(experiment, str) else as_toml(experiment)
     with checking_experiments():
         found = _planned(text, name or "experiment", Path(directory), _overrides(set, seeds), small=small)
+    fabrics.resolve_fabric(found)
     found["source_file"] = name or "-".join(re.findall(r"\w+", found["title"].lower())) or "experiment"
     return Experiment(None, found)
 
@@ -147,7 +151,7 @@ def _overrides(given: Mapping[str, Any] | None, seeds: int | None) -> list[tuple
 def run(
     experiment: Experiment | str | Path,
     *,
-    on: str = "sim",
+    on: str | Backend = "sim",
     out: str | Path | None = None,
     jobs: int | None = None,
     capture: Capture | Sequence[str] = (),
@@ -155,15 +159,13 @@ def run(
     limit_seconds: float | None = None,
     progress: Progress | None = None,
     fail_fast: bool = False,
-    repeat: int = 1,
-    lab_fabric: str | None = None,
-    with_unfaithful: bool = False,
 ) -> "Result":
     """Make the runs that are not there yet.
 
     Args:
         experiment: what ``load`` or ``loads`` gave, or the path of an experiment file.
-        on: the backend: ``sim``, ``model`` or ``lab``.
+        on: the backend: ``sim``, ``model`` or ``lab``, or one with options of its own, such as
+            ``Lab(repeat=3, fabric="kernel")``.
         out: the directory of results. By default it is ``results/`` and the file's path below the working directory,
             without suffix and without a leading ``experiments/``: ``experiments/papers/rps/fig7b.toml`` goes to
             ``results/papers/rps/fig7b``. A file from elsewhere goes to ``results/`` and its name.
@@ -176,12 +178,6 @@ def run(
         progress: told how far it is. By default a notebook shows a bar and everything else nothing; ``Silent()`` of
             this module shows nothing anywhere.
         fail_fast: end at the first run that fails instead of making the others.
-        repeat: how often each run is made; more than once for ``lab`` only, whose kernels give other
-            results each time.
-        lab_fabric: what lies between the hosts of the ``lab``: ``engine``, the simulator's fabric in real time, or
-            ``kernel``, with a network namespace for each switch. By default what the experiment says (``lab.fabric``).
-        with_unfaithful: whether the summary counts the lab's runs in that the machine could not carry in time; it then
-            says so. They are kept in any case.
 
     Raises:
         ExperimentError: the file at that path says something that cannot be run.
@@ -191,18 +187,12 @@ def run(
         RunError: some runs failed; the others are kept. Its ``tracebacks`` say where in the code.
         KeyboardInterrupt: interrupted; finished runs are kept and the same call goes on from there.
     """
-    from tailcut.results import Result, Store
+    from tailcut.result import Result
+    from tailcut.results import Store
 
     if isinstance(experiment, str | Path):
         experiment = load(experiment)
-    chosen = backend(on)
-    if repeat < 1 or (repeat > 1 and on != "lab"):
-        raise BackendError(
-            "TC-B003",
-            f"repeat = {repeat} on the backend {on!r}: only real kernels give another result each time",
-            "use --repeat with --on lab, or more seeds with --seeds",
-        )
-    fabric = fabrics.resolve_fabric(experiment.plan, lab_fabric, on)
+    chosen = backend(on) if isinstance(on, str) else on
     if not isinstance(capture, Capture):
         capture = Capture(tuple(capture))
     options = Options(
@@ -211,8 +201,6 @@ def run(
         limit_seconds=limit_seconds,
         fail_fast=fail_fast,
         farm=None if executor is None else _farm(executor),
-        repeat=repeat,
-        lab_fabric=fabric,
     )
     gaps = chosen.check(experiment.plan, options)
     fatal = [gap for gap in gaps if gap.fatal]
@@ -220,7 +208,7 @@ def run(
         reasons = "\n".join(f"  {gap.where}: {gap.reason}" for gap in fatal)
         raise BackendError(
             "TC-B002",
-            f"the backend {on!r} cannot realise this experiment:\n{reasons}",
+            f"the backend {chosen.name!r} cannot realise this experiment:\n{reasons}",
             FATAL_HINT,
         )
     store = Store.create(Path(out) if out is not None else experiment.directory, experiment.plan, experiment.path)
@@ -228,7 +216,7 @@ def run(
     for gap in gaps:
         progress.note(f"{gap.where}: {gap.reason}")
     chosen.run(experiment.plan, store, progress, options)
-    result = Result(store, experiment.plan, with_unfaithful=with_unfaithful)
+    result = Result(store, experiment.plan)
     if store.plan() == experiment.plan:  # otherwise somebody asks something else here meanwhile, and writes that
         _write_summary(result, progress)
     return result

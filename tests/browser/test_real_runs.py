@@ -11,7 +11,7 @@ from playwright.sync_api import Browser, Page, expect
 import tailcut
 from support import browsing, experiments
 from tailcut import report
-from tailcut.results import Result
+from tailcut.result import Result
 
 MORE = """
 [series]

@@ -9,7 +9,7 @@ import pytest
 
 import tailcut
 from tailcut.errors import BackendError
-from tailcut.results import Result
+from tailcut.result import Result
 
 # Twelve senders overrun one port: losses, fast retransmits and timeouts.
 INCAST = """

@@ -12,7 +12,8 @@ from syrupy.assertion import SnapshotAssertion
 from support import made_up
 from tailcut import cli, units
 from tailcut.plan import Plan, Value
-from tailcut.results import Result, Store
+from tailcut.result import Result
+from tailcut.results import Store
 from tailcut.terminal.diagnostics import coloured
 from tailcut.terminal.progress import Bars, Lines
 from tailcut.terminal.sweep_progress import SweepProgress

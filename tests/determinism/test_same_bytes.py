@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 import tailcut
 from support import experiments, workers
-from tailcut.results import Result
+from tailcut.result import Result
 from tailcut.results.tables import to_parquet
 
 BUSY = """

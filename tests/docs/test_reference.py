@@ -14,8 +14,8 @@ from tailcut import _core
 from tailcut.report import figures
 from tailcut.report.study import Study
 from tailcut.report.theme import Theme
-from tailcut.results.result import ABOUT
 from tailcut.results.tables import UNITS, schema
+from tailcut.results.totals import ABOUT
 from tailcut.terminal import components
 
 ROOT = Path(__file__).parents[2]

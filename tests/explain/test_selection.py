@@ -5,7 +5,7 @@ import pytest
 import tailcut
 from support import experiments
 from tailcut.explain import ExplainError, select_runs
-from tailcut.results import Result
+from tailcut.result import Result
 
 
 @pytest.fixture(scope="module")

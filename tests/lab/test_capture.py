@@ -32,7 +32,7 @@ def test_frames_of_a_host_are_whole_and_in_order_and_those_of_its_flows(
     experiment: Path, tmp_path: Path, fabric: str
 ) -> None:
     out = tmp_path / "results"
-    result = tailcut.run(tailcut.load(experiment), on="lab", out=out, capture=["host:0"], lab_fabric=fabric)
+    result = tailcut.run(tailcut.load(experiment), on=tailcut.Lab(fabric=fabric), out=out, capture=["host:0"])
     (file,) = (tmp_path / "results").glob("runs/*/capture.pcapng")
     about = json.loads((file.parent / "run.json").read_text())
     frames = tshark(file, "frame", "frame.time_epoch")
@@ -46,7 +46,7 @@ def test_frames_of_a_host_are_whole_and_in_order_and_those_of_its_flows(
     assert tshark(file, wrong, "frame.number") == []
     assert all("10.77.0.1" in pair for pair in tshark(file, "ip", "ip.src", "ip.dst"))
     # Every flow of the host begins with a SYN, and every flow to it with an answer.
-    flows = result.lab_flows
+    flows = result.lab.flows
     opened = {port for (port,) in tshark(file, "ip.src == 10.77.0.1 and tcp.flags == 0x002", "tcp.srcport")}
     answered = {
         tuple(pair) for pair in tshark(file, "ip.src == 10.77.0.1 and tcp.flags == 0x012", "ip.dst", "tcp.dstport")

@@ -172,10 +172,9 @@ def test_check_and_run_refuse_what_this_machine_lacks_with_the_remedy(
     experiment: Path, missing: Missing, name: str, fabric: str, overrides: dict[str, str], field: str
 ) -> None:
     plan = tailcut.load(experiment, set=overrides).plan
-    options = Options(lab_fabric=fabric)
-    assert not any(gap.fatal for gap in backend("lab").check(plan, options))
+    assert not any(gap.fatal for gap in tailcut.Lab(fabric=fabric).check(plan, Options()))
     missing[name] = "it is not there"
-    fatal = [gap for gap in backend("lab").check(plan, options) if gap.fatal]
+    fatal = [gap for gap in tailcut.Lab(fabric=fabric).check(plan, Options()) if gap.fatal]
     assert [gap.where for gap in fatal] == [field]
     assert f"{name}: it is not there ({doctor.NEEDS[name][1]})" == fatal[0].reason
     settings = [part for key, value in overrides.items() for part in ("--set", f"{key}={value}")]
@@ -332,10 +331,12 @@ def test_a_cluster_or_a_capture_of_links_is_refused(experiment: Path) -> None:
     assert {gap.where for gap in gaps if gap.fatal} == {"--cluster", "--capture"}
 
 
-def test_only_the_lab_repeats(experiment: Path, tmp_path: Path) -> None:
-    with pytest.raises(BackendError, match="another result each time") as refused:
-        tailcut.run(tailcut.load(experiment), out=tmp_path / "results", repeat=2)
+def test_only_the_lab_repeats() -> None:
+    with pytest.raises(BackendError, match="the backend 'sim' has no option 'repeat'") as refused:
+        backend("sim", repeat=2)
     assert refused.value.code == "TC-B003"
+    with pytest.raises(BackendError, match="repeat = 0: must be at least 1"):
+        tailcut.Lab(repeat=0)
 
 
 @pytest.mark.parametrize("path", SHIPPED, ids=lambda path: path.stem)

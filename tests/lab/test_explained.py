@@ -17,7 +17,7 @@ from tailcut.explain import Explained, ExplainError, explain, select_runs, slowe
 from tailcut.explain.data import as_data
 from tailcut.explain.lines import lines, lost
 from tailcut.lab import process
-from tailcut.results import Result
+from tailcut.result import Result
 from tailcut.terminal.story import story
 
 Wires = Callable[[dict[str, Any]], Sequence[Wire]]
@@ -180,7 +180,7 @@ def test_slowest_flows_are_chosen_among_captured_ones(experiment: Path, tmp_path
     other = next(host for host in range(4) if host not in (flow["src"], flow["dst"]))
     result = captured(experiment, tmp_path / "results", other)
     place = select_runs(result)
-    flows = {row["id"]: row for row in result.lab_flows.iter_rows(named=True)}
+    flows = {row["id"]: row for row in result.lab.flows.iter_rows(named=True)}
     for found in slowest(result, place, 1_000):
         assert other in (flows[found]["src"], flows[found]["dst"])
     with pytest.raises(ExplainError, match="neither host was captured") as refused:
@@ -195,7 +195,7 @@ def test_without_a_capture_explain_names_the_command_that_makes_one(
     experiment: Path, tmp_path: Path, kernels: Kernels
 ) -> None:
     flow = first_flow(experiment)
-    result = tailcut.run(tailcut.load(experiment), on="lab", out=tmp_path / "results", repeat=2)
+    result = tailcut.run(tailcut.load(experiment), on=tailcut.Lab(repeat=2), out=tmp_path / "results")
     with pytest.raises(ExplainError, match="without --capture") as refused:
         select_runs(result)
     # The slowest flow's ends.
@@ -207,9 +207,8 @@ def test_without_a_capture_explain_names_the_command_that_makes_one(
     )
     again = tailcut.run(
         tailcut.load(experiment),
-        on="lab",
+        on=tailcut.Lab(repeat=3),
         out=tmp_path / "results",
-        repeat=3,
         capture=[f"host:{flow['src']}", f"host:{flow['dst']}"],
     )
     assert select_runs(again).label == "seed 1, repeat 3 of the lab"
@@ -305,7 +304,7 @@ def test_connections_with_kernel_chosen_ports_are_found_by_their_start(
 def test_stories_of_captured_frames_agree_with_the_flow_table(experiment: Path, tmp_path: Path) -> None:
     result = captured(experiment, tmp_path / "results", 0, 1, 2, 3)
     place = select_runs(result)
-    flows = {row["id"]: row for row in result.lab_flows.iter_rows(named=True)}
+    flows = {row["id"]: row for row in result.lab.flows.iter_rows(named=True)}
     stories = explain(result, place, slowest(result, place, len(flows)))
     assert len(stories) == len(flows) > 0
     for one in stories:

@@ -22,6 +22,7 @@ from support.killing import Command
 from support.lab import LAB
 from support.skipping import busy, judged_when_idle, missing, needs_root
 from tailcut import cli
+from tailcut.backends import backend
 from tailcut.backends.lab import fields
 from tailcut.errors import BackendError
 from tailcut.lab import process, programs
@@ -128,13 +129,13 @@ print(_core.lab_check(sys.stdin.read(), False, "kernel", sys.argv[1]))
 def test_an_unknown_fabric_or_one_for_another_backend_is_refused(experiment: Path) -> None:
     wanted = tailcut.load(experiment)
     with pytest.raises(BackendError, match="the lab has no fabric 'wood'") as refused:
-        tailcut.run(wanted, on="lab", lab_fabric="wood")
+        tailcut.run(wanted, on=tailcut.Lab(fabric="wood"))
     assert refused.value.code == "TC-B004"
-    with pytest.raises(BackendError, match="'sim'"):
-        tailcut.run(wanted, lab_fabric=KERNEL)
-    for on in ("sim", "lab"):
-        with pytest.raises(BackendError, match="the lab has no fabric 'wood'"):
-            tailcut.run(tailcut.load(experiment, set={"lab.fabric": '"wood"'}), on=on)
+    with pytest.raises(BackendError, match="the backend 'sim' has no option 'fabric'") as refused:
+        backend("sim", fabric=KERNEL)
+    assert (refused.value.code, refused.value.hint) == ("TC-B003", "use it with --on lab")
+    with pytest.raises(BackendError, match="the lab has no fabric 'wood'"):
+        tailcut.load(experiment, set={"lab.fabric": '"wood"'})
 
 
 def test_the_experiment_names_the_fabric_and_the_command_may_name_another(experiment: Path) -> None:
@@ -169,12 +170,12 @@ def test_runs_of_both_fabrics_share_a_directory_and_leave_the_machine_unchanged(
     wanted = tailcut.load(experiment)
     out = tmp_path / "results"
     tailcut.run(wanted, on="lab", out=out)
-    result = tailcut.run(wanted, on="lab", out=out, lab_fabric=KERNEL)
+    result = tailcut.run(wanted, on=tailcut.Lab(fabric=KERNEL), out=out)
     assert network() == before
-    assert result.lab_runs["fabric"].to_list() == ["engine", KERNEL]
+    assert result.lab.runs["fabric"].to_list() == ["engine", KERNEL]
     assert sorted(result.summary()["backend"].unique()) == ["lab", "lab-kernel"]
     same = ["scheme", "seed", "id", "src", "dst", "bytes", "start_ns", "ideal_fct_ns", "finished"]
-    engine, kernel = (result.lab_flows.filter(fabric=fabric).select(same) for fabric in FABRICS)
+    engine, kernel = (result.lab.flows.filter(fabric=fabric).select(same) for fabric in FABRICS)
     assert kernel.equals(engine)
     assert kernel["finished"].all()
     place = next((out / "runs").glob("*-lab-kernel-1"))

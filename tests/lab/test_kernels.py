@@ -39,7 +39,7 @@ def test_exactly_the_flows_of_the_plan_are_carried_and_every_byte_arrives(experi
     wanted = tailcut.load(experiment)
     simulated = tailcut.run(wanted, out=tmp_path / "results")
     result = tailcut.run(wanted, on="lab", out=tmp_path / "results")
-    flows = result.lab_flows
+    flows = result.lab.flows
     same = ["scheme", "seed", "id", "src", "dst", "bytes", "start_ns", "ideal_fct_ns", "ideal_fct_ack_ns", "hops"]
     assert flows.select(same).equals(simulated.flows.select(same))
     assert flows["finished"].all()
@@ -78,7 +78,7 @@ def test_the_fabric_outranks_hosts_and_hosts_outrank_all_others(tmp_path: Path, 
 
 def test_the_start_delay_of_every_flow_is_recorded(experiment: Path, tmp_path: Path) -> None:
     result = tailcut.run(tailcut.load(experiment), on="lab", out=tmp_path / "results")
-    late = result.lab_flows["start_late_ns"]
+    late = result.lab.flows["start_late_ns"]
     assert late.null_count() == 0
     about = json.loads(next((tmp_path / "results/runs").glob("*-lab-1/run.json")).read_text())
     starts = about["lab"]["facts"]["starts"]

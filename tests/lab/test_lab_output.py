@@ -58,10 +58,10 @@ def test_kernels_and_simulator_are_compared_over_their_common_seeds(
         flows.select(pl.col("fct_ns").mean() / 1000).item()
         for flows in (
             result.flows.filter(short, pl.col("seed").is_in([1, 3])),
-            result.lab_flows.filter(short, pl.col("faithful")),
+            result.lab.flows.filter(short, pl.col("faithful")),
         )
     )
-    (row,) = result.lab_against.filter(pl.col("statistic") == "mean", pl.col("class") == "short").to_dicts()
+    (row,) = result.lab.against.filter(pl.col("statistic") == "mean", pl.col("class") == "short").to_dicts()
     assert row["n_seeds"] == 2
     assert (row["simulated_us"], row["real_us"]) == (pytest.approx(simulated), pytest.approx(real))
     assert row["simulated_us"] != pytest.approx(result.per_seed.filter(*mean)["value_us"].mean())
@@ -84,7 +84,8 @@ def test_a_change_against_an_unfaithful_baseline_is_marked_and_never_written_dow
     experiment.write_text(experiment.read_text() + '[schemes.other]\nqueue = { limit = "40packets" }\n')
     kernels.runs = 1  # the baseline's run is not faithful
     wanted = tailcut.load(experiment)
-    result = tailcut.run(wanted, on="lab", out=tmp_path / "results", with_unfaithful=True)
+    tailcut.run(wanted, on="lab", out=tmp_path / "results")
+    result = tailcut.open_results(tmp_path / "results", with_unfaithful=True)
     row = result.summary().filter(scheme="other", grouping="all", statistic="mean").row(0, named=True)
     assert row["change"] is not None
     assert row["reason"].startswith("1 of 2 runs that are counted in are not faithful")
@@ -96,12 +97,12 @@ def test_a_change_against_an_unfaithful_baseline_is_marked_and_never_written_dow
 def test_flows_of_repeats_are_counted_once(experiment: Path, tmp_path: Path, kernels: Kernels) -> None:
     wanted = tailcut.load(experiment)
     simulated = tailcut.run(wanted, out=tmp_path / "results").summary()
-    both = tailcut.run(wanted, on="lab", out=tmp_path / "results", repeat=3).summary()
+    both = tailcut.run(wanted, on=tailcut.Lab(repeat=3), out=tmp_path / "results").summary()
     assert both.filter(backend="lab")["n_flows"].to_list() == simulated["n_flows"].to_list()
 
 
 def test_a_percentile_that_is_the_slowest_flow_is_called_so(experiment: Path, tmp_path: Path, kernels: Kernels) -> None:
-    result = tailcut.run(tailcut.load(experiment), on="lab", out=tmp_path / "results", repeat=3)
+    result = tailcut.run(tailcut.load(experiment), on=tailcut.Lab(repeat=3), out=tmp_path / "results")
     assert 0 < result.summary().filter(grouping="all")["n_flows"].max() < 100  # type: ignore[operator]
     assert "p99 of fewer than 100 flows is the slowest flow." in said("summary", tmp_path / "results")
     assert "Where there are fewer than 100 short flows" in result.report()[0].read_text()
@@ -133,7 +134,7 @@ def test_a_repeat_that_fails_is_named(experiment: Path, tmp_path: Path, monkeypa
 
     monkeypatch.setattr(process, "run", run)
     with pytest.raises(tailcut.RunError) as failed:
-        tailcut.run(tailcut.load(experiment), on="lab", out=tmp_path / "results", repeat=2)
+        tailcut.run(tailcut.load(experiment), on=tailcut.Lab(repeat=2), out=tmp_path / "results")
     first, *others = str(failed.value).splitlines()
     assert first.endswith("2 of 2 runs failed:")
     assert [line.rpartition(", ")[2] for line in others] == ["repeat 1: no", "repeat 2: no"]
@@ -154,7 +155,7 @@ def test_a_full_disk_ends_the_lab_and_earlier_failures_are_reported(
     monkeypatch.setattr(process, "run", run)
     monkeypatch.setattr(Store, "put", put)
     with pytest.raises(tailcut.RunError) as failed:
-        tailcut.run(tailcut.load(experiment), on="lab", out=tmp_path / "results", repeat=3)
+        tailcut.run(tailcut.load(experiment), on=tailcut.Lab(repeat=3), out=tmp_path / "results")
     assert failed.value.code == "TC-R002"
     first, _, *others = str(failed.value).splitlines()
     assert first.endswith("seed 1, repeat 2 was to be written")

@@ -8,7 +8,7 @@ from tailcut.results import State, Store, upkeep
 
 
 def measured(experiment: Path, directory: Path, repeat: int = 1) -> Store:
-    tailcut.run(tailcut.load(experiment), on="lab", out=directory, repeat=repeat)
+    tailcut.run(tailcut.load(experiment), on=tailcut.Lab(repeat=repeat), out=directory)
     return Store.open(directory)
 
 
@@ -27,7 +27,7 @@ def test_the_same_run_measured_on_another_machine_becomes_a_further_repeat(
     assert merged.taken == merged.repeats == [first.removesuffix("1") + "2"]
     assert tables(into) == both
     assert [into.verify(run_id) for run_id in into.runs()] == [State.COMPLETE] * 2
-    assert tailcut.open_results(tmp_path / "a").lab_runs["repeat"].to_list() == [1, 2]
+    assert tailcut.open_results(tmp_path / "a").lab.runs["repeat"].to_list() == [1, 2]
 
 
 def test_merging_the_same_directory_again_adds_nothing(experiment: Path, tmp_path: Path, kernels: Kernels) -> None:

@@ -17,8 +17,7 @@ import tailcut
 from support.lab import Kernels
 from tailcut import cli
 from tailcut.api import Silent
-from tailcut.backends import Options
-from tailcut.backends.lab import LabBackend
+from tailcut.backends import backend
 from tailcut.lab import process, repnet
 from tailcut.report import tables
 from tailcut.report.study import Study
@@ -35,9 +34,9 @@ def test_simulated_runs_and_those_of_kernels_lie_beside_each_other(
     assert kernels.runs == 1
     assert both.flows.equals(simulated.flows)
     same = ["scheme", "seed", "id", "src", "dst", "bytes", "start_ns", "ideal_fct_ns", "class", "hops"]
-    assert both.lab_flows.select(same).equals(both.flows.select(same))
-    assert both.lab_flows["fast_recoveries"].null_count() == both.lab_flows.height
-    assert both.lab_flows["start_late_ns"].to_list() == [1000 * flow for flow in both.lab_flows["id"]]
+    assert both.lab.flows.select(same).equals(both.flows.select(same))
+    assert both.lab.flows["fast_recoveries"].null_count() == both.lab.flows.height
+    assert both.lab.flows["start_late_ns"].to_list() == [1000 * flow for flow in both.lab.flows["id"]]
     rows = both.summary()
     assert rows["backend"].unique(maintain_order=True).to_list() == ["sim", "lab"]
     mean = rows.filter(backend="lab", grouping="all", statistic="mean").row(0, named=True)
@@ -60,14 +59,14 @@ def test_jobs_and_series_of_kernels_are_read_as_those_of_the_simulator_and_drawn
         {"name": "flow 0 cwnd_bytes", "times_ns": [5_000_000, 10_000_000], "values": [14_600.0, 16_060.0]},
         {"name": "link h0>s0 queue_packets", "times_ns": [5_000_000], "values": [3.0]},
     ]
-    both = tailcut.run(wanted, on="lab", out=tmp_path / "results", repeat=2)
-    assert both.lab_jobs.columns == [*both.jobs.columns[:2], "repeat", "fabric", "faithful", *both.jobs.columns[2:]]
-    assert both.lab_jobs.filter(repeat=1)["id"].to_list() == both.jobs["id"].to_list()
-    assert both.lab_jobs["faithful"].unique(maintain_order=True).to_list() == [True, False]
-    first = both.lab_series.filter(repeat=1)
+    both = tailcut.run(wanted, on=tailcut.Lab(repeat=2), out=tmp_path / "results")
+    assert both.lab.jobs.columns == [*both.jobs.columns[:2], "repeat", "fabric", "faithful", *both.jobs.columns[2:]]
+    assert both.lab.jobs.filter(repeat=1)["id"].to_list() == both.jobs["id"].to_list()
+    assert both.lab.jobs["faithful"].unique(maintain_order=True).to_list() == [True, False]
+    first = both.lab.series.filter(repeat=1)
     assert first.select("name", "time_ns", "value").rows()[1] == ("flow 0 cwnd_bytes", 10_000_000, 16_060.0)
-    assert both.lab_series.schema.items() >= both.series.schema.items()
-    assert set(both.lab_tiers["repeat"]) == set()
+    assert both.lab.series.schema.items() >= both.series.schema.items()
+    assert set(both.lab.tiers["repeat"]) == set()
     about = json.loads(next((tmp_path / "results/runs").glob("*-lab-1/run.json")).read_text())
     assert about["truncated_series"] == ["flow 0 cwnd_bytes"]
     drawn = tables.series(Study.of(both))
@@ -86,7 +85,7 @@ def test_a_capture_lies_beside_the_tables_of_runs_that_are_made_with_it(
     tailcut.run(wanted, on="lab", out=out)
     # Another run's frames would not be those of the tables that are there.
     for _ in range(2):
-        tailcut.run(wanted, on="lab", out=out, capture=["host:0"], repeat=2)
+        tailcut.run(wanted, on=tailcut.Lab(repeat=2), out=out, capture=["host:0"])
         assert kernels.runs == 2
         assert [path.read_bytes() for path in out.glob("runs/*-lab-2/capture.pcapng")] == [b"frames"]
     assert not list(out.glob("runs/*-lab-1/capture.pcapng"))
@@ -99,17 +98,17 @@ def test_a_capture_lies_beside_the_tables_of_runs_that_are_made_with_it(
 def test_repeats_are_averaged_and_unfaithful_runs_are_kept_and_left_out(
     experiment: Path, tmp_path: Path, kernels: Kernels
 ) -> None:
-    result = tailcut.run(tailcut.load(experiment), on="lab", out=tmp_path / "results", repeat=3)
+    result = tailcut.run(tailcut.load(experiment), on=tailcut.Lab(repeat=3), out=tmp_path / "results")
     assert kernels.runs == 3
-    runs = result.lab_runs
+    runs = result.lab.runs
     assert runs.select("repeat", "faithful").rows() == [(1, True), (2, False), (3, True)]
     assert runs["unfaithful"].to_list()[1] == ["processes waited for a CPU 90 % of the time (PSI cpu some)"]
     mean = result.summary().filter(backend="lab", grouping="all", statistic="mean").row(0, named=True)
     assert mean["normalised"] == pytest.approx((2.0 + 4.0) / 2, rel=1e-6)
     assert result.summary()["backend"].unique().to_list() == ["lab"]
-    spread = result.lab_per_repeat.filter(grouping="all", statistic="mean")["normalised"]
+    spread = result.lab.per_repeat.filter(grouping="all", statistic="mean")["normalised"]
     assert spread.to_list() == pytest.approx([2.0, 4.0], rel=1e-6)
-    assert result.lab_flows.filter(~pl.col("faithful"))["repeat"].unique().to_list() == [2]
+    assert result.lab.flows.filter(~pl.col("faithful"))["repeat"].unique().to_list() == [2]
 
 
 def test_cells_without_a_faithful_run_state_the_reason(experiment: Path, tmp_path: Path, kernels: Kernels) -> None:
@@ -129,7 +128,7 @@ def command(*arguments: object) -> str:
 
 def counted_in(experiment: Path, out: Path) -> tailcut.Result:
     """Three runs of one seed, twice, three and four times as slow as alone; the second is not faithful."""
-    tailcut.run(tailcut.load(experiment), on="lab", out=out, repeat=3)
+    tailcut.run(tailcut.load(experiment), on=tailcut.Lab(repeat=3), out=out)
     return tailcut.open_results(out, with_unfaithful=True)
 
 
@@ -140,10 +139,11 @@ def test_with_unfaithful_counts_unfaithful_runs_and_marks_them(
     mean = result.summary().filter(backend="lab", grouping="all", statistic="mean").row(0, named=True)
     assert mean["normalised"] == pytest.approx((2.0 + 3.0 + 4.0) / 3, rel=1e-6)
     assert mean["reason"].startswith("1 of 3 runs that are counted in are not faithful")
-    assert result.lab_per_repeat["repeat"].unique().to_list() == [1, 2, 3]
+    assert result.lab.per_repeat["repeat"].unique().to_list() == [1, 2, 3]
     left_out = tailcut.open_results(tmp_path / "results").summary()
     assert not any("faithful" in (reason or "") for reason in left_out["reason"])
-    asked = tailcut.run(tailcut.load(experiment), on="lab", out=tmp_path / "results", with_unfaithful=True)
+    tailcut.run(tailcut.load(experiment), on="lab", out=tmp_path / "results")
+    asked = tailcut.open_results(tmp_path / "results", with_unfaithful=True)
     assert asked.summary().equals(result.summary())
 
 
@@ -252,11 +252,11 @@ def test_the_page_has_the_verdicts_and_says_whether_unfaithful_runs_are_counted(
 
 def test_spreads_over_repeats_and_over_seeds_are_separate(experiment: Path, tmp_path: Path, kernels: Kernels) -> None:
     # Seeds 1 and 2, then again: seed 1 takes 2 and 4 times the ideal, seed 2 has one faithful run.
-    result = tailcut.run(tailcut.load(experiment, seeds=2), on="lab", out=tmp_path / "results", repeat=2)
-    runs = result.lab_per_repeat.filter(grouping="class", statistic="mean", **{"class": "short"})
+    result = tailcut.run(tailcut.load(experiment, seeds=2), on=tailcut.Lab(repeat=2), out=tmp_path / "results")
+    runs = result.lab.per_repeat.filter(grouping="class", statistic="mean", **{"class": "short"})
     times = {(row["seed"], row["repeat"]): row["value_us"] for row in runs.iter_rows(named=True)}
     assert set(times) == {(1, 1), (1, 2), (2, 2)}
-    row = result.lab_spread.filter(grouping="class", statistic="mean", **{"class": "short"}).row(0, named=True)
+    row = result.lab.spread.filter(grouping="class", statistic="mean", **{"class": "short"}).row(0, named=True)
     first = (times[1, 1] + times[1, 2]) / 2
     assert row["over_repeats_us"] == pytest.approx(abs(times[1, 1] - times[1, 2]) / 2**0.5)
     assert row["over_seeds_us"] == pytest.approx(abs(first - times[2, 2]) / 2**0.5)
@@ -269,7 +269,7 @@ def test_spreads_over_repeats_and_over_seeds_are_separate(experiment: Path, tmp_
 
 def test_without_repeats_the_spread_over_repeats_is_empty(experiment: Path, tmp_path: Path, kernels: Kernels) -> None:
     result = tailcut.run(tailcut.load(experiment), on="lab", out=tmp_path / "results")
-    assert result.lab_spread["over_repeats_us"].null_count() == result.lab_spread.height > 0
+    assert result.lab.spread["over_repeats_us"].null_count() == result.lab.spread.height > 0
     assert "Spread over repeats and" not in result.report()[0].read_text()
     assert "over repeats" not in command("summary", tmp_path / "results")
 
@@ -286,7 +286,7 @@ def test_a_failed_lab_run_is_reported_and_the_others_are_made(
     with pytest.raises(tailcut.RunError, match="byte 4096") as failed:
         tailcut.run(tailcut.load(experiment, seeds=2), on="lab", out=tmp_path / "results")
     assert failed.value.code == "TC-R001"
-    assert tailcut.open_results(tmp_path / "results").lab_runs["seed"].to_list() == [2]
+    assert tailcut.open_results(tmp_path / "results").lab.runs["seed"].to_list() == [2]
 
 
 def test_a_run_that_another_command_is_making_is_waited_for_and_not_made_again(
@@ -294,7 +294,7 @@ def test_a_run_that_another_command_is_making_is_waited_for_and_not_made_again(
 ) -> None:
     wanted = tailcut.load(experiment)
     elsewhere = tailcut.run(wanted, on="lab", out=tmp_path / "elsewhere")
-    (made,) = elsewhere.finished_lab_runs
+    (made,) = elsewhere.lab.finished
     store = Store.create(tmp_path / "results", wanted.plan, wanted.path)
     other = ExitStack()
 
@@ -318,12 +318,12 @@ def test_baselines_of_replication_run_over_the_same_program(
 ) -> None:
     monkeypatch.setattr(repnet, "program", lambda: ["node", "main.js"])
     sockets = tailcut.run(tailcut.load(experiment), on="lab", out=tmp_path / "results")
-    assert sockets.lab_runs["id"].to_list() == [f"{sockets.plan['runs'][0]['id']}-lab-1"]
+    assert sockets.lab.runs["id"].to_list() == [f"{sockets.plan['runs'][0]['id']}-lab-1"]
     experiment.write_text(experiment.read_text() + '[schemes.RepFlow]\nreplicate = { kind = "repflow" }\n')
     compared = tailcut.run(tailcut.load(experiment), on="lab", out=tmp_path / "results")
     # What sockets have carried is no baseline for what repnet carries, and stays what it was.
     assert kernels.programs == [None, ["node", "main.js"], ["node", "main.js"]]
-    names = compared.lab_runs["id"].to_list()
+    names = compared.lab.runs["id"].to_list()
     assert len(names) == 2
     assert all(name.endswith("-lab-repnet-1") for name in names)
     store = Store.open(tmp_path / "results")
@@ -334,7 +334,7 @@ def test_baselines_of_replication_run_over_the_same_program(
 def test_prune_and_merge_attribute_lab_runs_to_their_plan(experiment: Path, tmp_path: Path, kernels: Kernels) -> None:
     wanted = tailcut.load(experiment)
     for name in ("a", "b"):
-        tailcut.run(wanted, on="lab", out=tmp_path / name, repeat=1 if name == "a" else 3)
+        tailcut.run(wanted, on=tailcut.Lab(repeat=1 if name == "a" else 3), out=tmp_path / name)
     into, other = Store.open(tmp_path / "a"), Store.open(tmp_path / "b")
     assert upkeep.unreferenced_runs(other) == []
     # The first repeat is in both with other tables: kernels are not deterministic, and no machine
@@ -348,5 +348,5 @@ def test_prune_and_merge_attribute_lab_runs_to_their_plan(experiment: Path, tmp_
 
 
 def test_the_lab_backend_is_called_lab_and_makes_one_repeat() -> None:
-    assert LabBackend.name == "lab"
-    assert Options().repeat == 1
+    assert tailcut.Lab.name == "lab"
+    assert backend("lab") == tailcut.Lab(repeat=1)

@@ -78,7 +78,7 @@ def test_a_row_covers_the_seeds_with_faithful_runs_of_scheme_and_baseline(
     at_work.carry("tiny", 2)
     first, second = table.rows("tiny", at_work.made("tiny", 2))
     assert (first.seeds, first.scheme, second.scheme) == (2, "T; 'C' P", "Spraying")
-    real = table.tailcut.open_results(tmp_path / "made/tiny").lab_flows.filter(scheme="Spraying")["fct_ns"]
+    real = table.tailcut.open_results(tmp_path / "made/tiny").lab.flows.filter(scheme="Spraying")["fct_ns"]
     assert second.real.mean_ms == pytest.approx(real.mean() / 1e6)
     assert second.real.flows == second.simulated.flows == len(real)
     assert second.real.p99_ms == pytest.approx(real.max() / 1e6)

@@ -1,7 +1,7 @@
 """The simulator against real kernels on the page: the figure, the sentence and the note, whichever way they differ."""
 
-from dataclasses import replace
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, cast
 
 import polars as pl
 import pytest
@@ -14,6 +14,28 @@ from tailcut.report.study import Study
 from tailcut.report.theme import theme_for
 from tailcut.results import kernel_comparison, samples
 from tailcut.results.kernel_comparison import compare_with_kernels
+from tailcut.results.lab_runs import LabRun
+
+if TYPE_CHECKING:
+    from tailcut.lab.results import LabResults
+    from tailcut.plan import PlannedRun
+
+
+@dataclass(frozen=True)
+class Kernels:
+    """The part of the lab's results that the page's comparison with the simulator reads."""
+
+    against: pl.DataFrame
+    runs: int
+    unfaithful: int
+    with_unfaithful: bool
+    spread: pl.DataFrame = field(default_factory=pl.DataFrame)
+    counted: tuple[LabRun, ...] = ()
+
+    @property
+    def finished(self) -> list[LabRun]:
+        about = {"faithful": True, "unfaithful": []}
+        return [LabRun("", cast("PlannedRun", {}), 1, "engine", about) for _ in range(self.runs)]
 
 
 @pytest.fixture(scope="module")
@@ -22,7 +44,13 @@ def simulated(tmp_path_factory: pytest.TempPathFactory) -> Study:
     return Study.of(synthetic.build(tmp_path_factory.mktemp("store"), shape))
 
 
-def over_kernels(study: Study, longer: dict[tuple[str, str], float], runs: int = 0, unfaithful: int = 0) -> Study:
+def over_kernels(
+    study: Study,
+    longer: dict[tuple[str, str], float],
+    runs: int = 0,
+    unfaithful: int = 0,
+    with_unfaithful: bool = False,
+) -> Study:
     """The same study with runs of real kernels, longer by so much in each class and statistic, and alike elsewhere."""
     kept = pl.col("class").is_in(kernel_comparison.CLASSES) & pl.col("statistic").is_in(kernel_comparison.STATISTICS)
     rows = study.summary.filter(kept, pl.col("grouping") == "class").with_columns(
@@ -36,7 +64,7 @@ def over_kernels(study: Study, longer: dict[tuple[str, str], float], runs: int =
         "backend", "scheme", "traffic.load", "class", "statistic", "simulated_us", "n_seeds",
         real_us=pl.col("simulated_us") * factor, change=factor - 1,
     )  # fmt: skip
-    return replace(study, against=table, over_kernels=runs, unfaithful=unfaithful)
+    return replace(study, lab=cast("LabResults", Kernels(table, runs, unfaithful, with_unfaithful)))
 
 
 def test_every_class_and_statistic_is_compared_with_the_simulator(simulated: Study) -> None:
@@ -62,7 +90,7 @@ def test_every_class_and_statistic_is_compared_with_the_simulator(simulated: Stu
 
 @pytest.mark.parametrize(("with_unfaithful", "told"), [(False, "faithful runs alone"), (True, "unfaithful runs inc")])
 def test_the_caption_says_which_runs_count(simulated: Study, with_unfaithful: bool, told: str) -> None:
-    study = replace(over_kernels(simulated, {}), with_unfaithful=with_unfaithful)
+    study = over_kernels(simulated, {}, with_unfaithful=with_unfaithful)
     theme = theme_for(study.schemes, study.baseline, interactive=True)
     assert told in figure.kernels(study, tables.against(study), theme).caption
 

@@ -17,7 +17,7 @@ from tailcut import _core, report
 from tailcut.report import fabric_samples
 from tailcut.report.fabric_samples import FabricSamples, Sampled
 from tailcut.report.study import Study
-from tailcut.results import Result
+from tailcut.result import Result
 
 FABRIC = {
     "measure.fabric": "true",

@@ -13,7 +13,7 @@ from tailcut.report import fabric_sheet
 from tailcut.report.fabric_samples import FabricSamples
 from tailcut.report.study import Study
 from tailcut.report.theme import INK, theme_for
-from tailcut.results import Result
+from tailcut.result import Result
 
 FABRIC = {
     "measure.fabric": "true",

@@ -3,7 +3,8 @@
 from pathlib import Path
 
 from support import made_up
-from tailcut.results import Result, Store
+from tailcut.result import Result
+from tailcut.results import Store
 
 
 def shown(directory: Path, runs: int) -> str:

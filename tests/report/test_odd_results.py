@@ -13,7 +13,8 @@ from tailcut.report import page
 from tailcut.report.figures import Data, draw
 from tailcut.report.study import Study
 from tailcut.report.theme import Theme
-from tailcut.results import Result, Store
+from tailcut.result import Result
+from tailcut.results import Store
 from tailcut.results.tables import encode, schema
 
 CLOSE = (0.3, 0.30000000000000004, 0.3000001)

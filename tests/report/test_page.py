@@ -13,7 +13,8 @@ from tailcut.report import page
 from tailcut.report.figures import Data
 from tailcut.report.study import Study
 from tailcut.report.theme import Theme
-from tailcut.results import Result, Store
+from tailcut.result import Result
+from tailcut.results import Store
 
 
 @pytest.fixture(scope="module")

@@ -15,7 +15,8 @@ from tailcut.report import export, page, words
 from tailcut.report.figures import Data
 from tailcut.report.study import Study
 from tailcut.report.theme import theme_for
-from tailcut.results import Result, statistics
+from tailcut.result import Result
+from tailcut.results import statistics
 from tailcut.results.samples import COMPLETION_COLUMNS
 from tailcut.results.summary import axes_schema
 from tailcut.results.tables import for_spreadsheets

@@ -328,4 +328,4 @@ def test_the_changed_side_follows_from_the_sections_that_differ(
     for run in plan["runs"]:
         if run["scheme"] == "RepFlow":
             run["config"]["scheme"] = base | changed
-    assert Study(plan, two_loads.runs, two_loads.summary, two_loads.totals).changed_side("RepFlow") == asks
+    assert replace(two_loads, plan=plan).changed_side("RepFlow") == asks

@@ -16,7 +16,7 @@ from tailcut.report.figures import Data
 from tailcut.report.study import Study
 from tailcut.report.theme import theme_for
 from tailcut.report.timelines import MOST_DRAWN, _bytes, timelines
-from tailcut.results import Result
+from tailcut.result import Result
 
 LOSSES = {"queue.limit": '"8packets"', "traffic.load": "0.6", "traffic.sizes": '"90KB"'}
 THEME = theme_for(("TCP", "RepFlow"), "TCP", interactive=True)

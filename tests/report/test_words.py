@@ -196,7 +196,7 @@ def test_a_lower_bound_is_described_as_one(study: Study) -> None:
 def test_the_strongest_gain_makes_the_headline(study: Study) -> None:
     plan: Any = copy.deepcopy(study.plan)
     plan["schemes"] = ["TCP", "RepSYN", "RepFlow"]
-    of = Study(plan, study.runs, study.summary, study.totals)
+    of = Study(plan, study.runs, study.summary, study.totals, study.lab)
     weaker = rows((-20.0, -25.0, -15.0)).with_columns(scheme=pl.lit("RepSYN"))
     assert headline(of, pl.concat([weaker, rows((-30.0, -40.0, -20.0))])).startswith("RepFlow cuts")
 

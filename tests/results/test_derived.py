@@ -13,7 +13,8 @@ from polars.testing import assert_frame_equal
 from support import made_up
 from tailcut.errors import StoreError
 from tailcut.plan import Plan
-from tailcut.results import Result, Store, samples
+from tailcut.result import Result
+from tailcut.results import Store, samples
 
 PLAN = made_up.plan()
 

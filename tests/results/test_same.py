@@ -9,7 +9,8 @@ import pytest
 import tailcut
 from support import made_up
 from tailcut.plan import Plan
-from tailcut.results import Result, Store, same
+from tailcut.result import Result
+from tailcut.results import Store, same
 
 LOADS = {"key": "traffic.load", "values": [0.2, 0.4]}
 

@@ -11,8 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import tailcut
 from support import made_up
-from tailcut import StoreError, results
+from tailcut import StoreError
 from tailcut.results import State, Store, drafts
 from tailcut.results.locks import locked
 
@@ -149,7 +150,7 @@ def test_a_directory_with_other_files_is_refused_and_left_alone(tmp_path: Path) 
 
 def test_opening_a_directory_without_results_names_the_remedy(tmp_path: Path) -> None:
     with pytest.raises(StoreError) as caught:
-        results.open(tmp_path)
+        tailcut.open_results(tmp_path)
     assert (caught.value.code, "tailcut run" in str(caught.value.hint)) == ("TC-S002", True)
 
 

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from support import made_up
 from tailcut.plan import Plan
-from tailcut.results import Result, Store, statistics, summary_schema, tables
+from tailcut.result import Result
+from tailcut.results import Store, statistics, summary_schema, tables
 from tailcut.results.summary import of_run
 
 Times = Sequence[float | None]

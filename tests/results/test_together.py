@@ -14,7 +14,8 @@ import tailcut
 from support import made_up
 from tailcut import cli
 from tailcut.plan import Axis, Plan
-from tailcut.results import Result, Store, derived
+from tailcut.result import Result
+from tailcut.results import Store, derived
 
 
 def loads(*values: float) -> list[Axis]:

@@ -6,7 +6,8 @@ import pytest
 from support import made_up
 from tailcut import StoreError
 from tailcut.plan import Plan
-from tailcut.results import Result, State, Store, drafts, upkeep
+from tailcut.result import Result
+from tailcut.results import State, Store, drafts, upkeep
 from tailcut.results.locks import locked
 
 ONE_SEED = made_up.plan(schemes=["TCP"], sweep=[], seeds=[1])

@@ -9,7 +9,8 @@ import polars as pl
 
 from support import made_up
 from tailcut.plan import Axis, PlannedRun, Value
-from tailcut.results import Result, Store
+from tailcut.result import Result
+from tailcut.results import Store
 from tailcut.results.tables import encode, schema
 
 NAMES = (

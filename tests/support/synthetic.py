@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from tailcut import results
 from tailcut.plan import Plan, PlannedRun, canonical
-from tailcut.results import Result, Store
+from tailcut.result import Result
+from tailcut.results import Store
 from tailcut.results.tables import encode
 
 RATE_GBPS = 1.0
@@ -253,7 +253,7 @@ def build(
         }  # fmt: skip
         with store.claim(run["id"]):
             store.put(run["id"], files, about)
-    return results.open(directory)
+    return Result.open(directory)
 
 
 def with_model(result: Result) -> Result:
@@ -279,4 +279,4 @@ def with_model(result: Result) -> Result:
         reason=pl.when(~said).then(why),
     )
     Store.open(result.directory).put_summary("model", rows.select(simulated.columns), result.plan)
-    return results.open(result.directory)
+    return Result.open(result.directory)

@@ -5,7 +5,7 @@ stay empty, with the reason.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from importlib import import_module
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Protocol
@@ -14,7 +14,10 @@ from tailcut.plan import Plan, PlannedRun, label
 from tailcut.units import time_ps
 
 if TYPE_CHECKING:
+    import polars as pl
+
     from tailcut.backends.farm import Farm
+    from tailcut.results import StoredResult
     from tailcut.results.store import Store
 
 
@@ -75,8 +78,6 @@ class Options:
         fail_fast: whether the first run that fails ends the sweep; those under way are given up.
         limit_seconds: how long a run may take; none for any time.
         farm: who makes the runs; none for worker processes of this machine.
-        repeat: how often each run is made, by a backend that gives another result each time.
-        lab_fabric: what lies between the hosts of the lab; its runs are kept apart.
     """
 
     jobs: int | None = None
@@ -84,8 +85,6 @@ class Options:
     fail_fast: bool = False
     limit_seconds: float | None = None
     farm: "Farm | None" = None
-    repeat: int = 1
-    lab_fabric: str = "engine"
 
 
 class Maker(Protocol):
@@ -163,17 +162,41 @@ class Backend(Protocol):
         """
 
 
+class Extras(Protocol):
+    """The runs that a backend keeps beside the planned ones, in a result."""
+
+    @property
+    def has_runs(self) -> bool:
+        """Whether any is there."""
+
+    def summary(self) -> "pl.DataFrame":
+        """Returns their rows of the summary."""
+
+
 @dataclass(frozen=True, slots=True)
 class Kind:
     """A backend that there is, before anything of it is imported.
 
     Attributes:
         about: what it is, in a line.
-        home: the class that realises plans, as ``module:class``.
+        home: the class that realises plans, as ``module:class``; its fields are the backend's own options.
+        extras: the class of what its runs add to a result, as ``module:class``; none if that is its rows of the
+            summary alone.
     """
 
     about: str
     home: str
+    extras: str | None = None
+
+    def extras_of(self, result: "StoredResult") -> Extras:
+        """Returns the extras of a result."""
+        made: Extras = _loaded(self.extras or "")(result)
+        return made
+
+
+def _loaded(place: str) -> Any:
+    module, _, name = place.partition(":")
+    return getattr(import_module(module), name)
 
 
 KINDS: Mapping[str, Kind] = MappingProxyType(
@@ -185,7 +208,8 @@ KINDS: Mapping[str, Kind] = MappingProxyType(
         ),
         "lab": Kind(
             "Real Linux kernels: the same flows by this machine's TCP, in real time, no root.",
-            "tailcut.backends.lab:LabBackend",
+            "tailcut.backends.lab:Lab",
+            "tailcut.lab.results:LabResults",
         ),
     }
 )
@@ -195,18 +219,27 @@ FATAL_HINT = "change what is named, or choose another backend with --on"
 NAMES = tuple(KINDS)
 
 
-def backend(name: str) -> Backend:
-    """The backend called ``name``.
+def backend(name: str, **options: Any) -> Backend:
+    """Returns the backend called ``name``, with options of its own.
 
     Raises:
-        BackendError: there is none of that name.
+        BackendError: TC-B001: there is none of that name; TC-B003: it has no such option, or not that value.
     """
-    if name not in KINDS:
-        from tailcut.errors import BackendError
+    from tailcut.errors import BackendError
 
+    if name not in KINDS:
         raise BackendError("TC-B001", f"there is no backend {name!r}", f"use one of: {', '.join(NAMES)}")
-    module, _, of_it = KINDS[name].home.partition(":")
-    made: Backend = getattr(import_module(module), of_it)()
+    home = _loaded(KINDS[name].home)
+    known = {one.name for one in fields(home)}
+    for option in options:
+        if option not in known:
+            owners = [other for other in KINDS if option in {one.name for one in fields(_loaded(KINDS[other].home))}]
+            raise BackendError(
+                "TC-B003",
+                f"the backend {name!r} has no option {option!r}",
+                f"use it with {' or '.join(f'--on {one}' for one in owners)}" if owners else "",
+            )
+    made: Backend = home(**options)
     return made
 
 

@@ -15,8 +15,9 @@ from tailcut import _core
 from tailcut.backends import Gap, Options, Progress, tell_started
 from tailcut.backends.failures import Failures
 from tailcut.backends.sim import CAPTURE_FILE, SimBackend, series_frame, tell_of_capture
+from tailcut.errors import BackendError
 from tailcut.lab import calibration, doctor, process, programs, repnet
-from tailcut.lab.fabrics import ENGINE
+from tailcut.lab.fabrics import ENGINE, resolve_fabric
 from tailcut.plan import Plan, PlannedRun, canonical, label, unique_runs
 from tailcut.results import disk_space, lab_runs, machine, tables
 from tailcut.results.store import State, Store
@@ -48,16 +49,33 @@ ABOUT = (
 NO_PARQUET = "the lab does not read flows from Parquet files: write the trace as CSV"
 
 
-class LabBackend:
-    """Realises a plan over real TCP stacks, joined by the simulator's fabric in real time."""
+@dataclass(frozen=True, slots=True)
+class Lab:
+    """Realises a plan over real TCP stacks, joined by the simulator's fabric in real time.
+
+    Attributes:
+        repeat: how often each run is made; kernels give other results each time.
+        fabric: what lies between the hosts: ``engine``, the simulator's fabric in real time, or ``kernel``, with a
+            network namespace for each switch; by default what the experiment says (``lab.fabric``). Runs over each are
+            kept apart.
+
+    Raises:
+        BackendError: TC-B003: ``repeat`` is below 1.
+    """
 
     name: ClassVar[str] = "lab"
+    repeat: int = 1
+    fabric: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.repeat < 1:
+            raise BackendError("TC-B003", f"repeat = {self.repeat}: must be at least 1")
 
     def check(self, plan: Plan, options: Options) -> list[Gap]:
         """Returns the fields of the plan that hosts with a real kernel realise otherwise, or not at all."""
         gaps = [
             Gap(one["field"], one["text"], one["answer"] == "fatal")
-            for one in answers(plan, options.lab_fabric)
+            for one in answers(plan, resolve_fabric(plan, self.fabric))
             if one["answer"] != "done"
         ]
         if options.farm is not None:
@@ -73,13 +91,14 @@ class LabBackend:
         store.clear_leftovers()
         by_repnet = lab_runs.by_repnet(plan["runs"])
         program = repnet.program() if by_repnet else None
+        fabric = resolve_fabric(plan, self.fabric)
         wanted = [
             Wanted(
                 run,
-                lab_runs.identifier(run["id"], repeat, repnet=by_repnet, fabric=options.lab_fabric),
-                label(run) if options.repeat == 1 else f"{label(run)}, repeat {repeat}",
+                lab_runs.identifier(run["id"], repeat, repnet=by_repnet, fabric=fabric),
+                label(run) if self.repeat == 1 else f"{label(run)}, repeat {repeat}",
             )
-            for repeat in range(1, options.repeat + 1)
+            for repeat in range(1, self.repeat + 1)
             for run in unique_runs(plan).values()
         ]
         there = {one.id for one in wanted if store.state(one.id) is State.COMPLETE}
@@ -100,7 +119,7 @@ class LabBackend:
                 if store.state(one.id) is State.COMPLETE:  # somebody else has made it meanwhile
                     progress.finished(one.run["id"])
                 else:
-                    _make(one, program, Into(store, progress, options, failures))
+                    _make(one, program, Into(store, progress, options, fabric, failures))
             if failures.full or (failures.any and options.fail_fast):
                 break
         failures.raise_if_any(len(missing))
@@ -183,6 +202,7 @@ class Into:
     store: Store
     progress: Progress
     options: Options
+    fabric: str
     failures: Failures
 
 
@@ -222,7 +242,7 @@ def _make(wanted: Wanted, program: list[str] | None, into: Into) -> None:
                 on_progress,
                 into.options.limit_seconds,
                 program,
-                fabric=into.options.lab_fabric,
+                fabric=into.fabric,
                 **captured,
             )
         except process.LabError as error:
@@ -254,7 +274,7 @@ def _put(wanted: Wanted, into: Into, done: Mapping[str, Any], wall_seconds: floa
         frames["series"] = series_frame(made["series"])
     frames["starts"] = starts_frame(done["starts"])
     about = {
-        "backend": LabBackend.name,
+        "backend": Lab.name,
         "of": run["id"],
         "version": tailcut.__version__,
         "seed": run["seed"],

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from functools import cache
 from typing import Any, ClassVar
 
@@ -21,6 +22,7 @@ NO_JOINT_P99 = "the analysis gives the 99th percentile of short and of long flow
 NO_HOST_RATE = "the hosts' links have different rates, so that a packet has no single transmission time"
 
 
+@dataclass(frozen=True, slots=True)
 class ModelBackend:
     """Fills the summary with what the analysis says, and the reason where it says nothing."""
 

@@ -5,6 +5,7 @@ import re
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -23,6 +24,7 @@ CAPTURE_FILE = "capture.pcapng"
 """The file of a run's captured packets, beside its tables."""
 
 
+@dataclass(frozen=True, slots=True)
 class SimBackend:
     """Realises every field of a plan by simulating each packet."""
 

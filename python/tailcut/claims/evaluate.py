@@ -13,7 +13,7 @@ from tailcut.claims.scorecard import Point, Row
 from tailcut.claims.verdict import Number, Verdict
 from tailcut.errors import ClaimsError
 from tailcut.plan import Plan, PlannedRun, Value, canonical
-from tailcut.results import Result
+from tailcut.results import StoredResult
 
 WITHOUT_RUNS = ("model", AUTHORS)
 """Backends that answer without runs."""
@@ -89,19 +89,19 @@ def _mismatch(claim: Claim, why: str) -> ClaimsError:
 class OfRuns(Answers):
     """The numbers of a backend that makes runs: the simulator, or the lab."""
 
-    def __init__(self, result: Result, backend: str) -> None:
+    def __init__(self, result: StoredResult, backend: str) -> None:
         self._measure = result.plan["measure"]
         self._ids: dict[str, dict[int, str]] = {}
         self._made: dict[str, dict[int, Made]] = {}
         self._parts: dict[str, dict[int, Part]] = {}
         found = (
-            [(one.run, one.id, one) for one in result.counted_lab_runs]
+            [(one.run, one.id) for one in result.lab.counted]
             if backend == "lab"
-            else [(run, run["id"], run) for run in result.finished_runs]
+            else [(run, run["id"]) for run in result.finished_runs]
         )
-        for run, run_id, there in found:
+        for run, run_id in found:
             place = canonical([run["scheme"], run["point"]])
-            self._made.setdefault(place, {})[run["seed"]] = Made(result.path(run_id), result.end_ns(there))
+            self._made.setdefault(place, {})[run["seed"]] = Made(result.path(run_id), result.end_ns(run_id))
             self._ids.setdefault(place, {})[run["seed"]] = run_id
 
     def _of(self, claim: Claim, scheme: str, point: Mapping[str, Value]) -> Mapping[int, Part]:

@@ -16,7 +16,7 @@ from tailcut.claims.document import AUTHORS, STATED, Claim, Paper, Reading
 from tailcut.claims.scorecard import Row
 from tailcut.errors import ClaimsError
 from tailcut.plan import Plan, PlannedRun, unique_runs
-from tailcut.results import Result, State, Store, lab_runs, machine
+from tailcut.results import State, Store, StoredResult, lab_runs, machine
 
 NAME = "claims"
 """The name of the one experiment of the directory: runs of all claims lie together, so that none is made twice."""
@@ -162,7 +162,7 @@ def carry_out(batch: Batch, directory: Path, progress: Progress | None = None, *
     yield from rows(batch, result)
 
 
-def rows(batch: Batch, result: Result | None) -> Iterator[Row]:
+def rows(batch: Batch, result: StoredResult | None) -> Iterator[Row]:
     """Returns the scorecard rows of a batch's claims from the finished runs."""
     answers = _answers(batch, result)
     small = batch.plan.get("small", False)
@@ -170,7 +170,7 @@ def rows(batch: Batch, result: Result | None) -> Iterator[Row]:
         yield evaluate.row(claim, batch.plan, answers, batch.reading.name, batch.backend, small=small)
 
 
-def _answers(batch: Batch, result: Result | None) -> evaluate.Answers:
+def _answers(batch: Batch, result: StoredResult | None) -> evaluate.Answers:
     if result is None:
         folder = Path("experiments", batch.experiment).parent / AUTHORS
         if not folder.is_dir():

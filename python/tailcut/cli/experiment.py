@@ -15,12 +15,13 @@ import tailcut
 from tailcut import backends
 from tailcut.cli.common import File, Jobs, Override, Seeds, Small, WithUnfaithful, err, key_and_value, out
 from tailcut.cli.results import quoted, show
+from tailcut.errors import BackendError
 
 if TYPE_CHECKING:
     from distributed import Client
 
     from tailcut.plan import Plan
-    from tailcut.results import Result
+    from tailcut.results import StoredResult
 
 NONE_FAITHFUL = 3
 """Exit code of a lab command whose results hold no faithful run."""
@@ -50,20 +51,20 @@ def check(
     lab_fabric: LabFabric = None,
 ) -> None:
     """Show an experiment's runs, their size, and every default."""
-    from tailcut.lab import fabrics
     from tailcut.results import machine
     from tailcut.terminal.plan import plan_view
 
     plan = tailcut.load(file, _overrides(set_), seeds, small=small).plan
-    fabric = fabrics.resolve_fabric(plan, lab_fabric, on)
+    chosen = _backend(on, lab_fabric=lab_fabric)
     if on == "lab":
+        from tailcut.lab.fabrics import resolve_fabric
         from tailcut.terminal import lab as view
 
-        view.check(plan, fabric, out, sys.stdout if as_json else None)
+        view.check(plan, resolve_fabric(plan, lab_fabric), out, sys.stdout if as_json else None)
     elif as_json:
         sys.stdout.write(json.dumps(plan, indent=2) + "\n")
     else:
-        for gap in [] if on == "sim" else backends.backend(on).check(plan, backends.Options()):
+        for gap in [] if on == "sim" else chosen.check(plan, backends.Options()):
             err.print(f"{gap.where}: {gap.reason}", highlight=False, soft_wrap=True)
         out.print(plan_view(plan, jobs or machine.cores()))
 
@@ -129,7 +130,7 @@ def run(
 ) -> None:
     """Make the missing runs, and print the summary."""
     from tailcut.errors import RunError
-    from tailcut.lab import fabrics
+    from tailcut.result import Result
     from tailcut.terminal.progress import display
 
     packets = backends.Capture(tuple(capture or ()), capture_packets, capture_bytes, capture_snapshot)
@@ -139,12 +140,13 @@ def run(
         )
     experiment = tailcut.load(file, _overrides(set_), seeds, small=small)
     directory = out_ or experiment.directory
+    chosen = _backend(on, repeat=repeat, lab_fabric=lab_fabric)
     needs_faithful = on == "lab" and not with_unfaithful
     try:
         with executor_of(cluster) as executor, nullcontext(None) if quiet else display(err) as progress:
             result = tailcut.run(
                 experiment,
-                on=on,
+                on=chosen,
                 out=directory,
                 jobs=jobs,
                 capture=packets,
@@ -152,23 +154,20 @@ def run(
                 limit_seconds=time_limit,
                 progress=progress,
                 fail_fast=fail_fast,
-                repeat=repeat,
-                lab_fabric=lab_fabric,
-                with_unfaithful=with_unfaithful,
             )
     except RunError as error:
         for label, where in error.tracebacks.items() if tracebacks else ():
             err.print(f"{label}:\n{where}", highlight=False, soft_wrap=True)
         raise
     except KeyboardInterrupt:
-        result = _interrupted(directory, experiment.plan, on, repeat, lab_fabric)
-        if needs_faithful and not _judge(result, fabrics.resolve_fabric(experiment.plan, lab_fabric, on)):
+        kept = _interrupted(directory, experiment.plan, on, repeat, lab_fabric)
+        if needs_faithful and not _judge(kept, lab_fabric):
             raise typer.Exit(INTERRUPTED_WITHOUT_FAITHFUL) from None
         raise
     if not quiet:
-        show(result)
+        show(Result(result.store, result.plan, with_unfaithful=with_unfaithful))
         _say_where(directory)
-    if needs_faithful and not _judge(result, fabrics.resolve_fabric(experiment.plan, lab_fabric, on)):
+    if needs_faithful and not _judge(result, lab_fabric):
         raise typer.Exit(NONE_FAITHFUL)
 
 
@@ -180,9 +179,20 @@ def _say_where(directory: Path) -> None:
     )
 
 
-def _judge(result: "Result", fabric: str) -> bool:
+def _backend(on: str, repeat: int = 1, lab_fabric: str | None = None) -> backends.Backend:
+    """Returns the backend with those of its own options that were given."""
+    if lab_fabric is not None and on != "lab":
+        raise BackendError("TC-B004", f"the backend {on!r} has no fabric to choose", "use --lab-fabric with --on lab")
+    options = {"repeat": None if repeat == 1 else repeat, "fabric": lab_fabric}
+    return backends.backend(on, **{name: value for name, value in options.items() if value is not None})
+
+
+def _judge(result: "StoredResult", lab_fabric: str | None) -> bool:
     """Names the command that repeats runs without a faithful repeat; returns whether any run is faithful."""
-    there = [one for one in result.finished_lab_runs if one.fabric == fabric]
+    from tailcut.lab.fabrics import resolve_fabric
+
+    fabric = resolve_fabric(result.plan, lab_fabric)
+    there = [one for one in result.lab.finished if one.fabric == fabric]
     faithful = {one.run["id"] for one in there if one.faithful}
     without = {one.run["id"] for one in there} - faithful
     if without:
@@ -199,7 +209,6 @@ def _judge(result: "Result", fabric: str) -> bool:
 
 def lab() -> None:
     """Show what the kernel lab needs of this machine, what each part is for, and how to get it."""
-    from tailcut.errors import BackendError
     from tailcut.lab import doctor
     from tailcut.terminal import lab as view
 
@@ -301,16 +310,16 @@ def _overrides(given: list[str] | None) -> dict[str, str]:
     return overrides
 
 
-def _interrupted(directory: Path, plan: "Plan", on: str, repeat: int, lab_fabric: str | None) -> "Result":
+def _interrupted(directory: Path, plan: "Plan", on: str, repeat: int, lab_fabric: str | None) -> "StoredResult":
     """Prints what is kept and how to continue; returns the kept results."""
-    from tailcut.lab import fabrics
-    from tailcut.results import Result, Store
+    from tailcut.lab.fabrics import resolve_fabric
+    from tailcut.results import Store, StoredResult
 
-    result = Result(Store(directory), plan)
+    result = StoredResult(Store(directory), plan)
     kept, runs = len(result.finished_runs), len(plan["runs"])
     if on == "lab":
-        fabric = fabrics.resolve_fabric(plan, lab_fabric, on)
-        kept = sum(one.fabric == fabric and one.repeat <= repeat for one in result.finished_lab_runs)
+        fabric = resolve_fabric(plan, lab_fabric)
+        kept = sum(one.fabric == fabric and one.repeat <= repeat for one in result.lab.finished)
         runs *= repeat
     again = shlex.join(["tailcut", *sys.argv[1:]])
     lost = "; an unfinished run begins anew" if kept < runs else ""

@@ -12,7 +12,7 @@ import tailcut
 from tailcut.cli.common import Directories, Directory, WithUnfaithful, err, out
 
 if TYPE_CHECKING:
-    from tailcut.results import Result
+    from tailcut.results import StoredResult
 
 
 def summary(
@@ -175,14 +175,14 @@ def merge(
     )
 
 
-def show(result: "Result") -> None:
+def show(result: "StoredResult") -> None:
     """Prints the summary, the verdicts on lab runs, and which runs are missing."""
     from tailcut.terminal.table import summary_table
 
     out.print(summary_table(result.plan, result.summary(), result.totals()), crop=False)
     for sentence in result.same:
         out.print(sentence, style="yellow", highlight=False, soft_wrap=True)
-    if result.finished_lab_runs:
+    if result.lab.finished:
         from tailcut.terminal import lab
 
         out.print(lab.spread(result), crop=False)
@@ -190,7 +190,7 @@ def show(result: "Result") -> None:
     missing(result)
 
 
-def missing(result: "Result") -> None:
+def missing(result: "StoredResult") -> None:
     """Prints how many runs are missing, if any, and how to make them."""
     absent, damaged, runs = len(result.missing_runs), len(result.damaged_runs), len(result.plan["runs"])
     answered_without_runs = absent == runs and set(result.summary()["backend"]) != {"sim"}

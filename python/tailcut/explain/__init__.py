@@ -19,7 +19,7 @@ from tailcut.traces import read_table
 from tailcut.units import amount_bytes
 
 if TYPE_CHECKING:
-    from tailcut.results import Result
+    from tailcut.results import StoredResult
 
 __all__ = [
     "MOST_PACKETS",
@@ -71,7 +71,7 @@ class Explained:
     without: Mapping[str, str]
 
 
-def explain(result: "Result", selection: RunSelection, flows: Sequence[int]) -> list[Explained]:
+def explain(result: "StoredResult", selection: RunSelection, flows: Sequence[int]) -> list[Explained]:
     """Returns the stories of these flows under every scheme; their runs are repeated until those flows end.
 
     Raises:
@@ -79,7 +79,7 @@ def explain(result: "Result", selection: RunSelection, flows: Sequence[int]) -> 
             completion time than the stored one; TC-X005, TC-X006: a capture has no (identifiable) frames of the flow.
     """
     rows = {
-        scheme: {row["id"]: row for row in result.flows_of(selection.finished(scheme)).iter_rows(named=True)}
+        scheme: {row["id"]: row for row in result.flows_of(selection.run_id(scheme)).iter_rows(named=True)}
         for scheme in selection.runs
     }
     for flow in flows:
@@ -111,19 +111,19 @@ def explain(result: "Result", selection: RunSelection, flows: Sequence[int]) -> 
     ]
 
 
-def _from_capture(result: "Result", run: LabRun, rows: Mapping[int, Mapping[str, Any]]) -> dict[int, FlowStory]:
+def _from_capture(result: "StoredResult", run: LabRun, rows: Mapping[int, Mapping[str, Any]]) -> dict[int, FlowStory]:
     """Returns these flows' stories from the capture of a run of the lab."""
-    file = result.capture_of(run)
+    file = result.capture_of(run.id)
     if file is None or not rows:
         return {}
     stories = captured.stories(run, file, rows, MOST_PACKETS)
     return {flow: FlowStory(run.run["scheme"], rows[flow], story) for flow, story in stories.items()}
 
 
-def _not_seen(result: "Result", selection: RunSelection, row: Mapping[str, Any]) -> ExplainError:
+def _not_seen(result: "StoredResult", selection: RunSelection, row: Mapping[str, Any]) -> ExplainError:
     """Returns the error for a flow whose frames a capture lacks, with the command that captures them."""
     run = selection.lab[selection.scheme]
-    of_fabric = [one for one in result.finished_lab_runs if one.fabric == run.fabric]
+    of_fabric = [one for one in result.lab.finished if one.fabric == run.fabric]
     again = f"make all runs once more: {captured.command(result.plan, result.directory, of_fabric, row)}"
     if {row["src"], row["dst"]} & captured.hosts_seen(run.run, run.about):
         return ExplainError(

@@ -15,7 +15,7 @@ from tailcut.results.lab_runs import LabRun
 from tailcut.results.samples import COMPLETION_COLUMNS
 
 if TYPE_CHECKING:
-    from tailcut.results import Result
+    from tailcut.results import StoredResult
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,13 +49,13 @@ class RunSelection:
             parts.append(f"repeat {of.repeat} of the lab{'' if of.fabric == ENGINE else f' ({of.fabric} fabric)'}")
         return ", ".join(parts)
 
-    def finished(self, scheme: str) -> PlannedRun | LabRun:
-        """The run of a scheme, as `Result.flows_of` takes it."""
-        return self.lab[scheme] if self.lab else self.runs[scheme]
+    def run_id(self, scheme: str) -> str:
+        """The identifier of a scheme's run."""
+        return self.lab[scheme].id if self.lab else self.runs[scheme]["id"]
 
 
 def select_runs(
-    result: "Result",
+    result: "StoredResult",
     scheme: str | None = None,
     seed: int | None = None,
     at: Mapping[str, str] | None = None,
@@ -79,10 +79,10 @@ def select_runs(
             runs were made without a capture.
     """
     plan = result.plan
-    in_lab = result.finished_lab_runs if on == "lab" or (on is None and not result.finished_runs) else []
+    in_lab = result.lab.finished if on == "lab" or (on is None and not result.finished_runs) else []
     if repeat is not None and in_lab:
         _one_of("repeat", repeat, [one.repeat for one in in_lab])
-    lab = [one for one in in_lab if repeat in (None, one.repeat) and result.capture_of(one) is not None]
+    lab = [one for one in in_lab if repeat in (None, one.repeat) and result.capture_of(one.id) is not None]
     if in_lab and not lab:
         raise _not_captured(result, in_lab)
     lab = [one for one in lab if one.fabric == lab[0].fabric]
@@ -112,7 +112,7 @@ def select_runs(
     return RunSelection(seed, point, runs, {name: of_runs[run["id"]] for name, run in runs.items()} if lab else {})
 
 
-def all_selections(result: "Result", seeds: Sequence[int] = ()) -> list[RunSelection]:
+def all_selections(result: "StoredResult", seeds: Sequence[int] = ()) -> list[RunSelection]:
     """Every point of the sweep that the simulator has runs of with these seeds, the last point first.
 
     Args:
@@ -139,7 +139,7 @@ def all_selections(result: "Result", seeds: Sequence[int] = ()) -> list[RunSelec
     return found
 
 
-def _nothing(result: "Result", on: str | None) -> ExplainError:
+def _nothing(result: "StoredResult", on: str | None) -> ExplainError:
     why = ""
     if "model" in set(result.summary()["backend"]):
         why = ": the queueing model has no packets"
@@ -151,10 +151,10 @@ def _nothing(result: "Result", on: str | None) -> ExplainError:
     )
 
 
-def _not_captured(result: "Result", lab: Sequence[LabRun]) -> ExplainError:
+def _not_captured(result: "StoredResult", lab: Sequence[LabRun]) -> ExplainError:
     """Returns the error for lab runs without a capture; repeating one would show another run."""
     of_fabric = [one for one in lab if one.fabric == lab[0].fabric]
-    flow = _ranked(result, lab[0]).row(0, named=True) if not result.flows_of(lab[0]).is_empty() else None
+    flow = _ranked(result, lab[0].id).row(0, named=True) if not result.flows_of(lab[0].id).is_empty() else None
     return ExplainError(
         "TC-X005",
         f"the lab's runs in {result.directory} were made without --capture, and a lab run cannot be repeated exactly",
@@ -198,25 +198,25 @@ def _means(asked: str, value: Value) -> bool:
     return asked == written(value)
 
 
-def slowest(result: "Result", selection: RunSelection, number: int) -> list[int]:
+def slowest(result: "StoredResult", selection: RunSelection, number: int) -> list[int]:
     """Returns the slowest flows of the chosen scheme, the slowest first: short ones, if there are any.
 
     An unfinished flow counts with the time until the end of its run. In a run of the lab only flows count of which at
     least one end was captured.
     """
-    run = selection.finished(selection.scheme)
-    ranked = _ranked(result, run)
-    if isinstance(run, LabRun):
+    ranked = _ranked(result, selection.run_id(selection.scheme))
+    if selection.lab:
+        run = selection.lab[selection.scheme]
         hosts = captured.hosts_seen(run.run, run.about)
         ranked = ranked.filter(pl.col("src").is_in(hosts) | pl.col("dst").is_in(hosts))
     return ranked["id"].head(number).to_list()
 
 
-def _ranked(result: "Result", run: PlannedRun | LabRun) -> pl.DataFrame:
+def _ranked(result: "StoredResult", run_id: str) -> pl.DataFrame:
     """The short flows of a run, or all if none is, the slowest first."""
     clock, _ = COMPLETION_COLUMNS[result.plan["measure"]["clock"]]
-    flows = result.flows_of(run)
-    end = result.end_ns(run)
+    flows = result.flows_of(run_id)
+    end = result.end_ns(run_id)
     short = flows.filter(pl.col("class") == "short")
     took = pl.col(clock).fill_null(pl.lit(end) - pl.col("start_ns"))
     return (flows if short.is_empty() else short).sort(took, descending=True, maintain_order=True)

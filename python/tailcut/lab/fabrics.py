@@ -34,11 +34,11 @@ FABRICS = {one["name"]: Fabric(**one) for one in json.loads(_core.lab_fabrics())
 """All kinds by name; the first is the default."""
 
 
-def resolve_fabric(plan: Plan, asked: str | None, on: str) -> str:
+def resolve_fabric(plan: Plan, asked: str | None = None) -> str:
     """Returns the name of the fabric: ``asked`` if it is given, else the experiment's ``lab.fabric``.
 
     Raises:
-        BackendError: TC-B004: the lab has no such fabric, or ``asked`` is given for another backend.
+        BackendError: TC-B004: the lab has no such fabric.
     """
     fabric = asked or plan["lab"]["fabric"]
     if fabric not in FABRICS:
@@ -47,8 +47,6 @@ def resolve_fabric(plan: Plan, asked: str | None, on: str) -> str:
             f"the lab has no fabric {fabric!r}",
             f"write one of {', '.join(FABRICS)} {'as lab.fabric' if asked is None else 'after --lab-fabric'}",
         )
-    if asked is not None and on != "lab":
-        raise BackendError("TC-B004", f"the backend {on!r} has no fabric to choose", "use --lab-fabric with --on lab")
     return fabric
 
 

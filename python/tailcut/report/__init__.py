@@ -5,20 +5,19 @@ from pathlib import Path
 
 from altair.utils import schemapi
 
-from tailcut import results
 from tailcut.errors import ReportError
 from tailcut.report import export, page
 from tailcut.report.figures import Data
 from tailcut.report.study import Study
 from tailcut.report.theme import theme_for
 from tailcut.report.timelines import timelines
-from tailcut.results import Result
+from tailcut.results import StoredResult
 from tailcut.results.store import write_atomically
 
 __all__ = ["ReportError", "write"]
 
 
-def write(result: Result | Path, path: Path, slow_flows: int = 0, seeds: Sequence[int] = ()) -> list[Path]:
+def write(result: StoredResult | Path, path: Path, slow_flows: int = 0, seeds: Sequence[int] = ()) -> list[Path]:
     """Writes the page and, into the folder ``figures`` next to it, every figure as SVG and PNG.
 
     The figures of a page that is not called ``report.html`` are in a directory named after it, so that pages in one
@@ -43,10 +42,10 @@ def write(result: Result | Path, path: Path, slow_flows: int = 0, seeds: Sequenc
     """
     # That charts keep the schema of Vega-Lite is tested; Altair would ask it of every part of each.
     with schemapi.debug_mode(arg=False):
-        return _write(results.open(result) if isinstance(result, Path) else result, path, slow_flows, seeds)
+        return _write(StoredResult.open(result) if isinstance(result, Path) else result, path, slow_flows, seeds)
 
 
-def _write(opened: Result, path: Path, slow_flows: int, seeds: Sequence[int]) -> list[Path]:
+def _write(opened: StoredResult, path: Path, slow_flows: int, seeds: Sequence[int]) -> list[Path]:
     study = Study.of(opened)
     data = Data.of(study)
     interactive = theme_for(study.schemes, study.baseline, interactive=True)

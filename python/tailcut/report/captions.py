@@ -70,7 +70,7 @@ def intervals(study: Study, *, changes: bool = False, model: bool = True) -> str
         changes: true for changes against the baseline.
         model: false for a figure that leaves the model out.
     """
-    simulated, real = (len({run.planned["seed"] for run in of}) for of in (study.runs, study.counted))
+    simulated, real = (len({run.planned["seed"] for run in of}) for of in (study.runs, study.over_kernels))
     parts = []
     if max(simulated, real) > 1:
         of = "changes" if changes else "values"

@@ -28,15 +28,16 @@ def verdicts(study: Study) -> list[dict[str, Any]]:
             "reasons": "; ".join(one.about["unfaithful"]),
             "id": one.run["id"][:12] + one.id.removeprefix(one.run["id"]),
         }
-        for one in study.judged
+        for one in study.lab.finished
     ]
 
 
 def spread(study: Study) -> pl.DataFrame:
     """Standard deviations over repeats of one seed and over seeds, with readable headings."""
-    if study.spread.height == 0:
-        return study.spread
-    rows = spreads.shown(study.spread)
+    apart = study.lab.spread
+    if apart.height == 0:
+        return apart
+    rows = spreads.shown(apart)
     unit, size = unit_for(rows["value_us"])
     axes = [pl.col(axis.key).map_elements(spell, return_dtype=pl.String).alias(axis.name) for axis in study.axes]
     sources = pl.col("fabric").map_elements(lambda one: source(fabrics.backend(one)), return_dtype=pl.String)

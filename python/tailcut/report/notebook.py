@@ -10,14 +10,14 @@ from tailcut.report import export, words
 from tailcut.report.figures import Data
 from tailcut.report.study import Study
 from tailcut.report.theme import theme_for
-from tailcut.results import Result
+from tailcut.results import StoredResult
 from tailcut.terminal.table import summary_table
 
 COLUMNS = 140
 PRE = '<pre style="line-height: 1.25; white-space: pre; overflow-x: auto">{code}</pre>'
 
 
-def html(result: Result) -> str:
+def html(result: StoredResult) -> str:
     """Returns the findings in sentences, the summary as the terminal prints it, and one figure.
 
     It is the page's first figure that is drawn from the summary alone: the runs' tables are not read.
@@ -31,7 +31,7 @@ def html(result: Result) -> str:
     sentences += [v.sentence for v in words.verdicts(study, data.curves) if v.sentence not in sentences]
     if study.missing:
         sentences.append(f"{study.missing} of {len(result.plan['runs'])} runs are missing.")
-    if study.unfaithful and not study.with_unfaithful:
+    if study.lab.unfaithful and not study.lab.with_unfaithful:
         sentences.append(f"{words.unfaithful(study)}, and left out.")
     screen = Console(file=io.StringIO(), record=True, width=COLUMNS, force_jupyter=False)
     screen.print(summary_table(result.plan, result.summary(), result.totals()))

@@ -367,7 +367,7 @@ def runs(study: Study) -> list[dict[str, Any]]:
 def machines(study: Study) -> list[str]:
     """The machines, with their kernels, that the runs were made on and the versions that made them, each once."""
     described = []
-    for record in (*(run.record for run in study.runs), *(run.about for run in study.judged)):
+    for record in (*(run.record for run in study.runs), *(run.about for run in study.lab.finished)):
         machine = record.get("machine", {})
         text = ", ".join(f"{key.replace('_', ' ')} {spell(value)}" for key, value in machine.items())
         described.append(f"Tailcut {record.get('version', '?')} on {text}")

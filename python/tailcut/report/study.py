@@ -4,7 +4,7 @@ import json
 import re
 import shlex
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -18,8 +18,8 @@ from tailcut.results.tables import scan_parquet
 from tailcut.units import number
 
 if TYPE_CHECKING:
-    from tailcut.results import Result
-    from tailcut.results.lab_runs import LabRun
+    from tailcut.lab.results import LabResults
+    from tailcut.results import StoredResult
 
 LOAD_KEY = re.compile(r"traffic\.(?:parts\.(\d+)\.)?load$")
 """The key of a load, of all traffic or of a part of a mix."""
@@ -100,13 +100,7 @@ class Study:
         runs: the planned runs that have finished, in plan order; schemes with the same configuration share a directory.
         summary: statistics per scheme, point and class, of every backend (see ``tailcut.results.summary_schema``).
         totals: what each scheme carried and lost at each point.
-        over_kernels: finished runs of the kernel lab.
-        unfaithful: how many of them are not faithful.
-        counted: those that statistics are of, in plan order and by repeat.
-        with_unfaithful: whether all of them are counted, since that was asked for.
-        judged: each of them, with its verdict.
-        spread: how far repeats of one seed are apart over kernels, and seeds (`Result.lab_spread`).
-        against: the simulator and real kernels, over common seeds (`Result.lab_against`).
+        lab: the runs over real kernels.
         same: which schemes carried every flow as another one did (`Result.same`).
     """
 
@@ -114,17 +108,11 @@ class Study:
     runs: tuple[Run, ...]
     summary: pl.DataFrame
     totals: pl.DataFrame
-    over_kernels: int = 0
-    unfaithful: int = 0
-    counted: tuple[Run, ...] = ()
-    with_unfaithful: bool = False
-    judged: "tuple[LabRun, ...]" = ()
-    spread: pl.DataFrame = field(default_factory=pl.DataFrame)
-    against: pl.DataFrame = field(default_factory=pl.DataFrame)
+    lab: "LabResults"
     same: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, result: "Result") -> "Study":
+    def of(cls, result: "StoredResult") -> "Study":
         """Returns the study of a result.
 
         Raises:
@@ -133,8 +121,7 @@ class Study:
         plan = result.plan
         runs = tuple(Run(planned, result.path(planned["id"])) for planned in result.finished_runs)
         summary = result.summary()
-        over_kernels = result.finished_lab_runs
-        if not runs and not over_kernels and summary["value_us"].null_count() == summary.height:
+        if not runs and not result.lab.has_runs and summary["value_us"].null_count() == summary.height:
             raise ReportError(
                 "TC-P001",
                 f"{result.directory} holds a plan of {len(plan['runs'])} runs and none of them has finished",
@@ -145,13 +132,7 @@ class Study:
             runs,
             summary,
             result.totals(),
-            len(over_kernels),
-            sum(not one.faithful for one in over_kernels),
-            tuple(Run(one.run, result.path(one.id), backend(one.fabric)) for one in result.counted_lab_runs),
-            result.with_unfaithful,
-            tuple(over_kernels),
-            result.lab_spread,
-            result.lab_against,
+            result.lab,
             tuple(result.same),
         )
 
@@ -184,7 +165,12 @@ class Study:
     @property
     def measured(self) -> tuple[Run, ...]:
         """The runs that numbers are of, the simulator's first; the model has none."""
-        return self.runs + self.counted
+        return self.runs + self.over_kernels
+
+    @cached_property
+    def over_kernels(self) -> tuple[Run, ...]:
+        """The runs over real kernels that statistics are of, by fabric, in plan order and by repeat."""
+        return tuple(Run(one.run, self.lab.path(one), backend(one.fabric)) for one in self.lab.counted)
 
     @property
     def by_model_alone(self) -> bool:

@@ -111,12 +111,13 @@ def against(study: Study) -> pl.DataFrame:
     Columns: scheme, backend, cell, point, class, statistic, simulated_us, real_us, n_seeds, change (percent, above zero
     where kernels took longer), said.
     """
-    if study.against.height == 0:
+    against = study.lab.against
+    if against.height == 0:
         return pl.DataFrame()
     change = (pl.col("change") * 100).round_sig_figs(4)
     said = pl.struct("change").map_elements(_said, return_dtype=pl.String)
     columns = ["scheme", "backend", "cell", "point", "class", "statistic", "simulated_us", "real_us", "n_seeds"]
-    table = _labelled(study, study.against).select(*columns, change=change)
+    table = _labelled(study, against).select(*columns, change=change)
     return table.with_columns(said=said)
 
 

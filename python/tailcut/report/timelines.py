@@ -12,7 +12,7 @@ from tailcut.report.theme import Theme
 from tailcut.units import size, time_text
 
 if TYPE_CHECKING:
-    from tailcut.results import Result
+    from tailcut.results import StoredResult
 
 MOST_DRAWN = 300
 """Packets of one flow in a diagram; those that were lost or sent again are drawn beyond."""
@@ -86,7 +86,7 @@ class Timelines:
 
 
 def timelines(
-    result: "Result", number: int, theme: Theme, seeds: Sequence[int] = (), most_bytes: int = MOST_BYTES
+    result: "StoredResult", number: int, theme: Theme, seeds: Sequence[int] = (), most_bytes: int = MOST_BYTES
 ) -> Timelines:
     """The slowest flows of each scheme at every point of the sweep, the last point first, while there is room.
 
@@ -117,13 +117,13 @@ def timelines(
     return Timelines(number, at, left_out)
 
 
-def _slowest_of_each(result: "Result", selection: RunSelection, number: int) -> list[int]:
+def _slowest_of_each(result: "StoredResult", selection: RunSelection, number: int) -> list[int]:
     """The slowest flows of each scheme there, each once, that the first scheme has as well."""
     flows: dict[int, None] = {}
     for scheme in selection.runs:
         of_scheme = replace(selection, runs={scheme: selection.runs[scheme]})
         flows |= dict.fromkeys(slowest(result, of_scheme, number))
-    there = set(result.flows_of(selection.finished(selection.scheme))["id"].to_list())
+    there = set(result.flows_of(selection.run_id(selection.scheme))["id"].to_list())
     return [flow for flow in flows if flow in there]
 
 

@@ -211,7 +211,7 @@ def _alone(study: Study, table: pl.DataFrame, throughput: pl.DataFrame | None) -
     backend = next((name for name in study.backends if name in told["backend"]), "")
     rows = told.filter(pl.col("backend") == backend)
     if rows.height == 0:
-        if not study.measured and study.unfaithful:
+        if not study.measured and study.lab.unfaithful:
             return f"No number is shown: {unfaithful(study)}; --with-unfaithful includes them."
         if throughput is not None and throughput.height and throughput["ideal_mean"].null_count() < throughput.height:
             return _speed(study, throughput)
@@ -346,8 +346,8 @@ def agreement(table: pl.DataFrame) -> str:
 
 def unfaithful(study: Study) -> str:
     """Returns the number of runs over kernels that the machine could not carry, as a clause."""
-    which = f"{study.unfaithful} of {study.over_kernels} runs over real kernels"
-    verb = "is" if study.unfaithful == 1 else "are"
+    which = f"{study.lab.unfaithful} of {len(study.lab.finished)} runs over real kernels"
+    verb = "is" if study.lab.unfaithful == 1 else "are"
     return f"{which} {verb} not faithful, since the machine could not keep them on time"
 
 
@@ -355,7 +355,7 @@ def cautions(study: Study, table: pl.DataFrame) -> list[str]:
     """Returns the cautions about figures: missing runs, unfinished flows, a single seed."""
     said = list(study.same)
     if not study.runs:
-        whose = ["real kernels'"] if study.counted else []
+        whose = ["real kernels'"] if study.over_kernels else []
         whose += ["the queueing model's"] if "model" in study.backends else []
         said.append("Nothing has been simulated here" + (f": all numbers are {' or '.join(whose)}." if whose else "."))
     if study.missing:
@@ -363,9 +363,9 @@ def cautions(study: Study, table: pl.DataFrame) -> list[str]:
             f"{study.missing} of {len(study.plan['runs'])} runs {'is' if study.missing == 1 else 'are'} missing: run"
             " the experiment again to make them. Points without runs are not drawn."
         )
-    if study.unfaithful:
+    if study.lab.unfaithful:
         fate = "left out of all figures"
-        if study.with_unfaithful:
+        if study.lab.with_unfaithful:
             fate = "included on request, so that statements about kernels are not reliable"
         said.append(
             f"{unfaithful(study)}, and {fate}: the verdicts, with their reasons, are under “Runs over real kernels”."

@@ -221,3 +221,13 @@ def _in_order(values: Sequence[Value]) -> list[Value]:
     once = list({canonical(value): value for value in values}.values())
     numbers = [value for value in once if not isinstance(value, str | bool)]
     return [*sorted(numbers)] if len(numbers) == len(once) else once
+
+
+def store_of(directories: Sequence[str | Path]) -> Store:
+    """Returns the store in a directory, or of several directories together.
+
+    Raises:
+        StoreError: one is not a directory of results, or they cannot be taken together (TC-S011, TC-S014, TC-S015).
+    """
+    first, *further = {Path(one).resolve(): Store.open(Path(one)) for one in directories}.values()
+    return Together([first, *further]) if further else first

@@ -20,7 +20,7 @@ from tailcut.terminal.table import WholeTable
 from tailcut.units import microseconds
 
 if TYPE_CHECKING:
-    from tailcut.results import Result
+    from tailcut.results import StoredResult
 
 WORDS = {"done": ("yes", "green"), "near": ("nearly", "yellow"), "fatal": ("no", "red")}
 
@@ -84,9 +84,9 @@ def check(plan: Plan, fabric: str, out: Console, to: IO[str] | None = None) -> N
         raise BackendError("TC-B002", f"the backend 'lab' cannot realise this experiment:\n{reasons}", FATAL_HINT)
 
 
-def verdicts(result: "Result") -> RenderableType:
+def verdicts(result: "StoredResult") -> RenderableType:
     """Returns the table of lab runs: whether each is faithful, and why not."""
-    runs = result.finished_lab_runs
+    runs = result.lab.finished
     table = _titled(Table, f"Runs over real kernels: {sum(one.faithful for one in runs)} of {len(runs)} faithful")
     for name in ("run", "repeat", "fabric"):
         table.add_column(name, no_wrap=True)
@@ -102,9 +102,9 @@ def verdicts(result: "Result") -> RenderableType:
     return Group(table, Text("Unfaithful runs are excluded above; --with-unfaithful includes them.", "dim"))
 
 
-def spread(result: "Result") -> RenderableType:
+def spread(result: "StoredResult") -> RenderableType:
     """Returns the table of the spread over repeats of one seed and over seeds; empty without repeats."""
-    rows = spreads.shown(result.lab_spread)
+    rows = spreads.shown(result.lab.spread)
     if rows.height == 0:
         return Group()
     axes = list(axes_schema(result.plan))

@@ -34,7 +34,7 @@ def kernels(study: Study, table: pl.DataFrame, theme: Theme) -> Figure:
         ),
         caption=captions.join(
             "Changes of completion times (FCT) from the simulator to real kernels, over the seeds that both have"
-            f"{', unfaithful runs included' if study.with_unfaithful else '; of faithful runs alone'}.",
+            f"{', unfaithful runs included' if study.lab.with_unfaithful else '; of faithful runs alone'}.",
             captions.clock(study),
             captions.load(study),
         ),
