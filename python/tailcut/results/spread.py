@@ -28,7 +28,7 @@ def lab_spread(per_repeat: pl.DataFrame, cell: Sequence[str]) -> pl.DataFrame:
     """The two spreads of every statistic, as standard deviations in microseconds; cells without a value are left out.
 
     Args:
-        per_repeat: a row per run, class and statistic, as ``Result.lab_per_repeat`` has them.
+        per_repeat: a row per run, class and statistic, as `LabResults.per_repeat` has them.
         cell: the columns that tell cells apart: the fabric, the scheme, and the axes of the sweep.
 
     Returns:
