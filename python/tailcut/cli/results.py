@@ -143,7 +143,11 @@ def prune(
         out.print(f"{store.path(run_id)}", highlight=False, soft_wrap=True)
     what = f"{len(unneeded)} runs ({size(upkeep.bytes_of(store, unneeded))})"
     plan = "the latest plan" if last else "any plan"
-    if not unneeded or dry_run:
+    if not unneeded:
+        which = "the latest plan" if last else "a plan"
+        err.print(f"{directory}: all {kept} runs are part of {which}.", highlight=False, soft_wrap=True)
+        return
+    if dry_run:
         err.print(f"{directory}: {what} are not part of {plan}; {kept} runs are.", highlight=False, soft_wrap=True)
         return
     question = f"Remove {what} that are not part of {plan} from {directory}, and keep {kept}?"
