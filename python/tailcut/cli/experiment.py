@@ -15,7 +15,6 @@ import tailcut
 from tailcut import backends
 from tailcut.cli.common import File, Jobs, Override, Seeds, Small, WithUnfaithful, err, key_and_value, out
 from tailcut.cli.results import quoted, show
-from tailcut.errors import BackendError
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -55,7 +54,7 @@ def check(
     from tailcut.terminal.plan import plan_view
 
     plan = tailcut.load(file, _overrides(set_), seeds, small=small).plan
-    chosen = _backend(on, lab_fabric=lab_fabric)
+    chosen = None if on == "sim" and lab_fabric is None else _backend(on, lab_fabric=lab_fabric)
     if on == "lab":
         from tailcut.lab.fabrics import resolve_fabric
         from tailcut.terminal import lab as view
@@ -64,7 +63,7 @@ def check(
     elif as_json:
         sys.stdout.write(json.dumps(plan, indent=2) + "\n")
     else:
-        for gap in [] if on == "sim" else chosen.check(plan, backends.Options()):
+        for gap in [] if chosen is None else chosen.check(plan, backends.Options()):
             err.print(f"{gap.where}: {gap.reason}", highlight=False, soft_wrap=True)
         out.print(plan_view(plan, jobs or machine.cores()))
 
@@ -181,6 +180,8 @@ def _say_where(directory: Path) -> None:
 
 def _backend(on: str, repeat: int = 1, lab_fabric: str | None = None) -> backends.Backend:
     """Returns the backend with those of its own options that were given."""
+    from tailcut.errors import BackendError
+
     if lab_fabric is not None and on != "lab":
         raise BackendError("TC-B004", f"the backend {on!r} has no fabric to choose", "use --lab-fabric with --on lab")
     options = {"repeat": None if repeat == 1 else repeat, "fabric": lab_fabric}
@@ -209,6 +210,7 @@ def _judge(result: "StoredResult", lab_fabric: str | None) -> bool:
 
 def lab() -> None:
     """Show what the kernel lab needs of this machine, what each part is for, and how to get it."""
+    from tailcut.errors import BackendError
     from tailcut.lab import doctor
     from tailcut.terminal import lab as view
 
