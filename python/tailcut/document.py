@@ -32,7 +32,7 @@ def toml_key(name: str) -> str:
 
 
 def toml_value(value: Any, where: str = "the value") -> str:
-    """A value as TOML has it, in one line; ``where`` is what a message calls it.
+    """Returns a value as TOML in one line; ``where`` is its name in errors.
 
     Raises:
         TypeError: TOML has no word for it.

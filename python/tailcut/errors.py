@@ -71,7 +71,7 @@ class ExperimentError(TailcutError, _core.ExperimentError):
 
 @contextmanager
 def checking_experiments() -> Iterator[None]:
-    """Raises `ExperimentError` for what the core refuses within the block."""
+    """Turns refusals of the core within the block into `ExperimentError`."""
     try:
         yield
     except _core.ExperimentError as found:

@@ -44,7 +44,7 @@ class Facts(TypedDict):
 
 
 class FileUse(TypedDict):
-    """A file that a run depends on: its path as written, where that is, and what was in it."""
+    """A file that a run depends on: its path as written, the resolved path, and the hash of its content."""
 
     path: str
     resolved: str

@@ -191,7 +191,7 @@ def _depth(key: str) -> int:
 
 
 def _flat(document: Any, depth: int | None = None) -> Path:
-    """The keys on the way to the only value of a document."""
+    """Returns the path of keys to the only value of a document."""
     keys: list[str | int] = []
     while isinstance(document, dict) and len(document) == 1 and (depth is None or len(keys) < depth):
         ((key, document),) = document.items()

@@ -311,7 +311,7 @@ def _without(of_seeds: Mapping[int, Part], seed: int) -> dict[int, Part]:
 
 
 def _pool(of_seeds: Mapping[int, Part], measure: Measure) -> PooledTimes | None:
-    """The values as summaries take them; None for what summaries have no statistic of, or no logarithm."""
+    """Returns the values as the summary pools them; None if it lacks the statistic, or a value has no logarithm."""
     known = {seed: part.values for seed, part in of_seeds.items() if part.values is not None and len(part.values)}
     plain = measure.statistic in STATISTICS and len(known) == len(of_seeds) > 0
     return PooledTimes(known) if plain and all(one[0] > 0 for one in known.values()) else None

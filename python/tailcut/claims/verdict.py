@@ -69,7 +69,7 @@ class Target:
 
     @property
     def effect(self) -> float:
-        """The size of what the paper reports: an interval wider than that decides nothing."""
+        """The size of the reported effect: a wider interval decides nothing."""
         ends = [end for end in (self.low, self.high) if end is not None]
         return abs(sum(ends) / len(ends)) if not self.alike else 2 * max(abs(end) for end in ends)
 

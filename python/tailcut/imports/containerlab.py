@@ -69,7 +69,7 @@ def _root(source: Source) -> Any:
 
 
 class _Yaml:
-    """A node of a YAML file, and what it is expected to be."""
+    """A node of a YAML file, with accessors that refuse another kind."""
 
     def __init__(self, source: Source, node: Any) -> None:
         self.source = source
@@ -129,7 +129,7 @@ class _Yaml:
 def _add(
     found: Imported, network: Network, name: str, key: _Yaml, node: _Yaml, links: int, usual: _Yaml | None
 ) -> None:
-    """Add a node: a host where it has one link and is a Linux container, or says so."""
+    """Adds a node: a host if it says so, or is a Linux container with one link; else a switch."""
     given = node.get("kind") or (usual.get("kind") if usual is not None else None)
     kind = "linux" if given is None else given.text().text
     labels = node.get("labels")

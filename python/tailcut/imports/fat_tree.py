@@ -34,7 +34,7 @@ class Tier:
 
 
 def build(nodes: tuple[int, Word], podsize: tuple[int, Word], tiers: list[Tier]) -> Network:
-    """A tree with so many hosts, in pods of so many.
+    """Returns a tree with a number of hosts, in pods of a size.
 
     A packet passes a switch between two links: half of the switch's time is added to the delay of each, so that every
     path takes as long as in htsim.

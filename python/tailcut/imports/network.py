@@ -31,7 +31,7 @@ class ImportedFlow:
 
 @dataclass(slots=True)
 class Network:
-    """Hosts, switches and links, as they are found."""
+    """The hosts, switches and links found so far."""
 
     hosts: list[str] = field(default_factory=list)
     switches: list[str] = field(default_factory=list)

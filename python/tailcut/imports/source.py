@@ -37,7 +37,7 @@ class Word:
         raise ImportRefusedError(code, f"{self.file}:{self.line}:{self.column}: {what}", hint)
 
     def whole(self, what: str, most: int = 2**63 - 1) -> int:
-        """A non-negative integer; ``what`` is what it counts."""
+        """Returns a non-negative integer; ``what`` names the quantity in errors."""
         try:
             number = cells.whole(self.text)
         except ValueError:
@@ -66,7 +66,7 @@ class Word:
 
 
 class Source:
-    """A file: its name as it is told, and its text.
+    """A file: its name in errors, and its text.
 
     Raises:
         ImportRefusedError: it cannot be read, is too large, or is no text in UTF-8.

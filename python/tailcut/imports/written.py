@@ -1,4 +1,4 @@
-"""Writes what is imported: an experiment, its graph as node-link JSON, and its flows as CSV."""
+"""Writes an import: the experiment, its graph as node-link JSON, and its flows as CSV."""
 
 import json
 from collections.abc import Sequence

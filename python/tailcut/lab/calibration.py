@@ -13,8 +13,10 @@ from tailcut.units import count
 HOSTS = 4
 MOST_SECONDS = 20.0
 IN_TIME = 0.5
-"""The share of what a machine carries at most that we take it to carry in time: where it is half busy, what waits for
-it waits about as long as it takes."""
+"""The share of its largest load that a machine is taken to carry on time.
+
+At half load, waiting takes about as long as being served.
+"""
 
 MACHINE = "this machine"
 BY_SOCKETS = "sockets"

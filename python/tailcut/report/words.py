@@ -249,7 +249,7 @@ def _sign(row: dict[str, Any]) -> int:
 
 
 def _seen(row: dict[str, Any]) -> int:
-    """The sign of a change that is told from zero, else 0.
+    """Returns the sign of a change whose interval excludes zero, else 0.
 
     That takes a star; where there is no interval to expect, as of the model or of seeds that all gave the same, its
     size decides. What unfinished flows leave open is told from zero here by its interval.
@@ -264,7 +264,7 @@ def _seen(row: dict[str, Any]) -> int:
 
 
 def _lacking(rows: list[dict[str, Any]]) -> list[str]:
-    """Returns what rows that look like an effect lack for a star; empty if none does."""
+    """Returns what rows with an apparent effect lack for a star; empty if they lack nothing."""
     found: dict[str, None] = {}
     for row in rows:
         low, high = row["change_ci_low"], row["change_ci_high"]

@@ -240,7 +240,7 @@ def errors(left: Values, moves: Values | None) -> tuple[float, float]:
 
 
 def _lacking(base: PooledTimes, ours: PooledTimes, name: str) -> list[str]:
-    """Returns what a change lacks for a star, whatever its interval is."""
+    """Returns what a change lacks for a star, apart from its interval."""
     found = []
     if len(base.seeds) < SURE_SEEDS:
         found.append(FEW_SEEDS)

@@ -59,6 +59,6 @@ def is_of(held: Mapping[str, Any], plan: Plan, file: Path | None, directory: Pat
 
 
 def _may_be(written: str, file: Path) -> bool:
-    """Whether ``file`` may be what an older version wrote down as it was typed, wherever that was."""
+    """Whether ``file`` may be the path that an older version stored as typed, relative to an unknown directory."""
     parts = [part for part in Path(written).parts if part not in (".", "..")]
     return tuple(parts) == file.resolve().parts[-len(parts) :]

@@ -192,7 +192,7 @@ def _unreached_thresholds(plan: Plan) -> list[str]:
 
 
 def _amount(value: Any) -> tuple[int, str] | None:
-    """A number of packets or bytes, and which of them; none for what is no such amount."""
+    """Returns the number and the unit of an amount of packets or bytes; None if it is no such amount."""
     found = AMOUNT.fullmatch(value) if isinstance(value, str) else None
     if found is None:
         return None

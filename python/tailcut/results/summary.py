@@ -103,7 +103,7 @@ def of_run(flows: pl.DataFrame, measure: Mapping[str, Any], end_ns: int) -> pl.D
 
 
 def of_jobs(jobs: pl.DataFrame, measure: Mapping[str, Any], end_ns: int) -> pl.DataFrame:
-    """Every statistic of each kind of job of one run: rows of ``PER_RUN`` whose grouping is ``job`` and class the kind.
+    """Returns every statistic of each kind of job of a run: rows of ``PER_RUN`` with the kind as class.
 
     ``n_flows`` and ``n_unfinished`` of the rows count jobs. The arguments are those of ``samples.of_jobs``.
     """
@@ -150,7 +150,7 @@ def _statistics(sample: Sample) -> Iterator[dict[str, Any]]:
 
 
 def may_grow(name: str, value: float, least_open: float) -> bool:
-    """Whether unfinished flows may make a statistic greater: they move only what lies at or above what they have had.
+    """Whether unfinished flows may raise a statistic: they raise every mean, and percentiles at or above their time.
 
     Args:
         name: the statistic.
@@ -223,7 +223,7 @@ class Runs(Protocol):
         """By seed, the samples of one cell's runs."""
 
     def parted(self, scheme: str, point: Mapping[str, Value]) -> Mapping[int, pl.DataFrame]:
-        """By seed, the flows of one cell with their parts; asked for only where there is attribution."""
+        """Returns the flows of one cell with their parts, by seed; used only with attribution."""
 
 
 class Cell:

@@ -180,7 +180,7 @@ def _series(name: str, column: "_Column") -> pl.Series:
 
 
 def encode(table: str, data: pl.DataFrame, run: PlannedRun) -> bytes:
-    """``data`` as the bytes of a Parquet file that says what it is.
+    """Returns ``data`` as the bytes of a Parquet file that describes itself.
 
     Args:
         table: a key of ``UNITS``.

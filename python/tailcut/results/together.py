@@ -14,9 +14,9 @@ from tailcut.results.store import State, Store
 from tailcut.results.summary import axes_schema, point_columns, summary_schema
 
 DIRECTORY = "results"
-"""The axis by which directories are told apart that differ in more than one value, or in none that a plan shows."""
+"""The axis that names directories which differ in several values, or in none that a plan shows."""
 ABSENT = "–"
-"""The value of a swept key in the runs of a directory whose configuration does not have it."""
+"""The value of a swept key for runs whose configuration lacks it."""
 
 
 class Together(Store):
@@ -177,7 +177,7 @@ def together(plans: Mapping[str, Plan]) -> tuple[Plan, list[dict[str, dict[str, 
 
 
 def _told_apart(plans: Sequence[Plan], swept: Sequence[str]) -> list[str]:
-    """The axis that is needed beside those swept, so that no two runs that differ are taken for one."""
+    """Returns the further axis that keeps different runs apart, as a list; empty if none is needed."""
     common = set.intersection(*({run["scheme"] for run in plan["runs"]} for plan in plans)) if plans else set()
     of_plans = [_settings(plan, common) for plan in plans]
     known = dict.fromkeys(key for settings in of_plans for key in settings if key not in swept)

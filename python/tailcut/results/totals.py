@@ -1,4 +1,4 @@
-"""Totals of runs: the fields of run.json, and what they add up to over seeds."""
+"""Totals of runs: fields of run.json, and their sums and means over seeds."""
 
 import polars as pl
 

@@ -34,7 +34,7 @@ def display(console: Console, clock: Callable[[], float] = time.monotonic) -> Di
 
 
 def _speed(rate: float) -> str:
-    """Nothing while no run has told its packet-hops: short ones never do."""
+    """Returns the speed in words; empty until a run has reported packet-hops, which short ones never do."""
     return f"{count(rate)} packet-hops/s" if rate else ""
 
 
@@ -178,7 +178,7 @@ class Lines:
             )
 
     def finished(self, run_id: str) -> None:
-        """Say so."""
+        """Prints the finished run with its time."""
         run = self._pace.ended(run_id, finished=True)
         self._last = self._pace.clock()
         left = _left(self._pace.seconds_left) if self._pace.done < self._pace.total else ""

@@ -1,4 +1,4 @@
-"""Experiments with traces: each trace is read here, and where it is not plain, the core is given it as it is read."""
+"""Experiments with traces: Python reads every trace, and hands the core any unusual one in plain form."""
 
 import re
 import tomllib
@@ -193,7 +193,7 @@ class _Trace:
         self._names = names
 
     def settle(self, *, timed: bool) -> int | None:
-        """Read the trace, and put it in place as it is read. Returns when its last flow starts, if that is known."""
+        """Reads the trace and replaces it by its plain form; returns the start of its last flow, if known."""
         before = len(self._prepared.errors)
         last = self._inline() if "file" not in self._table and not self._axes else self._settle(timed=timed)
         if len(self._prepared.errors) > before:
@@ -245,7 +245,7 @@ class _Trace:
         return _Reading(file, _label(file, own), str(path), rows=trace.place == "row", end=flows[-1].start)
 
     def _replace(self, readings: Sequence[_Reading | None]) -> None:
-        """Put what was read in the place of what the experiment says; swept keys become one axis of files."""
+        """Replaces the experiment's trace by the read one; swept keys become one axis of files."""
         files = [str(variant.table.get("file")) for variant in sweeps.variants(self._table, self._axes)]
         found = [file if one is None else one.path or one.file for one, file in zip(readings, files, strict=True)]
         paths = sweeps.told_apart(found)
@@ -280,7 +280,7 @@ class _Trace:
         self._prepared.overrides.append((".".join(map(str, (*self._path, "flows"))), flow))
 
     def _remove(self, keys: Sequence[str]) -> None:
-        """Take keys out that the core does not know, or that the file as it is read has no use for."""
+        """Removes keys that the core does not know, or that a read trace does not need."""
         prepared = self._prepared
         for key in keys:
             path = (*self._path, key)

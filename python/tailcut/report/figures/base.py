@@ -215,7 +215,7 @@ def unit_for(times_us: pl.Series) -> tuple[str, float]:
 
 @dataclass(frozen=True)
 class Scale:
-    """A fixed vertical scale; it does not move when a scheme is hidden, so that what remains stays comparable.
+    """A fixed vertical scale: it does not change when a scheme is hidden, so that the others stay comparable.
 
     Attributes:
         domain: least and greatest value shown.
