@@ -4,19 +4,18 @@
 
 mod events;
 mod large_reads;
+mod task;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Read, Write};
-use std::net::Ipv4Addr;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::process::{Child, Stdio};
 use std::time::Duration;
 
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use tailcut_net::scenario::Scenario;
 
-use crate::addressing::{LISTEN_PORT, address};
 use crate::dependencies::scheduled_flows;
 use crate::host_settings::Replication;
 use crate::hosts::agenda::{Due, FlowAgenda};
@@ -24,13 +23,14 @@ use crate::hosts::dependent_flows::DependentFlows;
 use crate::hosts::guests::command_without_node_settings;
 use crate::hosts::host_flow::HostFlow;
 use crate::hosts::release_pipes::ReleasePipes;
-use crate::messages::{HostReport, NodeReady, ReceiverRecord, RunTimes, SenderRecord};
+use crate::messages::{HostReport, NodeReady, RunTimes, SenderRecord};
 use crate::payload::Payload;
 use crate::sys::epoll::{Epoll, READABLE};
 use crate::sys::realtime::{self, Rank};
 use crate::sys::{latency, monotonic_ns, process};
 use events::NodeEvent;
 use large_reads::LargeReads;
+use task::{NodeReport, start_line, task};
 
 /// The time that Node has to get ready or to report. At low priority on busy CPUs it can need half
 /// a minute; a process that exits is noticed at once.
@@ -51,47 +51,6 @@ const NODE_ARGUMENTS: [&str; 5] = [
 /// The lead with which Node receives the start of a flow; it sleeps until just before the due time.
 /// Waking, and finishing work for other flows, takes it up to a millisecond.
 const AHEAD_NS: u64 = 1_000_000;
-
-/// The first message to the process.
-#[derive(Debug, Serialize)]
-#[serde(rename_all = "camelCase")]
-struct NodeTask {
-    address: Ipv4Addr,
-    port: u16,
-    mode: &'static str,
-    threshold: u64,
-    copy_delay: f64,
-    payload: String,
-    flows: Vec<NodeFlow>,
-    expected: Vec<NodeFlow>,
-}
-
-#[derive(Debug, Serialize)]
-struct NodeFlow {
-    index: u64,
-    /// The other host's address.
-    peer: Ipv4Addr,
-    bytes: u64,
-    /// The source port; 0 if the kernel chooses it.
-    port: u16,
-    place: u64,
-}
-
-/// Node's record of a flow that it sent.
-#[derive(Debug, Deserialize)]
-struct NodeSenderRecord {
-    index: u64,
-    opened_ns: u64,
-    established_ns: Option<u64>,
-    acknowledged_ns: Option<u64>,
-}
-
-#[derive(Debug, Deserialize)]
-struct NodeReport {
-    sent: Vec<NodeSenderRecord>,
-    got: Vec<ReceiverRecord>,
-    wrong: Vec<String>,
-}
 
 const SUPERVISOR: u64 = 1;
 const NODE: u64 = 2;
@@ -383,36 +342,6 @@ fn start(program: &[String], channel: UnixStream) -> io::Result<Child> {
         .map_err(|error| io::Error::other(format!("{node}: {error}")))
 }
 
-/// Returns the line that starts a flow: its place among the flows that the host sends, and its due
-/// time.
-fn start_line(own: &[HostFlow], flow: HostFlow, due_ns: u64) -> String {
-    format!("{} {due_ns}\n", own.partition_point(|other| other.index < flow.index))
-}
-
-fn task(host: u32, replication: &Replication, flows: &[HostFlow], payload: &Payload) -> NodeTask {
-    let told = |flow: &HostFlow, peer: u32| NodeFlow {
-        index: flow.index,
-        peer: address(peer),
-        bytes: flow.bytes,
-        port: if replication.chooses_port(flow.bytes) { 0 } else { flow.source_port },
-        place: payload.place(flow.index),
-    };
-    let (sent, expected) = (
-        flows.iter().filter(|flow| flow.src == host).map(|flow| told(flow, flow.dst)),
-        flows.iter().filter(|flow| flow.dst == host).map(|flow| told(flow, flow.src)),
-    );
-    NodeTask {
-        address: address(host),
-        port: LISTEN_PORT,
-        mode: replication.mode,
-        threshold: replication.threshold,
-        copy_delay: replication.copy_delay_ns as f64 / 1e6,
-        payload: payload.hex(),
-        flows: sent.collect(),
-        expected: expected.collect(),
-    }
-}
-
 /// Returns an error message for each flow that its sender took for delivered by `by_ns`, and its
 /// receiver did not: the receiver closed a connection that was not the flow's.
 pub fn prematurely_closed(reports: &[HostReport], by_ns: u64) -> Vec<String> {
@@ -438,56 +367,7 @@ pub fn prematurely_closed(reports: &[HostReport], by_ns: u64) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    const FLOWS: [HostFlow; 3] = [
-        HostFlow { index: 0, src: 0, dst: 1, bytes: 5_000, start_ns: 0, source_port: 1_024 },
-        HostFlow { index: 1, src: 1, dst: 0, bytes: 90, start_ns: 5, source_port: 1_024 },
-        HostFlow { index: 2, src: 0, dst: 1, bytes: 70_000, start_ns: 9, source_port: 1_025 },
-    ];
-
-    #[test]
-    fn ports_are_the_plans_except_for_flows_that_race_connections() {
-        let replication = |mode| Replication {
-            mode,
-            threshold: 5_000,
-            copy_delay_ns: 1_500_000,
-            kernel_chooses_ports: mode == "syn",
-        };
-        let ports = |mode| -> Vec<u16> {
-            let task = task(0, &replication(mode), &FLOWS, &Payload::default());
-            assert!((task.copy_delay - 1.5).abs() < 1e-9);
-            task.flows.iter().map(|flow| flow.port).collect()
-        };
-        assert_eq!(ports("net"), [1_024, 1_025]);
-        assert_eq!(ports("flow"), [1_024, 1_025]);
-        assert_eq!(ports("syn"), [0, 1_025]);
-    }
-
-    #[test]
-    fn the_task_lists_the_flows_that_a_host_sends_and_receives() {
-        let replication = Replication {
-            mode: "net",
-            threshold: 0,
-            copy_delay_ns: 0,
-            kernel_chooses_ports: false,
-        };
-        let task = task(0, &replication, &FLOWS, &Payload::default());
-        let told = |flows: &[NodeFlow]| -> Vec<(u64, Ipv4Addr, u64)> {
-            flows.iter().map(|flow| (flow.index, flow.peer, flow.place)).collect()
-        };
-        let place = |flow| Payload::default().place(flow);
-        assert_eq!(told(&task.flows), [(0, address(1), place(0)), (2, address(1), place(2))]);
-        assert_eq!(told(&task.expected), [(1, address(1), place(1))]);
-    }
-
-    #[test]
-    fn a_start_line_names_a_flow_by_its_place_among_the_hosts_own() {
-        let own = [FLOWS[0], FLOWS[2]];
-        assert_eq!(
-            [start_line(&own, FLOWS[0], 7), start_line(&own, FLOWS[2], 8)],
-            ["0 7\n", "1 8\n"]
-        );
-    }
+    use crate::messages::ReceiverRecord;
 
     #[test]
     fn a_flow_acknowledged_before_its_receiver_had_it_is_reported() {
