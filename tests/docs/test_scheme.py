@@ -66,7 +66,7 @@ def test_the_list_of_the_page_applies_and_names_the_file(tmp_path: Path) -> None
     lines = [line.strip() for line in after.splitlines()]
     entry = lines.index(added[-1])
     assert re.fullmatch(r"\w+\(\w+::\w+\),", lines[entry - 2]), "it stands among the kinds"
-    assert "strategies! {" in lines[:entry]
+    assert "registry! {" in lines[:entry]
 
 
 # A target of its own: in the checkout's, what is built here would pass for what is built there.

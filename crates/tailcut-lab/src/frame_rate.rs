@@ -82,7 +82,7 @@ fn flow_load(scenario: &Scenario, flow: &Flow) -> FrameLoad {
     let tcp = transport.carriers()[transport.carrier_of(flow, scenario.seed)].segment_spec();
     let packets = flow.bytes.div_ceil(tcp.mss.0) as f64;
     let around = full_packet(&tcp, &scenario.host) - tcp.mss.0;
-    let carriage = scenario.scheme.replicate.policy().replication_plan(flow.bytes);
+    let carriage = scenario.scheme.replicate.replication_plan(flow.bytes);
     let connections = 1.0 + carriage.expected_extra_copies;
     let copies = if carriage.all_send { connections } else { 1.0 };
     let acknowledged = 1.0 + 1.0 / f64::from(tcp.ack_every.max(1));

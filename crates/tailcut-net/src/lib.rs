@@ -17,6 +17,7 @@ pub mod network;
 pub mod packet;
 pub mod port;
 pub mod queue;
+mod registry;
 pub mod replicate;
 pub mod scenario;
 mod scheme;

@@ -19,7 +19,7 @@ use self::faults::Faults;
 pub(crate) use self::faults::Retiming;
 use crate::amount::{Amount, Limit};
 use crate::packet::{ConnectionId, Flags, FlowKey, NO_OPTIONS, Packet, SeqField};
-use crate::queue::{Admit, Arrival, Discipline, Order, Verdict};
+use crate::queue::{Arrival, Discipline, Order, Plain, Verdict};
 use crate::topology::NodeId;
 
 /// Two to a cache line, of which neither reaches into the next one.
@@ -115,7 +115,7 @@ impl Cold {
     /// it leaves.
     #[inline]
     fn limit_alone(&self) -> Option<u32> {
-        let alone = matches!(self.discipline, Discipline::Plain)
+        let alone = matches!(self.discipline, Discipline::Plain(_))
             && self.faults.is_none()
             && self.jitter.is_none();
         match self.limit {
@@ -150,7 +150,7 @@ const BLANK: Entry = Entry {
 impl Port {
     /// An idle drop-tail port, where departures go before arrivals of the same instant.
     pub fn new(rate: Rate, propagation: Time, limit: Limit) -> Port {
-        Port::with_discipline(rate, propagation, limit, Discipline::Plain)
+        Port::with_discipline(rate, propagation, limit, Discipline::Plain(Plain))
     }
 
     /// An idle port, where departures go before arrivals of the same instant.

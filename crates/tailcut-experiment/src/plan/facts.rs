@@ -165,7 +165,7 @@ impl RunFlows {
         let transport = &config.scheme.transport;
         let carriers: Vec<TcpSpec> =
             transport.carriers().iter().map(|carrier| carrier.segment_spec()).collect();
-        let policy = config.scheme.replicate.policy();
+        let policy = &config.scheme.replicate;
         // Packets to set up a connection (SYN, SYN-ACK, ACK), to close it (the ACK of the FIN), and
         // of a replica that is abandoned (SYN, SYN-ACK, RST).
         const SETUP: f64 = 3.0;

@@ -89,7 +89,7 @@ fn carried(config: &Config, carrier: &Carrier, flow: &Flow) -> Carried {
         Some(spread) => (u64::from(spread.subflows()), spread.receive_window().0),
         None => (1, tcp.receive_window.0),
     };
-    let copies = u64::from(config.scheme.replicate.policy().replication_plan(flow.bytes).copies);
+    let copies = u64::from(config.scheme.replicate.replication_plan(flow.bytes).copies);
     let data = flow.bytes.saturating_add(segments.saturating_mul(headers));
     Carried {
         connections: connections * copies,

@@ -136,19 +136,19 @@ impl Strategy for ByTier {
     }
 
     fn is_per_connection(&self) -> bool {
-        self.strategies().all(BalanceSpec::is_per_connection)
+        self.strategies().all(|spec| spec.is_per_connection())
     }
 
     fn draws(&self) -> bool {
-        self.strategies().any(BalanceSpec::draws)
+        self.strategies().any(|spec| spec.draws())
     }
 
     fn looks_at_queues(&self) -> bool {
-        self.strategies().any(BalanceSpec::looks_at_queues)
+        self.strategies().any(|spec| spec.looks_at_queues())
     }
 
     fn has_equal_shares(&self) -> bool {
-        self.strategies().all(BalanceSpec::has_equal_shares)
+        self.strategies().all(|spec| spec.has_equal_shares())
     }
 
     /// Returns `None`, because a mixture cannot be nested in another.
@@ -179,19 +179,19 @@ impl Pick for Mixture {
         self.balancers[self.of_switch[switch.index()] as usize].predict(switch, ports, key)
     }
     fn large_flow_threshold(&self) -> Option<Bytes> {
-        self.balancers.iter().find_map(Pick::large_flow_threshold)
+        self.balancers.iter().find_map(|balancer| balancer.large_flow_threshold())
     }
     fn audit(&mut self) -> Option<&mut dyn Audit> {
-        self.balancers.iter_mut().find_map(Pick::audit)
+        self.balancers.iter_mut().find_map(|balancer| balancer.audit())
     }
     fn stamps(&self) -> bool {
-        self.balancers.iter().any(Pick::stamps)
+        self.balancers.iter().any(|balancer| balancer.stamps())
     }
     fn pass(&mut self, hop: PassContext<'_>, packet: &Packet, stamp: &mut OverlayHeader) {
         self.balancers[self.of_switch[hop.switch.index()] as usize].pass(hop, packet, stamp);
     }
     fn sees_all(&self) -> bool {
-        self.balancers.iter().any(Pick::sees_all)
+        self.balancers.iter().any(|balancer| balancer.sees_all())
     }
     fn see(&mut self, now: Time, switch: SwitchId, packet: &Packet) {
         self.balancers[self.of_switch[switch.index()] as usize].see(now, switch, packet);
@@ -220,7 +220,7 @@ fn fabric_only(place: &str, spec: &BalanceSpec) -> Result<(), SpecError> {
 
 /// The balancer of each switch.
 #[derive(Debug, Clone)]
-pub(crate) struct Mixture {
+pub struct Mixture {
     /// Index into `balancers`, by switch.
     of_switch: Vec<u32>,
     /// The balancers of edge, aggregation and core, then those of named switches only. Balancers

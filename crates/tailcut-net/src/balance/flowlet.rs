@@ -81,7 +81,7 @@ struct Entry {
 
 /// The flowlet tables of all switches.
 #[derive(Debug, Clone)]
-pub(crate) struct Flowlets {
+pub struct Flowlets {
     spec: Flowlet,
     tables: Vec<Entry>,
     streams: Vec<RandomStream>,

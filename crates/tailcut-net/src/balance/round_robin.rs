@@ -52,7 +52,7 @@ fn turns(graph: &Graph) -> u64 {
 
 /// The next port of each (switch, host).
 #[derive(Debug, Clone)]
-pub(crate) struct RoundRobinState {
+pub struct RoundRobinState {
     hosts: usize,
     turns: Vec<u16>,
 }

@@ -23,7 +23,7 @@ impl Strategy for Spray {
 
 /// One random stream per switch.
 #[derive(Debug, Clone)]
-pub(crate) struct Sprayer {
+pub struct Sprayer {
     streams: Vec<RandomStream>,
 }
 

@@ -5,7 +5,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use tailcut_engine::{RandomStream, Rate, Time};
 
 use super::{Fabric, FabricSpec};
-use crate::balance::Pick;
 use crate::component::SpecError;
 use crate::faults::{Change, ChangeKind};
 use crate::packet::Packet;

@@ -5,7 +5,6 @@ use tailcut_engine::Time;
 use super::Fabric;
 use crate::packet::Packet;
 use crate::port::{Port, PortCounters};
-use crate::queue::PacketScheduler;
 use crate::topology::{Graph, HostId, PortId, Routes};
 
 impl Fabric {

@@ -88,7 +88,7 @@ mod waiting;
 use tailcut_engine::Time;
 
 use crate::balance::audit::Audit;
-use crate::balance::{Balancer, OverlayHeader, Pick, PickContext};
+use crate::balance::{Balancer, OverlayHeader, PickContext};
 use crate::packet::{Flags, Packet};
 use crate::port::{self, Port};
 use crate::switch::pools::SharedBuffers;

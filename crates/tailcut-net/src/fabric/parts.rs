@@ -10,12 +10,12 @@ use super::scheduled::Scheduled;
 use super::stamps::OverlayHeaders;
 use super::ties::Brought;
 use crate::amount::Limit;
-use crate::balance::{BalanceSpec, Balancer, Layout, Pick};
+use crate::balance::{BalanceSpec, Balancer, Layout};
 use crate::component::SpecError;
 use crate::faults::FaultsSpec;
 use crate::host::HostSpec;
 use crate::port::{FULL_PACKET, Port};
-use crate::queue::{Discipline, Order, PortContext, QueueSpec};
+use crate::queue::{Discipline, Order, Plain, PortContext, QueueSpec};
 use crate::switch::SwitchSpec;
 use crate::switch::pools::SharedBuffers;
 use crate::topology::{Graph, PathCounts, PortId, RouteError, Routes};
@@ -112,7 +112,7 @@ impl Fabric {
                 let (mut limit, mut discipline) = (queue.limit_in_all(&at), queue.discipline(&at));
                 if control.is_some() {
                     scheduled.place(number, queue.fifo(&at));
-                    (limit, discipline) = (Limit::Unlimited, Discipline::Plain);
+                    (limit, discipline) = (Limit::Unlimited, Discipline::Plain(Plain));
                 } else if let Some(scheduler) = queue.scheduler(&at) {
                     scheduled.place(number, scheduler);
                 }

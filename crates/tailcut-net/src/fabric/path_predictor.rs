@@ -1,7 +1,7 @@
 //! Predictions of the paths of packets, without sending any.
 
 use super::Fabric;
-use crate::balance::{Balancer, Pick};
+use crate::balance::Balancer;
 use crate::packet::FlowKey;
 use crate::topology::{Graph, PortId, Routes};
 

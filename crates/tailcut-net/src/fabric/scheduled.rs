@@ -3,7 +3,7 @@
 
 use super::{Fabric, OfferOutcome};
 use crate::packet::Packet;
-use crate::queue::{Headers, PacketScheduler, Scheduler};
+use crate::queue::{Headers, Scheduler};
 use crate::topology::PortId;
 use tailcut_engine::Time;
 
@@ -58,7 +58,7 @@ impl Scheduled {
     /// Asks for what waits in it.
     #[inline]
     pub fn fetch_first(&self, port: PortId) {
-        if let Some(first) = self.queues[port.index()].as_ref().and_then(PacketScheduler::first) {
+        if let Some(first) = self.queues[port.index()].as_ref().and_then(|queue| queue.first()) {
             tailcut_engine::prefetch(first);
         }
     }
@@ -195,7 +195,7 @@ impl Fabric {
             returned: a.returned + b.returned,
             dropped: a.dropped + b.dropped,
         };
-        let headers = self.scheduled.queues().filter_map(PacketScheduler::headers).reduce(sum);
+        let headers = self.scheduled.queues().filter_map(|queue| queue.headers()).reduce(sum);
         headers.map_or_else(Vec::new, |Headers { returned, dropped }| {
             vec![("headers_returned", returned), ("headers_dropped", dropped)]
         })

@@ -9,7 +9,7 @@ use std::collections::VecDeque;
 use tailcut_engine::Time;
 
 use super::{Fabric, FabricQueues, OfferOutcome};
-use crate::balance::{OverlayHeader, PassContext, Pick};
+use crate::balance::{OverlayHeader, PassContext};
 use crate::packet::{ConnectionId, Flags, Packet, SeqField};
 use crate::topology::{PortId, SwitchId};
 

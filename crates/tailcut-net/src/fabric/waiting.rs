@@ -6,7 +6,6 @@ use super::scheduled::Scheduled;
 use crate::balance::PortQueues;
 use crate::packet::Packet;
 use crate::port::Port;
-use crate::queue::PacketScheduler;
 use crate::topology::PortId;
 
 /// The queues of a fabric's ports, and the time of each port's last use.

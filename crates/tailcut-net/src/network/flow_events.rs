@@ -119,12 +119,8 @@ impl<O: Observer> Network<'_, O> {
         let id = self.hosts.admit(opening);
         self.clock.admit(id, host);
         self.tally.trace(|observer| {
-            let ReplicationPlan { copies, piece, .. } = self
-                .scenario
-                .scheme
-                .replicate
-                .policy()
-                .replication_plan(self.flows.flow(flow).bytes);
+            let ReplicationPlan { copies, piece, .. } =
+                self.scenario.scheme.replicate.replication_plan(self.flows.flow(flow).bytes);
             let alone =
                 copies == 1 && piece.is_none() && !self.hosts.sender_profile(id).is_multipath;
             let orderly = alone && self.fabric.keeps_order();

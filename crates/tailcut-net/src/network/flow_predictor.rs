@@ -65,7 +65,7 @@ impl<'a> FlowPredictor<'a> {
     pub fn predict(&mut self, flow: &Flow, fabric: &Fabric) -> FlowPrediction {
         let Scenario { scheme, graph, .. } = self.scenario;
         let profile = self.profile(flow);
-        let carriage = scheme.replicate.policy().replication_plan(flow.bytes);
+        let carriage = scheme.replicate.replication_plan(flow.bytes);
         let ways = fabric.ways(graph);
         let path = ways.path(key_of(flow, 0, 0));
         let second = carriage.copies > 1 && scheme.balance.is_per_connection();

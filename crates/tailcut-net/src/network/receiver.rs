@@ -6,6 +6,7 @@ use tailcut_engine::Time;
 
 use super::profile::{TransportKind, TransportProfile};
 use crate::packet::OptionStore;
+use crate::registry::static_methods;
 use crate::transport::custom_endpoints::{CustomEndpoints, Pull, ReceivingEnd};
 use crate::transport::{DataAck, Segment, Timer, other_ends, tcp};
 
@@ -15,6 +16,14 @@ macro_rules! receivers {
         pub(super) enum Receiver {
             Tcp(tcp::Receiver),
             $($name(<$spec as CustomEndpoints>::Receiver),)*
+        }
+
+        static_methods! {
+            Receiver [Tcp $($name)*]
+            /// Whether [`Receiver::poll_transmit`] has anything.
+            static pub fn has_output(&self) -> bool;
+            /// The receiving application resets the connection.
+            static pub fn reset(&mut self);
         }
 
         impl Receiver {
@@ -56,23 +65,6 @@ macro_rules! receivers {
                     $(Receiver::$name(receiver) => {
                         receiver.poll_transmit(tcp, sizes, now, data, options)
                     })*
-                }
-            }
-
-            /// Whether [`Receiver::poll_transmit`] has anything.
-            #[inline]
-            pub fn has_output(&self) -> bool {
-                match self {
-                    Receiver::Tcp(receiver) => receiver.has_output(),
-                    $(Receiver::$name(receiver) => receiver.has_output(),)*
-                }
-            }
-
-            /// The receiving application resets the connection.
-            pub fn reset(&mut self) {
-                match self {
-                    Receiver::Tcp(receiver) => receiver.reset(),
-                    $(Receiver::$name(receiver) => receiver.reset(),)*
                 }
             }
 

@@ -5,6 +5,7 @@ use tailcut_engine::Time;
 use super::profile::{TransportKind, TransportProfile};
 use crate::measure::{SenderView, TcpView};
 use crate::packet::{Flags, OptionStore};
+use crate::registry::static_methods;
 use crate::transport::custom_endpoints::CustomEndpoints;
 use crate::transport::tcp::{self, SenderCounters};
 use crate::transport::{ConnectionState, Mapping, Segment, SendLimit, Timer, Transmit, other_ends};
@@ -17,6 +18,17 @@ macro_rules! senders {
             $($name(<$spec as CustomEndpoints>::Sender),)*
         }
 
+        static_methods! {
+            Sender [Tcp $($name)*]
+            static pub fn segments(&self) -> u32;
+            static pub fn phase(&self) -> ConnectionState;
+            static pub fn una(&self) -> u32;
+            static pub fn counters(&self) -> SenderCounters;
+            static pub fn deadline(&self) -> Time;
+            static pub fn finished(&self) -> bool;
+            static pub fn abort(&mut self);
+        }
+
         impl Sender {
             pub fn new(profile: &TransportProfile, size: u64, open_at: Time) -> Sender {
                 match &profile.kind {
@@ -27,40 +39,6 @@ macro_rules! senders {
                 }
             }
 
-            #[inline]
-            pub fn segments(&self) -> u32 {
-                match self {
-                    Sender::Tcp(sender) => sender.segments(),
-                    $(Sender::$name(sender) => sender.segments(),)*
-                }
-            }
-            #[inline]
-            pub fn phase(&self) -> ConnectionState {
-                match self {
-                    Sender::Tcp(sender) => sender.phase(),
-                    $(Sender::$name(sender) => sender.phase(),)*
-                }
-            }
-            #[inline]
-            pub fn una(&self) -> u32 {
-                match self {
-                    Sender::Tcp(sender) => sender.una(),
-                    $(Sender::$name(sender) => sender.una(),)*
-                }
-            }
-            pub fn counters(&self) -> SenderCounters {
-                match self {
-                    Sender::Tcp(sender) => sender.counters(),
-                    $(Sender::$name(sender) => sender.counters(),)*
-                }
-            }
-            #[inline]
-            pub fn deadline(&self) -> Time {
-                match self {
-                    Sender::Tcp(sender) => sender.deadline(),
-                    $(Sender::$name(sender) => sender.deadline(),)*
-                }
-            }
             /// Returns the sender's deadline and its purpose.
             pub fn timer(&self) -> (Time, Timer) {
                 let timer = match (self.phase(), self) {
@@ -72,20 +50,6 @@ macro_rules! senders {
                 };
                 (self.deadline(), timer)
             }
-            #[inline]
-            pub fn finished(&self) -> bool {
-                match self {
-                    Sender::Tcp(sender) => sender.finished(),
-                    $(Sender::$name(sender) => sender.finished(),)*
-                }
-            }
-            pub fn abort(&mut self) {
-                match self {
-                    Sender::Tcp(sender) => sender.abort(),
-                    $(Sender::$name(sender) => sender.abort(),)*
-                }
-            }
-
             /// Congestion window in bytes.
             pub fn cwnd(&self, profile: &TransportProfile) -> u64 {
                 let packets = match self {

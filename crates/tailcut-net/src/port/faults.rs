@@ -8,7 +8,6 @@ use tailcut_engine::{RandomStream, Rate, Time};
 
 use super::{Port, SerializationRate};
 use crate::packet::{Flags, Packet};
-use crate::queue::Admit;
 
 /// The state of a link under faults.
 #[derive(Debug, Clone)]

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Never, PortContext, QueueKind, Ties, check_limit};
+use super::{Never, PortContext, PortQueue, QueueKind, Ties, check_limit};
 use crate::amount::{Amount, Limit};
 use crate::component::SpecError;
 
@@ -26,9 +26,6 @@ impl Default for DropTail {
 }
 
 impl QueueKind for DropTail {
-    type Admission = Never;
-    type Schedule = Never;
-
     fn check(&self) -> Result<(), SpecError> {
         check_limit("drop-tail-limit", "limit", self.limit)
     }
@@ -39,6 +36,12 @@ impl QueueKind for DropTail {
     fn ties(&self) -> Ties {
         self.ties
     }
+}
+
+impl PortQueue for DropTail {
+    type Admission = Never;
+    type Schedule = Never;
+
     fn admission(&self, _: &PortContext) -> Option<Never> {
         None
     }

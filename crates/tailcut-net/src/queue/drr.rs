@@ -12,7 +12,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tailcut_engine::{Bytes, Time};
 
-use super::{Headers, Never, PacketScheduler, PortContext, QueueKind, Ties, check_limit, fits};
+use super::{
+    Headers, Never, PacketScheduler, PortContext, PortQueue, QueueKind, Ties, check_limit, fits,
+};
 use crate::amount::{Amount, Limit};
 use crate::component::SpecError;
 use crate::packet::Packet;
@@ -45,9 +47,6 @@ impl Default for Drr {
 const LEAST_QUANTUM: u64 = 64;
 
 impl QueueKind for Drr {
-    type Admission = Never;
-    type Schedule = Box<DrrQueue>;
-
     fn check(&self) -> Result<(), SpecError> {
         if self.quantum.0 < LEAST_QUANTUM {
             let message =
@@ -69,11 +68,18 @@ impl QueueKind for Drr {
     fn ties(&self) -> Ties {
         self.ties
     }
+    fn schedules_departures(&self) -> bool {
+        true
+    }
+}
+
+impl PortQueue for Drr {
+    type Admission = Never;
+    type Schedule = Box<DrrQueue>;
 
     fn admission(&self, _: &PortContext) -> Option<Never> {
         None
     }
-
     fn schedule(&self, at: &PortContext) -> Option<Box<DrrQueue>> {
         (self.hosts || !at.host).then(|| Box::new(DrrQueue::new(at.limit, self.quantum.0)))
     }
@@ -200,8 +206,6 @@ impl DrrQueue {
 }
 
 impl PacketScheduler for DrrQueue {
-    const KEEPS: bool = true;
-
     fn offer(&mut self, _: Time, packet: Packet, displaced: &mut Vec<Packet>) -> bool {
         if !fits(self.limit, self.packets as usize, self.bytes, packet.wire_bytes) {
             let Some(victims) = self.victims(&packet) else {

@@ -9,7 +9,7 @@ use tailcut_engine::Rate;
 
 use super::environment::{Fullest, QueueEnvironment};
 use super::thresholds::Thresholds;
-use super::{Admit, Arrival, Never, PortContext, QueueKind, Ties, Verdict, check_limit};
+use super::{Admit, Arrival, Never, PortContext, PortQueue, QueueKind, Ties, Verdict, check_limit};
 use crate::amount::{Amount, Limit};
 use crate::component::SpecError;
 use crate::topology::Graph;
@@ -45,15 +45,12 @@ impl Default for Ecn {
 }
 
 impl QueueKind for Ecn {
-    type Admission = Threshold;
-    type Schedule = Never;
-
     fn check(&self) -> Result<(), SpecError> {
         self.threshold.check()?;
         check_limit("ecn-limit", "limit", self.limit)
     }
 
-    fn check_environment(&self, around: &QueueEnvironment) -> Result<(), SpecError> {
+    fn check_thresholds(&self, around: &QueueEnvironment) -> Result<(), SpecError> {
         match around.threshold {
             Some(threshold) => self.check_threshold("", threshold, around),
             None => {
@@ -82,12 +79,16 @@ impl QueueKind for Ecn {
     fn marks_packets(&self) -> bool {
         true
     }
+}
+
+impl PortQueue for Ecn {
+    type Admission = Threshold;
+    type Schedule = Never;
 
     fn admission(&self, at: &PortContext) -> Option<Threshold> {
         let threshold = at.threshold.filter(|_| self.hosts || !at.host);
         threshold.map(Threshold)
     }
-
     fn schedule(&self, _: &PortContext) -> Option<Never> {
         None
     }
@@ -146,8 +147,6 @@ fn never_passed(threshold: Amount, fullest: &Fullest) -> bool {
 pub(crate) struct Threshold(pub Amount);
 
 impl Admit for Threshold {
-    const BY_WAITING: bool = true;
-
     fn active_from_backlog(&self) -> Option<u32> {
         match self.0 {
             Amount::Packets(k) => Some(k),
@@ -195,7 +194,7 @@ mod tests {
         let limit = limit.parse().expect("it is a limit");
         let threshold = Thresholds::One(threshold.parse().expect("it is an amount"));
         let spec = Ecn { limit, threshold, ..Ecn::default() };
-        spec.check_environment(&around()).err().map(|error| error.code)
+        spec.check_thresholds(&around()).err().map(|error| error.code)
     }
 
     #[test]
@@ -223,7 +222,7 @@ mod tests {
         let with = |hosts, nic_queue| {
             let spec =
                 Ecn { threshold: Thresholds::One(Amount::Packets(50)), hosts, ..Ecn::default() };
-            spec.check_environment(&QueueEnvironment { nic_queue, ..around() })
+            spec.check_thresholds(&QueueEnvironment { nic_queue, ..around() })
                 .map_err(|e| (e.code, e.field))
         };
         let short = Limit::AtMost(Amount::Packets(20));
@@ -240,7 +239,7 @@ mod tests {
             let switch = SwitchSpec { shared_buffer, alpha, pfc: None };
             let threshold = Thresholds::One(threshold.parse().expect("it is an amount"));
             let spec = Ecn { threshold, limit: Limit::Unlimited, ..Ecn::default() };
-            spec.check_environment(&QueueEnvironment { switch, ..around() }).map_err(|e| e.code)
+            spec.check_thresholds(&QueueEnvironment { switch, ..around() }).map_err(|e| e.code)
         };
         assert_eq!(with("300packets", 1.0), Err("ecn-threshold"));
         assert_eq!(with("31packets", 1.0), Ok(()));

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 
 use tailcut_engine::Time;
 
-use super::{Admit, Arrival, Discipline, Headers, PacketScheduler, Verdict, fits};
+use super::{Arrival, Discipline, Headers, PacketScheduler, Verdict, fits};
 use crate::amount::Limit;
 use crate::packet::{Flags, Packet};
 
@@ -29,8 +29,6 @@ impl Fifo {
 }
 
 impl PacketScheduler for Fifo {
-    const KEEPS: bool = true;
-
     fn offer(&mut self, now: Time, mut packet: Packet, _: &mut Vec<Packet>) -> bool {
         let arrival = Arrival {
             now: now.0,

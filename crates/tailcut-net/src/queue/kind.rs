@@ -10,7 +10,7 @@ use crate::topology::Graph;
 
 /// The port that a queue is created for.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct PortContext {
+pub struct PortContext {
     /// Number of the port.
     pub number: u32,
     /// Whether the port is the interface of a host.
@@ -21,20 +21,16 @@ pub(crate) struct PortContext {
     pub threshold: Option<Amount>,
     /// Bytes of a full data packet on the wire.
     pub full_packet: u64,
+    /// Seed of the run.
     pub seed: u64,
 }
 
 /// The parameters of a kind of queue.
-pub(crate) trait QueueKind {
-    /// State per port that decides on admission besides the limit.
-    type Admission: Admit;
-    /// State per port that holds waiting packets and orders them at departure.
-    type Schedule: PacketScheduler;
-
+pub trait QueueKind {
     /// Refuses parameters with which a queue could hold nothing, or would have no effect.
     fn check(&self) -> Result<(), SpecError>;
     /// Refuses parameters that do not suit the limits and thresholds around the queue.
-    fn check_environment(&self, _: &QueueEnvironment) -> Result<(), SpecError> {
+    fn check_thresholds(&self, _: &QueueEnvironment) -> Result<(), SpecError> {
         Ok(())
     }
     /// Refuses a transport without the features that the queue needs.
@@ -77,6 +73,25 @@ pub(crate) trait QueueKind {
     fn lost_paths(&self) -> Option<LostPaths> {
         None
     }
+    /// Returns whether ports hold their packets until departure, because the order is decided then
+    /// ([`PortQueue::schedule`]).
+    fn schedules_departures(&self) -> bool {
+        false
+    }
+    /// Returns whether admission depends on the packet and the backlog alone, so that it also works
+    /// where departures are not known on arrival.
+    fn admits_by_backlog(&self) -> bool {
+        true
+    }
+}
+
+/// The state of a kind of queue at a port.
+pub(crate) trait PortQueue: QueueKind {
+    /// State that decides on admission besides the limit.
+    type Admission: Admit;
+    /// State that holds waiting packets and orders them at departure.
+    type Schedule: PacketScheduler;
+
     /// Creates the admission state of a port; `None` if the limit alone decides there.
     fn admission(&self, at: &PortContext) -> Option<Self::Admission>;
     /// Creates the scheduler of a port; `None` if the port is first in, first out.
@@ -85,7 +100,7 @@ pub(crate) trait QueueKind {
 
 /// The packets that hosts mark, of a flow that has lost paths.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum LostPaths {
+pub enum LostPaths {
     /// Packets towards the receiver.
     Data,
     /// All packets, acknowledgements included.
@@ -94,7 +109,7 @@ pub(crate) enum LostPaths {
 
 /// Features of a transport that queues may need.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct TransportFeatures {
+pub struct TransportFeatures {
     /// Whether its packets carry a priority.
     pub priorities: bool,
     /// Whether its receivers understand a header without its payload.
@@ -105,10 +120,6 @@ pub(crate) struct TransportFeatures {
 ///
 /// No method has a default, so that wrapping states cannot forget to forward a call.
 pub(crate) trait Admit {
-    /// Whether decisions depend on the packet and the backlog alone, so that the state also works
-    /// where departures are not known on arrival.
-    const BY_WAITING: bool;
-
     /// Returns the fewest waiting packets at which the state may do anything but accept; `None` if
     /// it must see every packet.
     fn active_from_backlog(&self) -> Option<u32>;
@@ -138,8 +149,6 @@ pub(crate) struct Headers {
 
 /// Holds the waiting packets of a port and decides which is sent next.
 pub(crate) trait PacketScheduler {
-    /// Whether such queues exist; false for [`Never`].
-    const KEEPS: bool;
     /// Queues a packet, possibly changed; returns false if it does not wait. Appends to `displaced`
     /// the packets that are dropped for it, and the headers that return to their senders, possibly
     /// its own ([`Packet::returned`]). No packet is dropped for one that is dropped itself.
@@ -162,8 +171,6 @@ pub(crate) trait PacketScheduler {
 }
 
 impl<A: Admit> Admit for Box<A> {
-    const BY_WAITING: bool = A::BY_WAITING;
-
     fn active_from_backlog(&self) -> Option<u32> {
         A::active_from_backlog(self)
     }
@@ -187,8 +194,6 @@ impl<A: Admit> Admit for Box<A> {
 /// Large state lies behind a box: the queues of all ports are in one table, and each entry fits one
 /// cache line.
 impl<S: PacketScheduler> PacketScheduler for Box<S> {
-    const KEEPS: bool = S::KEEPS;
-
     fn offer(&mut self, now: Time, packet: Packet, displaced: &mut Vec<Packet>) -> bool {
         S::offer(self, now, packet, displaced)
     }
@@ -220,8 +225,6 @@ impl<S: PacketScheduler> PacketScheduler for Box<S> {
 pub(crate) enum Never {}
 
 impl Admit for Never {
-    const BY_WAITING: bool = true;
-
     fn active_from_backlog(&self) -> Option<u32> {
         match *self {}
     }
@@ -243,8 +246,6 @@ impl Admit for Never {
 }
 
 impl PacketScheduler for Never {
-    const KEEPS: bool = false;
-
     fn offer(&mut self, _: Time, _: Packet, _: &mut Vec<Packet>) -> bool {
         match *self {}
     }
@@ -269,6 +270,27 @@ impl PacketScheduler for Never {
     fn longest(&self) -> u32 {
         match *self {}
     }
+}
+
+/// Admission where the limit alone decides.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Plain;
+
+impl Admit for Plain {
+    fn active_from_backlog(&self) -> Option<u32> {
+        Some(u32::MAX)
+    }
+    fn counts_bytes(&self) -> bool {
+        false
+    }
+    fn counts_marked(&self, _: bool) -> bool {
+        false
+    }
+    fn admit(&mut self, _: &Arrival) -> Verdict {
+        Verdict::Accept
+    }
+    fn on_overflow(&mut self, _: &Arrival) {}
+    fn link_changed(&mut self, _: u64, _: Option<u64>) {}
 }
 
 /// The arrival of a packet that there is room for.

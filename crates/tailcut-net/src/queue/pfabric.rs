@@ -13,8 +13,8 @@ use serde::{Deserialize, Serialize};
 use tailcut_engine::Time;
 
 use super::{
-    Headers, Never, PacketScheduler, PortContext, QueueKind, Ties, TransportFeatures, check_limit,
-    fits,
+    Headers, Never, PacketScheduler, PortContext, PortQueue, QueueKind, Ties, TransportFeatures,
+    check_limit, fits,
 };
 use crate::amount::{Amount, Limit};
 use crate::component::SpecError;
@@ -45,9 +45,6 @@ impl Default for PfabricQueue {
 }
 
 impl QueueKind for PfabricQueue {
-    type Admission = Never;
-    type Schedule = PriorityQueue;
-
     fn check(&self) -> Result<(), SpecError> {
         check_limit("pfabric-limit", "limit", self.limit)
     }
@@ -73,11 +70,18 @@ impl QueueKind for PfabricQueue {
     fn ties(&self) -> Ties {
         self.ties
     }
+    fn schedules_departures(&self) -> bool {
+        true
+    }
+}
+
+impl PortQueue for PfabricQueue {
+    type Admission = Never;
+    type Schedule = PriorityQueue;
 
     fn admission(&self, _: &PortContext) -> Option<Never> {
         None
     }
-
     fn schedule(&self, at: &PortContext) -> Option<PriorityQueue> {
         (self.hosts || !at.host).then(|| PriorityQueue::new(at.limit))
     }
@@ -133,8 +137,6 @@ impl PriorityQueue {
 }
 
 impl PacketScheduler for PriorityQueue {
-    const KEEPS: bool = true;
-
     fn offer(&mut self, _: Time, packet: Packet, displaced: &mut Vec<Packet>) -> bool {
         // Packets without data carry no priority and come first.
         let priority = packet.number().unwrap_or(0);

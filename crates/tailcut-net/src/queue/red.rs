@@ -6,7 +6,7 @@ use tailcut_engine::RandomStream;
 
 use super::environment::QueueEnvironment;
 use super::red_core::{Early, EarlyState};
-use super::{Never, PortContext, QueueKind, Ties};
+use super::{Never, PortContext, PortQueue, QueueKind, Ties};
 use crate::amount::Limit;
 use crate::component::SpecError;
 
@@ -47,15 +47,12 @@ impl Red {
 }
 
 impl QueueKind for Red {
-    type Admission = Box<EarlyState>;
-    type Schedule = Never;
-
     fn check(&self) -> Result<(), SpecError> {
         self.early().check()
     }
 
-    fn check_environment(&self, around: &QueueEnvironment) -> Result<(), SpecError> {
-        self.early().check_environment(around)
+    fn check_thresholds(&self, around: &QueueEnvironment) -> Result<(), SpecError> {
+        self.early().check_thresholds(around)
     }
 
     fn limit(&self) -> Limit {
@@ -73,12 +70,19 @@ impl QueueKind for Red {
     fn drops_early(&self) -> bool {
         true
     }
+    fn admits_by_backlog(&self) -> bool {
+        false
+    }
+}
+
+impl PortQueue for Red {
+    type Admission = Box<EarlyState>;
+    type Schedule = Never;
 
     fn admission(&self, at: &PortContext) -> Option<Box<EarlyState>> {
         let stream = RandomStream::new(at.seed, u64::from(at.number), "red");
         (!at.host).then(|| Box::new(EarlyState::new(&self.early(), stream)))
     }
-
     fn schedule(&self, _: &PortContext) -> Option<Never> {
         None
     }

@@ -61,7 +61,7 @@ impl Early {
 
     /// Refuses a `min` that the average cannot exceed, because no packet finds as many waiting:
     /// then nothing is ever dropped early.
-    pub fn check_environment(&self, around: &QueueEnvironment) -> Result<(), SpecError> {
+    pub fn check_thresholds(&self, around: &QueueEnvironment) -> Result<(), SpecError> {
         let refuse = |written: String, hint: &str| {
             let message = format!(
                 "min = {}, {written}: a queue that is full before its average exceeds min never drops early",
@@ -137,8 +137,6 @@ impl EarlyState {
 }
 
 impl Admit for EarlyState {
-    const BY_WAITING: bool = false;
-
     fn active_from_backlog(&self) -> Option<u32> {
         None
     }
@@ -232,7 +230,7 @@ mod tests {
             switch,
         };
         let spec = Early { min, max: 2.0 * min, limit, ..Early::default() };
-        spec.check_environment(&around).err().map(|error| error.code)
+        spec.check_thresholds(&around).err().map(|error| error.code)
     }
 
     #[test]

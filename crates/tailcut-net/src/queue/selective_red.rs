@@ -12,7 +12,7 @@ use tailcut_engine::RandomStream;
 
 use super::environment::QueueEnvironment;
 use super::red_core::{Early, EarlyState};
-use super::{Admit, Arrival, LostPaths, Never, PortContext, QueueKind, Ties, Verdict};
+use super::{Admit, Arrival, LostPaths, Never, PortContext, PortQueue, QueueKind, Ties, Verdict};
 use crate::amount::{Amount, Limit};
 use crate::component::SpecError;
 
@@ -80,15 +80,12 @@ impl SelectiveRed {
 }
 
 impl QueueKind for SelectiveRed {
-    type Admission = Box<SelectiveState>;
-    type Schedule = Never;
-
     fn check(&self) -> Result<(), SpecError> {
         self.early().check()
     }
 
-    fn check_environment(&self, around: &QueueEnvironment) -> Result<(), SpecError> {
-        self.early().check_environment(around)
+    fn check_thresholds(&self, around: &QueueEnvironment) -> Result<(), SpecError> {
+        self.early().check_thresholds(around)
     }
 
     fn limit(&self) -> Limit {
@@ -109,12 +106,19 @@ impl QueueKind for SelectiveRed {
     fn lost_paths(&self) -> Option<LostPaths> {
         Some(if self.mark_acks { LostPaths::All } else { LostPaths::Data })
     }
+    fn admits_by_backlog(&self) -> bool {
+        false
+    }
+}
+
+impl PortQueue for SelectiveRed {
+    type Admission = Box<SelectiveState>;
+    type Schedule = Never;
 
     fn admission(&self, at: &PortContext) -> Option<Box<SelectiveState>> {
         let stream = RandomStream::new(at.seed, u64::from(at.number), "red");
         (!at.host).then(|| Box::new(SelectiveState::new(self, at.limit, stream)))
     }
-
     fn schedule(&self, _: &PortContext) -> Option<Never> {
         None
     }
@@ -138,8 +142,6 @@ impl SelectiveState {
 }
 
 impl Admit for SelectiveState {
-    const BY_WAITING: bool = false;
-
     fn active_from_backlog(&self) -> Option<u32> {
         None
     }

@@ -15,8 +15,8 @@ use serde::{Deserialize, Serialize};
 use tailcut_engine::{Bytes, RandomStream, Time};
 
 use super::{
-    Headers, Never, PacketScheduler, PortContext, QueueKind, Ties, TransportFeatures, check_limit,
-    fits,
+    Headers, Never, PacketScheduler, PortContext, PortQueue, QueueKind, Ties, TransportFeatures,
+    check_limit, fits,
 };
 use crate::amount::{Amount, Limit};
 use crate::component::SpecError;
@@ -64,9 +64,6 @@ const HEADERS: std::ops::RangeInclusive<u64> = 40..=512;
 const MOST: u32 = 1_000;
 
 impl QueueKind for Trimming {
-    type Admission = Never;
-    type Schedule = Box<TrimmingQueue>;
-
     fn check(&self) -> Result<(), SpecError> {
         if !HEADERS.contains(&self.header.0) {
             let message = format!(
@@ -117,11 +114,18 @@ impl QueueKind for Trimming {
     fn ties(&self) -> Ties {
         self.ties
     }
+    fn schedules_departures(&self) -> bool {
+        true
+    }
+}
+
+impl PortQueue for Trimming {
+    type Admission = Never;
+    type Schedule = Box<TrimmingQueue>;
 
     fn admission(&self, _: &PortContext) -> Option<Never> {
         None
     }
-
     fn schedule(&self, at: &PortContext) -> Option<Box<TrimmingQueue>> {
         (self.hosts || !at.host).then(|| Box::new(TrimmingQueue::new(self, at)))
     }
@@ -258,8 +262,6 @@ impl TrimmingQueue {
 }
 
 impl PacketScheduler for TrimmingQueue {
-    const KEEPS: bool = true;
-
     fn offer(&mut self, _: Time, packet: Packet, displaced: &mut Vec<Packet>) -> bool {
         let mut waits = true;
         if !packet.flags.has(Flags::DATA) {

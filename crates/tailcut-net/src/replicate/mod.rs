@@ -14,6 +14,7 @@ use tailcut_engine::{Bytes, Time};
 
 use crate::component::SpecError;
 use crate::horizon::LONGEST;
+use crate::registry::registry;
 
 use machine::{Replicate, ReplicationPlan};
 
@@ -32,50 +33,27 @@ pub trait Policy {
     fn instantiate(&self, hosts: u32) -> Box<dyn Replicate>;
 }
 
-/// Writes the section `replicate` of the experiment file: one kind per policy.
-macro_rules! policies {
-    ($($(#[$about:meta])* $name:ident($parameters:ty),)*) => {
-        /// The replication policy.
-        #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
-        #[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
-        pub enum ReplicateSpec {
-            /// One connection carries the flow.
-            #[default]
-            None,
-            $($(#[$about])* $name($parameters),)*
-        }
-
-        impl ReplicateSpec {
-            /// The policy that was chosen.
-            pub fn policy(&self) -> &dyn Policy {
-                match self {
-                    ReplicateSpec::None => &machine::NoReplication,
-                    $(ReplicateSpec::$name(parameters) => parameters,)*
-                }
-            }
-
-            /// Checks the parameters.
-            ///
-            /// # Errors
-            /// When the policy could do nothing with them.
-            pub fn check(&self) -> Result<(), SpecError> {
-                self.policy().check()
-            }
-        }
-    };
-}
-
-policies! {
-    /// Copies of short flows; the first to finish wins (RepFlow).
-    Repflow(repflow::RepFlow),
-    /// Several SYNs for short flows; the first connection carries the data (RepNet).
-    Repsyn(repsyn::RepSyn),
-    /// Large flows as small ones, each on its own connection (TinyFlow).
-    ///
-    /// The application splits them, and sends one after the other.
-    Split(split::Split),
-    /// A copy of a short flow that takes long, within a budget (Dean and Barroso 2013).
-    Hedge(hedge::Hedge),
+registry! {
+    /// The replication policy.
+    #[derive(Default)]
+    pub enum ReplicateSpec: Policy
+    [
+        /// One connection carries the flow.
+        #[default]
+        None = machine::NoReplication
+    ]
+    {
+        /// Copies of short flows; the first to finish wins (RepFlow).
+        Repflow(repflow::RepFlow),
+        /// Several SYNs for short flows; the first connection carries the data (RepNet).
+        Repsyn(repsyn::RepSyn),
+        /// Large flows as small ones, each on its own connection (TinyFlow).
+        ///
+        /// The application splits them, and sends one after the other.
+        Split(split::Split),
+        /// A copy of a short flow that takes long, within a budget (Dean and Barroso 2013).
+        Hedge(hedge::Hedge),
+    }
 }
 
 /// Upper bound of copies: ECMP would rarely find more different paths.

@@ -22,6 +22,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::component::SpecError;
 use crate::files::FileReader;
+use crate::registry::registry;
 
 pub use graph::{Graph, Link};
 pub use ids::{HostId, NodeId, PortId, SwitchId};
@@ -31,7 +32,7 @@ pub use routes::{PathCounts, RouteError, Routes};
 pub type TopologyError = SpecError;
 
 /// The parameters of a topology.
-trait Topology {
+pub trait Topology {
     /// Builds the graph. `read` supplies the files that [`Topology::files`] lists.
     ///
     /// # Errors
@@ -43,41 +44,26 @@ trait Topology {
     }
 }
 
-/// Writes the section `topology` of the experiment file: one kind per topology.
-macro_rules! topologies {
-    ($($(#[$about:meta])* $name:ident($parameters:ty),)*) => {
-        /// The network under test.
-        #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-        #[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
-        pub enum TopologySpec {
-            $($(#[$about])* $name($parameters),)*
-        }
-
-        impl TopologySpec {
-            fn topology(&self) -> &dyn Topology {
-                match self { $(TopologySpec::$name(topology) => topology,)* }
-            }
-        }
-    };
-}
-
-topologies! {
-    /// Three tiers of k-port switches: (k/2)^2 paths between pods.
-    ///
-    /// Al-Fares et al., SIGCOMM 2008.
-    FatTree(fat_tree::FatTree),
-    /// Racks joined by spine switches: one path per spine.
-    LeafSpine(leaf_spine::LeafSpine),
-    /// Pairs of hosts that share one bottleneck link.
-    Dumbbell(dumbbell::Dumbbell),
-    /// Two edge switches joined by parallel two-link paths: the papers' toy fabrics.
-    ParallelPaths(parallel_paths::ParallelPaths),
-    /// Hosts around a single switch.
-    Star(star::Star),
-    /// Two hosts joined by a row of switches.
-    Chain(chain::Chain),
-    /// Any graph, from a NetworkX node-link file.
-    NodeLink(node_link::NodeLink),
+registry! {
+    /// The network under test.
+    pub enum TopologySpec: Topology {
+        /// Three tiers of k-port switches: (k/2)^2 paths between pods.
+        ///
+        /// Al-Fares et al., SIGCOMM 2008.
+        FatTree(fat_tree::FatTree),
+        /// Racks joined by spine switches: one path per spine.
+        LeafSpine(leaf_spine::LeafSpine),
+        /// Pairs of hosts that share one bottleneck link.
+        Dumbbell(dumbbell::Dumbbell),
+        /// Two edge switches joined by parallel two-link paths: the papers' toy fabrics.
+        ParallelPaths(parallel_paths::ParallelPaths),
+        /// Hosts around a single switch.
+        Star(star::Star),
+        /// Two hosts joined by a row of switches.
+        Chain(chain::Chain),
+        /// Any graph, from a NetworkX node-link file.
+        NodeLink(node_link::NodeLink),
+    }
 }
 
 impl Default for TopologySpec {
@@ -87,16 +73,11 @@ impl Default for TopologySpec {
 }
 
 impl TopologySpec {
-    /// Builds the graph. `read` supplies the files that [`TopologySpec::files`] lists.
+    /// Builds the graph. `read` supplies the files that [`Topology::files`] lists.
     ///
     /// # Errors
     /// Refuses parameters out of range, and node-link files that do not describe a usable network.
     pub fn build(&self, read: &dyn FileReader) -> Result<Graph, TopologyError> {
-        self.topology().graph(read)
-    }
-
-    /// Returns the files that decide the graph.
-    pub fn files(&self) -> Vec<&str> {
-        self.topology().files()
+        self.graph(read)
     }
 }

@@ -36,12 +36,12 @@ impl Mix {
                 )
                 .hint("list its parts directly"));
             }
-            let of_part = part.demand(&TrafficContext { part: index as u64, ..*setting }).map_err(
-                |mut error| {
-                    error.field = format!("{place}.{}", error.field);
-                    error
-                },
-            )?;
+            let of_part = part
+                .checked_demand(&TrafficContext { part: index as u64, ..*setting })
+                .map_err(|mut error| {
+                error.field = format!("{place}.{}", error.field);
+                error
+            })?;
             demand.append(of_part);
         }
         let demand = demand.numbered();
@@ -66,6 +66,6 @@ impl Pattern for Mix {
         "parts"
     }
     fn files(&self) -> Vec<&str> {
-        self.parts.iter().flat_map(TrafficSpec::files).collect()
+        self.parts.iter().flat_map(|part| part.files()).collect()
     }
 }

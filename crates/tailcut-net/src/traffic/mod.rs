@@ -31,6 +31,7 @@ use tailcut_engine::{Bytes, RandomStream, Rate, Time};
 use crate::component::SpecError;
 use crate::files::FileReader;
 use crate::horizon::Horizon;
+use crate::registry::registry;
 use crate::topology::{Graph, HostId};
 use demand::Demand;
 
@@ -71,7 +72,7 @@ impl FlowIndex {
 }
 
 /// The parameters of a traffic pattern.
-pub(crate) trait Pattern {
+pub trait Pattern {
     /// Draws the flows: those without dependencies in order of start, then the others. They are
     /// numbered from 0 unless the pattern numbers them itself.
     ///
@@ -88,49 +89,34 @@ pub(crate) trait Pattern {
     }
 }
 
-/// Writes the section `traffic` of the experiment file: one kind per pattern.
-macro_rules! patterns {
-    ($($(#[$about:meta])* $name:ident($parameters:ty),)*) => {
-        /// The flows of a run.
-        #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-        #[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
-        pub enum TrafficSpec {
-            $($(#[$about])* $name($parameters),)*
-        }
-
-        impl TrafficSpec {
-            fn pattern(&self) -> &dyn Pattern {
-                match self { $(TrafficSpec::$name(pattern) => pattern,)* }
-            }
-        }
-    };
-}
-
-patterns! {
-    /// Flows between random hosts arrive as a Poisson process at a given load.
-    Poisson(poisson::Poisson),
-    /// Every host sends to one other and receives from one other.
-    Permutation(permutation::Permutation),
-    /// Many hosts answer one host at the same time, again and again.
-    Incast(incast::Incast),
-    /// Long flows on some hosts, short ones arriving on the others.
-    LongAndShort(long_and_short::LongAndShort),
-    /// Poisson traffic of which a part goes to a few popular hosts.
-    HotSpots(hot_spots::HotSpots),
-    /// Queries: a host asks many others and waits for the slowest answer.
-    PartitionAggregate(partition_aggregate::PartitionAggregate),
-    /// Closed loop: each client moves a number of bytes, one flow after another.
-    Transfers(transfers::Transfers),
-    /// Every reducer fetches its part from every mapper.
-    Shuffle(shuffle::Shuffle),
-    /// Masters deal numbers out in small batches, wait for sorted buckets (RepNet).
-    BucketSort(bucket_sort::BucketSort),
-    /// Tiny flows back to back.
-    Pings(pings::Pings),
-    /// A given list of flows.
-    Trace(trace::Trace),
-    /// Several patterns at once.
-    Mix(mix::Mix),
+registry! {
+    /// The flows of a run.
+    pub enum TrafficSpec: Pattern {
+        /// Flows between random hosts arrive as a Poisson process at a given load.
+        Poisson(poisson::Poisson),
+        /// Every host sends to one other and receives from one other.
+        Permutation(permutation::Permutation),
+        /// Many hosts answer one host at the same time, again and again.
+        Incast(incast::Incast),
+        /// Long flows on some hosts, short ones arriving on the others.
+        LongAndShort(long_and_short::LongAndShort),
+        /// Poisson traffic of which a part goes to a few popular hosts.
+        HotSpots(hot_spots::HotSpots),
+        /// Queries: a host asks many others and waits for the slowest answer.
+        PartitionAggregate(partition_aggregate::PartitionAggregate),
+        /// Closed loop: each client moves a number of bytes, one flow after another.
+        Transfers(transfers::Transfers),
+        /// Every reducer fetches its part from every mapper.
+        Shuffle(shuffle::Shuffle),
+        /// Masters deal numbers out in small batches, wait for sorted buckets (RepNet).
+        BucketSort(bucket_sort::BucketSort),
+        /// Tiny flows back to back.
+        Pings(pings::Pings),
+        /// A given list of flows.
+        Trace(trace::Trace),
+        /// Several patterns at once.
+        Mix(mix::Mix),
+    }
 }
 
 impl Default for TrafficSpec {
@@ -170,12 +156,16 @@ fn check_flow_count(expected: f64, field: &str) -> Result<(), TrafficError> {
 }
 
 /// The inputs of a traffic pattern: the network, the horizon and the random streams.
-pub(crate) struct TrafficContext<'a> {
+pub struct TrafficContext<'a> {
+    /// The network.
     pub graph: &'a Graph,
+    /// The horizon of the run.
     pub horizon: &'a Horizon,
+    /// Seed of the run.
     pub seed: u64,
     /// Number of the pattern among the parts of a mix.
     pub part: u64,
+    /// Reads the files that the pattern names.
     pub read: &'a dyn FileReader,
 }
 
@@ -212,17 +202,12 @@ impl TrafficSpec {
         seed: u64,
         read: &dyn FileReader,
     ) -> Result<Demand, TrafficError> {
-        self.demand(&TrafficContext { graph, horizon, seed, part: 0, read })
+        self.checked_demand(&TrafficContext { graph, horizon, seed, part: 0, read })
     }
 
-    fn demand(&self, setting: &TrafficContext) -> Result<Demand, TrafficError> {
-        let pattern = self.pattern();
-        check_flow_sizes(pattern.demand(setting)?, pattern.sized_by())
-    }
-
-    /// Returns the files that decide the flows.
-    pub fn files(&self) -> Vec<&str> {
-        self.pattern().files()
+    /// Draws the flows, none of them larger than [`MOST_BYTES`].
+    fn checked_demand(&self, setting: &TrafficContext) -> Result<Demand, TrafficError> {
+        check_flow_sizes(self.demand(setting)?, self.sized_by())
     }
 }
 

@@ -30,6 +30,7 @@ use tailcut_engine::Bytes;
 
 use crate::component::SpecError;
 use crate::packet::MAX_NUMBER;
+use crate::registry::registry;
 use crate::traffic::Flow;
 use spread::MultipathSpec;
 
@@ -107,42 +108,26 @@ pub trait Transport {
     }
 }
 
-/// Writes the section `transport` of the experiment file: one kind per transport.
-macro_rules! transports {
-    ($($(#[$about:meta])* $name:ident($parameters:ty),)*) => {
-        /// The transport that carries every flow.
-        #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-        #[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
-        pub enum TransportSpec {
-            $($(#[$about])* $name($parameters),)*
-        }
-
-        impl std::ops::Deref for TransportSpec {
-            type Target = dyn Transport;
-            fn deref(&self) -> &(dyn Transport + 'static) {
-                match self { $(TransportSpec::$name(parameters) => parameters,)* }
-            }
-        }
-    };
-}
-
-transports! {
-    /// TCP: SACK with PRR (RFC 6675, 9937), or NewReno without SACK (RFC 5681, 6582).
-    Tcp(tcp::TcpSpec),
-    /// pFabric's minimal transport, for queues that schedule by priority.
-    ///
-    /// It needs `queue = { kind = "pfabric" }`.
-    Pfabric(pfabric::PfabricSpec),
-    /// NDP: packets at line rate first, then as receivers pull; for queues that trim.
-    ///
-    /// It needs `queue = { kind = "trimming" }`.
-    Ndp(ndp::NdpSpec),
-    /// Multipath TCP (RFC 8684): subflows on their own paths, coupled by LIA (RFC 6356).
-    Mptcp(mptcp::MptcpSpec),
-    /// MMPTCP: packets scattered under one window first, then Multipath TCP.
-    Mmptcp(mmptcp::MmptcpSpec),
-    /// Several transports side by side, chosen by the size of a flow and by lot.
-    Mixed(mixed::MixedTransport),
+registry! {
+    /// The transport that carries every flow.
+    pub enum TransportSpec: Transport {
+        /// TCP: SACK with PRR (RFC 6675, 9937), or NewReno without SACK (RFC 5681, 6582).
+        Tcp(tcp::TcpSpec),
+        /// pFabric's minimal transport, for queues that schedule by priority.
+        ///
+        /// It needs `queue = { kind = "pfabric" }`.
+        Pfabric(pfabric::PfabricSpec),
+        /// NDP: packets at line rate first, then as receivers pull; for queues that trim.
+        ///
+        /// It needs `queue = { kind = "trimming" }`.
+        Ndp(ndp::NdpSpec),
+        /// Multipath TCP (RFC 8684): subflows on their own paths, coupled by LIA (RFC 6356).
+        Mptcp(mptcp::MptcpSpec),
+        /// MMPTCP: packets scattered under one window first, then Multipath TCP.
+        Mmptcp(mmptcp::MmptcpSpec),
+        /// Several transports side by side, chosen by the size of a flow and by lot.
+        Mixed(mixed::MixedTransport),
+    }
 }
 
 /// Writes what `$write` makes of the transports whose ends are not TCP's: a name and the parameters

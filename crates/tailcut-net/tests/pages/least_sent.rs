@@ -21,7 +21,7 @@ impl Strategy for LeastSent {
 
 /// Bytes that each switch has given to each of its ports.
 #[derive(Debug, Clone)]
-pub(crate) struct Sent(Vec<Vec<u64>>);
+pub struct Sent(Vec<Vec<u64>>);
 
 impl Pick for Sent {
     fn pick(&mut self, fork: PickContext<'_>, packet: &mut Packet) -> u32 {

@@ -62,7 +62,7 @@ impl Default for Conga {
 const MOST: u64 = 1 << 26;
 
 impl Strategy for Conga {
-    type State = Box<CongaState>;
+    type State = CongaState;
 
     fn looks_at_queues(&self) -> bool {
         true
@@ -116,8 +116,8 @@ impl Strategy for Conga {
         flowlets * size_of::<Flowlet>() as u64 + measures * size_of::<[Measure; 2]>() as u64
     }
 
-    fn state(&self, layout: Layout<'_>) -> Box<CongaState> {
-        Box::new(CongaState::new(self, layout))
+    fn state(&self, layout: Layout<'_>) -> CongaState {
+        CongaState::new(self, layout)
     }
 }
 
@@ -172,7 +172,7 @@ struct Flowlet {
 
 /// The state of all leaves.
 #[derive(Debug, Clone)]
-pub(crate) struct CongaState {
+pub struct CongaState {
     spec: Conga,
     places: LeafMap,
     salts: Salts,

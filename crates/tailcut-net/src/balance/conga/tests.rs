@@ -24,7 +24,7 @@ impl PortQueues for Gigabit {
 struct Fabric {
     graph: Graph,
     routes: Routes,
-    leaves: Box<CongaState>,
+    leaves: CongaState,
 }
 
 fn fabric() -> Fabric {

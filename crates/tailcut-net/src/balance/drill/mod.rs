@@ -125,7 +125,7 @@ struct Switch {
 
 /// The memories of all switches.
 #[derive(Debug, Clone)]
-pub(crate) struct DrillState {
+pub struct DrillState {
     spec: Drill,
     /// `None` if all paths between two edge switches are symmetric.
     components: Option<Box<Components>>,

@@ -127,7 +127,7 @@ impl Strategy for Ecmp {
 
 /// Hashing at every switch.
 #[derive(Debug, Clone)]
-pub(crate) struct Hashing {
+pub struct Hashing {
     salts: Salts,
     /// Whether the spread is by threshold and all shares are equal.
     plain: bool,

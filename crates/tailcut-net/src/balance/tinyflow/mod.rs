@@ -101,7 +101,7 @@ impl Default for TinyFlow {
 }
 
 impl Strategy for TinyFlow {
-    type State = Box<TinyFlows>;
+    type State = TinyFlows;
 
     fn check(&self) -> Result<(), SpecError> {
         let bytes = [
@@ -140,8 +140,8 @@ impl Strategy for TinyFlow {
         })
     }
 
-    fn state(&self, Layout { graph, routes, seed }: Layout<'_>) -> Box<TinyFlows> {
-        Box::new(TinyFlows::new(self, graph.switches, graph.hosts, routes, seed))
+    fn state(&self, Layout { graph, routes, seed }: Layout<'_>) -> TinyFlows {
+        TinyFlows::new(self, graph.switches, graph.hosts, routes, seed)
     }
 }
 
@@ -178,7 +178,7 @@ impl Edge {
 
 /// TinyFlow at every edge switch.
 #[derive(Debug, Clone)]
-pub(crate) struct TinyFlows {
+pub struct TinyFlows {
     spec: TinyFlow,
     /// Edge switch of each host.
     edge_of: Vec<SwitchId>,
@@ -242,7 +242,7 @@ impl Pick for TinyFlows {
 }
 
 impl TinyFlows {
-    pub fn new(
+    pub(crate) fn new(
         spec: &TinyFlow,
         switches: u32,
         hosts: u32,

@@ -118,7 +118,7 @@ impl Flows {
         Flows {
             states: scenario.flows.iter().map(FlowState::new).collect(),
             finished: 0,
-            policy: scenario.scheme.replicate.policy().instantiate(scenario.graph.hosts),
+            policy: scenario.scheme.replicate.instantiate(scenario.graph.hosts),
             actions: vec![],
             answers: vec![],
             subflow_actions: vec![],

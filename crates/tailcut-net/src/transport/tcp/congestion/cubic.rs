@@ -195,8 +195,8 @@ impl CongestionControl for Cubic {
     }
 
     /// Sections 4.9.1 and 4.9.2: growth goes on where it was.
-    fn take_back(&mut self, before: Cubic) {
-        *self = before;
+    fn take_back(&mut self, before: &Cubic) {
+        self.clone_from(before);
     }
 
     /// Section 4.8: the next congestion avoidance starts on its own plateau.

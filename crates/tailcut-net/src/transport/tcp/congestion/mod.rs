@@ -28,14 +28,13 @@ pub use coupled::Coupled;
 pub use pacing::Pacing;
 pub use rate::RateSample;
 
-use std::ops::{Deref, DerefMut};
-
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tailcut_engine::Time;
 
 use crate::amount::Limit;
 use crate::component::SpecError;
+use crate::registry::registry;
 use crate::transport::tcp::{CongestionState, HostDefaults, Recovery, TcpSpec};
 
 /// The bounds of the data in flight, in bytes.
@@ -131,7 +130,9 @@ pub struct AckSample {
 /// The parameters of a congestion control.
 pub trait CongestionAlgorithm {
     /// The state of a connection.
-    type State: CongestionControl;
+    type State: CongestionControl
+    where
+        Self: Sized;
 
     /// Checks the parameters.
     ///
@@ -163,7 +164,9 @@ pub trait CongestionAlgorithm {
         0
     }
     /// The state of a new connection.
-    fn new_state(&self) -> Self::State;
+    fn new_state(&self) -> Self::State
+    where
+        Self: Sized;
 }
 
 /// The congestion control of one connection.
@@ -197,7 +200,7 @@ pub trait CongestionControl {
     /// Undoes the last reduction, which was needless; the sender restores window and threshold.
     /// `before` is the state before the reduction. What the algorithm computes of windows is
     /// restored as well; its later measurements stay.
-    fn take_back(&mut self, _before: Self)
+    fn take_back(&mut self, _before: &Self)
     where
         Self: Sized,
     {
@@ -264,129 +267,47 @@ pub trait CongestionControl {
     }
 }
 
-/// Writes the parameter `congestion` of TCP, and the state of a connection: one kind per algorithm.
-macro_rules! algorithms {
-    ($($(#[$about:meta])* $name:ident($parameters:ty),)*) => {
-        /// The congestion control of every connection.
-        #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-        #[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
-        pub enum CongestionSpec {
-            $($(#[$about])* $name($parameters),)*
-        }
+registry! {
+    /// The congestion control of every connection.
+    pub enum CongestionSpec: CongestionAlgorithm {
+        /// Window grows by a segment per round trip and is halved by a loss (RFC 5681).
+        Newreno(newreno::NewrenoSpec),
+        /// The window as a cubic function of time (RFC 9438): what Linux runs.
+        Cubic(cubic::CubicSpec),
+        /// Reduces by the share of marked bytes (RFC 8257); needs a marking queue.
+        Dctcp(dctcp::DctcpSpec),
+        /// Holds the round trip to a target (Kumar et al. 2020); needs SACK.
+        ///
+        /// Windows may be smaller than one segment.
+        Swift(swift::SwiftSpec),
+        /// Paces by delivery rate and shortest round trip (version 1); needs SACK.
+        ///
+        /// Delivery rate and round trip take the place of losses.
+        Bbr(bbr::BbrSpec),
+    }
 
-        /// The state of a connection's congestion control.
-        #[derive(Debug, Clone)]
-        pub enum Congestion {
-            $($(#[$about])* $name(Box<<$parameters as CongestionAlgorithm>::State>),)*
-            /// NewReno with an increase bounded from outside (RFC 6356).
-            Coupled(Coupled),
-        }
-
-        impl CongestionSpec {
-            /// Checks the parameters.
-            ///
-            /// # Errors
-            /// When the algorithm is not defined for them.
-            pub fn check(&self) -> Result<(), SpecError> {
-                match self { $(CongestionSpec::$name(spec) => CongestionAlgorithm::check(spec),)* }
-            }
-
-            /// Checks it against how losses are recovered.
-            ///
-            /// # Errors
-            /// When the algorithm goes by what that does not tell.
-            pub fn check_recovery(&self, recovery: Recovery) -> Result<(), SpecError> {
-                match self { $(CongestionSpec::$name(spec) => CongestionAlgorithm::check_recovery(spec, recovery),)* }
-            }
-
-            /// Returns whether the receiver echoes the mark of each segment, rather than any mark
-            /// until the sender has reduced its window.
-            #[inline]
-            pub fn echoes_marks(&self) -> bool {
-                match self { $(CongestionSpec::$name(spec) => CongestionAlgorithm::echoes_marks(spec),)* }
-            }
-
-            /// Returns whether the window grows exponentially only up to the slow-start threshold,
-            /// and beyond it no faster than NewReno's.
-            pub fn respects_ssthresh(&self) -> bool {
-                match self { $(CongestionSpec::$name(spec) => CongestionAlgorithm::respects_ssthresh(spec),)* }
-            }
-
-            /// Segments that the window may hold from the first ACK on, whatever it was.
-            pub fn min_window_segments(&self) -> u32 {
-                match self { $(CongestionSpec::$name(spec) => CongestionAlgorithm::min_window_segments(spec),)* }
-            }
-
-            /// The state of a new connection.
-            pub(super) fn new_state(&self) -> Congestion {
-                match self { $(CongestionSpec::$name(spec) => Congestion::$name(Box::new(CongestionAlgorithm::new_state(spec))),)* }
-            }
-        }
-
-        impl Congestion {
-            /// Grows the window by newly acknowledged data outside recovery. Statically dispatched:
-            /// called once per ACK.
-            #[inline]
-            pub fn grow(&mut self, window: &mut Window, mss: u64, acked: &Acked) {
-                match self {
-                    $(Congestion::$name(state) => CongestionControl::grow(&mut **state, window, mss, acked),)*
-                    Congestion::Coupled(state) => CongestionControl::grow(state, window, mss, acked),
-                }
-            }
-        }
-
-        impl Congestion {
-            /// Undoes the algorithm's part of the last reduction, which was needless. `before` is
-            /// the state before it.
-            pub(super) fn take_back(&mut self, before: Congestion) {
-                match (self, before) {
-                    $((Congestion::$name(state), Congestion::$name(before)) => {
-                        CongestionControl::take_back(&mut **state, *before);
-                    })*
-                    (Congestion::Coupled(state), Congestion::Coupled(before)) => {
-                        CongestionControl::take_back(state, before);
-                    }
-                    _ => {}
-                }
-            }
-        }
-
-        impl Deref for Congestion {
-            type Target = dyn CongestionControl;
-            fn deref(&self) -> &(dyn CongestionControl + 'static) {
-                match self {
-                    $(Congestion::$name(state) => &**state,)*
-                    Congestion::Coupled(state) => state,
-                }
-            }
-        }
-
-        impl DerefMut for Congestion {
-            fn deref_mut(&mut self) -> &mut (dyn CongestionControl + 'static) {
-                match self {
-                    $(Congestion::$name(state) => &mut **state,)*
-                    Congestion::Coupled(state) => state,
-                }
-            }
-        }
-    };
+    /// The state of a connection's congestion control. The states are boxed so that they do not
+    /// widen plain connections (NewReno's is empty and takes no memory).
+    #[allow(missing_docs)] // the kinds are those of the parameters
+    pub enum Congestion: CongestionControl = Box<CongestionAlgorithm::State>, new_state()
+    [
+        /// NewReno with an increase bounded from outside (RFC 6356).
+        Coupled(Coupled)
+    ]
+    {
+        /// Grows the window by newly acknowledged data outside recovery.
+        static pub fn grow(&mut self, window: &mut Window, mss: u64, acked: &Acked);
+        /// Undoes the algorithm's part of the last reduction, which was needless. `before` is the
+        /// state before it.
+        static pair pub(super) fn take_back(&mut self, before: &Congestion);
+    }
 }
 
-algorithms! {
-    /// Window grows by a segment per round trip and is halved by a loss (RFC 5681).
-    Newreno(newreno::NewrenoSpec),
-    /// The window as a cubic function of time (RFC 9438): what Linux runs.
-    Cubic(cubic::CubicSpec),
-    /// Reduces by the share of marked bytes (RFC 8257); needs a marking queue.
-    Dctcp(dctcp::DctcpSpec),
-    /// Holds the round trip to a target (Kumar et al. 2020); needs SACK.
-    ///
-    /// Windows may be smaller than one segment.
-    Swift(swift::SwiftSpec),
-    /// Paces by delivery rate and shortest round trip (version 1); needs SACK.
-    ///
-    /// Delivery rate and round trip take the place of losses.
-    Bbr(bbr::BbrSpec),
+impl Congestion {
+    /// The state of a new connection.
+    pub(super) fn new(spec: &CongestionSpec) -> Congestion {
+        Congestion::of(spec).expect("every algorithm has a state")
+    }
 }
 
 impl Default for CongestionSpec {

@@ -218,7 +218,7 @@ impl CongestionControl for Swift {
     }
 
     /// The window is kept here in fractions of a segment.
-    fn take_back(&mut self, before: Swift) {
+    fn take_back(&mut self, before: &Swift) {
         self.lost = false;
         if let (Some(window), Some(before)) = (&mut self.window, before.window) {
             *window = window.max(before);
@@ -339,7 +339,7 @@ mod tests {
         let before = swift.clone();
         swift.on_loss(&window, MSS, MSS);
         swift.on_sample(&mut window, MSS, &sample(us(1_000), us(50)));
-        swift.take_back(before);
+        swift.take_back(&before);
         assert_eq!((swift.window(), swift.rtt), (Some(10.0), us(50)));
     }
 

@@ -401,7 +401,7 @@ impl CongestionControl for Bbr {
 
     /// Keeps the measurements (`bbr_undo_cwnd` of Linux): a slowdown after a needless reduction
     /// reveals neither a full pipe nor a policer. The window returns as after any recovery.
-    fn take_back(&mut self, _: Bbr) {
+    fn take_back(&mut self, _: &Bbr) {
         (self.full_bandwidth, self.full_rounds) = (0.0, 0);
         self.policer = Policer::default();
     }

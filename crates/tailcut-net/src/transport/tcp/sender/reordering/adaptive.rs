@@ -15,7 +15,7 @@ use tailcut_engine::Time;
 
 use super::holes::{Extents, Holes};
 use super::undo::{self, UndoSnapshot};
-use super::{LossDetector, LossVerdict, Parameters, check_max, judge_by_count};
+use super::{LossDetector, LossVerdict, Method, Parameters, check_max, judge_by_count};
 use crate::component::SpecError;
 use crate::packet::SackBlocks;
 use crate::transport::tcp::TcpSpec;
@@ -40,11 +40,13 @@ impl Default for AdaptiveSpec {
 }
 
 impl Parameters for AdaptiveSpec {
-    type State = Adaptive;
-
     fn check(&self) -> Result<(), SpecError> {
         check_max(self.max)
     }
+}
+
+impl Method for AdaptiveSpec {
+    type State = Adaptive;
 
     fn new_state(&self) -> Adaptive {
         Adaptive {

@@ -17,8 +17,6 @@ pub mod rack;
 pub mod rr_tcp;
 mod undo;
 
-use std::ops::{Deref, DerefMut};
-
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tailcut_engine::Time;
@@ -26,14 +24,12 @@ use tailcut_engine::Time;
 use super::Sender;
 use crate::component::SpecError;
 use crate::packet::SackBlocks;
+use crate::registry::{Inline, registry};
 use crate::transport::Timer;
 use crate::transport::tcp::{HostDefaults, TcpSpec};
 
 /// The parameters of a method.
-pub(super) trait Parameters {
-    /// The state of a connection.
-    type State: LossDetector;
-
+pub trait Parameters {
     /// Refuses parameters with which a threshold means nothing.
     fn check(&self) -> Result<(), SpecError> {
         Ok(())
@@ -42,9 +38,21 @@ pub(super) trait Parameters {
     fn probes(&self) -> bool {
         false
     }
+}
+
+/// The parameters of a method with state: of all but the fixed threshold.
+pub(super) trait Method: Parameters {
+    /// The state of a connection.
+    type State: LossDetector;
+
     /// The state of a new connection.
     fn new_state(&self) -> Self::State;
 }
+
+/// A fixed number of duplicate ACKs.
+struct FixedThreshold;
+
+impl Parameters for FixedThreshold {}
 
 /// A method at work in one connection. The sender that it is given has no method meanwhile: it is
 /// not to be asked for what it would ask its method.
@@ -154,82 +162,28 @@ pub(super) enum SendChoice {
     },
 }
 
-/// Writes the parameter `reordering` of TCP, and the state of a connection: one kind per method.
-macro_rules! methods {
-    ($($(#[$about:meta])* $name:ident($parameters:ty),)*) => {
-        /// The method by which a sender tells reordering from loss.
-        #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-        #[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
-        pub enum ReorderingSpec {
-            /// By a fixed number of duplicate ACKs (RFC 5681).
-            None {},
-            $($(#[$about])* $name($parameters),)*
-        }
+registry! {
+    /// The method by which a sender tells reordering from loss.
+    pub enum ReorderingSpec: Parameters
+    [
+        /// By a fixed number of duplicate ACKs (RFC 5681).
+        None {} = FixedThreshold
+    ]
+    {
+        /// A threshold that grows to the reordering seen, as in Linux without RACK.
+        ///
+        /// Spurious recoveries are undone.
+        Adaptive(adaptive::AdaptiveSpec),
+        /// A threshold at a percentile of the reordering seen (RR-TCP).
+        RrTcp(rr_tcp::RrTcpSpec),
+        /// A threshold of about a window of data (RFC 4653).
+        Ncr(ncr::NcrSpec),
+        /// Time, with probes of the tail and F-RTO (RFC 8985, 5682): what Linux does.
+        Rack(rack::RackSpec),
+    }
 
-        /// The method of one connection.
-        #[derive(Debug, Clone)]
-        pub(super) enum Reordering {
-            $($name(<$parameters as Parameters>::State),)*
-        }
-
-        impl ReorderingSpec {
-            /// Whether a segment may leave that the window does not allow, to probe the tail of a
-            /// flight.
-            pub fn probes(&self) -> bool {
-                match self {
-                    ReorderingSpec::None {} => false,
-                    $(ReorderingSpec::$name(spec) => Parameters::probes(spec),)*
-                }
-            }
-
-            /// Checks the parameters.
-            ///
-            /// # Errors
-            /// When a threshold with them means nothing.
-            pub fn check(&self) -> Result<(), SpecError> {
-                match self {
-                    ReorderingSpec::None {} => Ok(()),
-                    $(ReorderingSpec::$name(spec) => Parameters::check(spec),)*
-                }
-            }
-
-            /// The state of a new connection; none for a fixed threshold.
-            pub(super) fn new_state(&self) -> Option<Box<Reordering>> {
-                match self {
-                    ReorderingSpec::None {} => None,
-                    $(ReorderingSpec::$name(spec) => {
-                        Some(Box::new(Reordering::$name(Parameters::new_state(spec))))
-                    })*
-                }
-            }
-        }
-
-        impl Deref for Reordering {
-            type Target = dyn LossDetector;
-            fn deref(&self) -> &(dyn LossDetector + 'static) {
-                match self { $(Reordering::$name(state) => state,)* }
-            }
-        }
-
-        impl DerefMut for Reordering {
-            fn deref_mut(&mut self) -> &mut (dyn LossDetector + 'static) {
-                match self { $(Reordering::$name(state) => state,)* }
-            }
-        }
-    };
-}
-
-methods! {
-    /// A threshold that grows to the reordering seen, as in Linux without RACK.
-    ///
-    /// Spurious recoveries are undone.
-    Adaptive(adaptive::AdaptiveSpec),
-    /// A threshold at a percentile of the reordering seen (RR-TCP).
-    RrTcp(rr_tcp::RrTcpSpec),
-    /// A threshold of about a window of data (RFC 4653).
-    Ncr(ncr::NcrSpec),
-    /// Time, with probes of the tail and F-RTO (RFC 8985, 5682): what Linux does.
-    Rack(rack::RackSpec),
+    /// The method of one connection.
+    pub(super) enum Reordering: LossDetector = Inline<Method::State>, new_state() {}
 }
 
 impl Default for ReorderingSpec {
@@ -245,6 +199,11 @@ impl ReorderingSpec {
             HostDefaults::Plain => ReorderingSpec::None {},
             HostDefaults::Linux => ReorderingSpec::Rack(rack::RackSpec::linux()),
         }
+    }
+
+    /// Returns the method of a new connection; none for a fixed threshold.
+    pub(super) fn method(&self) -> Option<Box<Reordering>> {
+        Reordering::of(self).map(Box::new)
     }
 
     /// True for a fixed threshold.

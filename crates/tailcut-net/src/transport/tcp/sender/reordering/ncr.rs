@@ -5,7 +5,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tailcut_engine::Time;
 
-use super::{LossDetector, LossVerdict, Parameters, SendChoice, judge_by_count, split};
+use super::{LossDetector, LossVerdict, Method, Parameters, SendChoice, judge_by_count, split};
 use crate::packet::SackBlocks;
 use crate::transport::tcp::TcpSpec;
 use crate::transport::tcp::sender::{CongestionState, Sender};
@@ -39,7 +39,9 @@ pub enum NcrVariant {
     Aggressive,
 }
 
-impl Parameters for NcrSpec {
+impl Parameters for NcrSpec {}
+
+impl Method for NcrSpec {
     type State = Ncr;
 
     fn new_state(&self) -> Ncr {

@@ -11,7 +11,7 @@ use tailcut_engine::Time;
 
 use super::holes::{Extents, Holes};
 use super::undo::UndoSnapshot;
-use super::{LossDetector, LossVerdict, Parameters, check_max, judge_by_count};
+use super::{LossDetector, LossVerdict, Method, Parameters, check_max, judge_by_count};
 use crate::component::SpecError;
 use crate::packet::SackBlocks;
 use crate::transport::tcp::TcpSpec;
@@ -37,8 +37,6 @@ impl Default for RrTcpSpec {
 }
 
 impl Parameters for RrTcpSpec {
-    type State = RrTcp;
-
     fn check(&self) -> Result<(), SpecError> {
         if !(self.percentile > 0.0 && self.percentile <= 1.0) {
             let message =
@@ -48,6 +46,10 @@ impl Parameters for RrTcpSpec {
         }
         check_max(self.max)
     }
+}
+
+impl Method for RrTcpSpec {
+    type State = RrTcp;
 
     fn new_state(&self) -> RrTcp {
         RrTcp {

@@ -85,7 +85,7 @@ impl UndoSnapshot {
         if self.congested {
             return 0;
         }
-        sender.congestion.take_back(self.congestion);
+        sender.congestion.take_back(&self.congestion);
         sender.reduced_until = self.reduced_until;
         if sender.state == CongestionState::Recovery {
             sender.window.ssthresh = sender.window.ssthresh.max(self.window.cwnd);
@@ -102,7 +102,7 @@ impl UndoSnapshot {
         if !self.congested {
             sender.window.cwnd = sender.window.cwnd.max(self.window.cwnd);
             sender.window.ssthresh = sender.window.ssthresh.max(self.window.ssthresh);
-            sender.congestion.take_back(self.congestion);
+            sender.congestion.take_back(&self.congestion);
             // The data in flight has not had its reduction after all: the next loss is to have one.
             sender.reduced_until = self.reduced_until;
         }

@@ -11,7 +11,7 @@ use tailcut_engine::Time;
 
 use self::f_rto::FRtoState;
 use super::undo::{self, UndoSnapshot};
-use super::{LossDetector, LossVerdict, Parameters, SendChoice, split};
+use super::{LossDetector, LossVerdict, Method, Parameters, SendChoice, split};
 use crate::component::SpecError;
 use crate::packet::SackBlocks;
 use crate::transport::Timer;
@@ -50,8 +50,6 @@ impl RackSpec {
 }
 
 impl Parameters for RackSpec {
-    type State = Rack;
-
     fn probes(&self) -> bool {
         self.tail_loss_probe
     }
@@ -64,6 +62,10 @@ impl Parameters for RackSpec {
         }
         Ok(())
     }
+}
+
+impl Method for RackSpec {
+    type State = Rack;
 
     fn new_state(&self) -> Rack {
         Rack {
