@@ -4,7 +4,7 @@
 //! an observer on never shifts anybody else's draws: schemes are compared on
 //! the same flows.
 
-use rand_core::{RngCore, SeedableRng};
+use rand_core::{Rng, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 
 /// The splitmix64 finaliser (Steele, Lea, Flood 2014): a bijection of 64 bits

@@ -30,10 +30,9 @@ fn every_default_is_explicit() {
 
 #[test]
 fn a_parameter_that_takes_words_or_a_list_takes_each_word_and_the_list() {
-    for (written, said) in [
-        (r#""none""#, json!("none")),
-        (r#"["no-rescue"]"#, json!(["no-rescue"])),
-    ] {
+    for (written, said) in
+        [(r#""none""#, json!("none")), (r#"["no-rescue"]"#, json!(["no-rescue"]))]
+    {
         let plan = plan_with(GOOD, &[("transport.imitate", written)]);
         assert_eq!(config(&plan, "TCP")["scheme"]["transport"]["imitate"], said);
     }
