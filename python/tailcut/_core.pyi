@@ -76,7 +76,7 @@ def load(
     path: str | PathLike[str],
     overrides: Sequence[tuple[str, str]] = ...,
     read_table: _ReadTable | None = None,
-    small: bool = False,
+    variant: str | None = None,
 ) -> str: ...
 def loads(
     name: str,
@@ -84,7 +84,7 @@ def loads(
     directory: str | PathLike[str],
     overrides: Sequence[tuple[str, str]] = ...,
     read_table: _ReadTable | None = None,
-    small: bool = False,
+    variant: str | None = None,
 ) -> str: ...
 def run(
     plan_run_json: str,

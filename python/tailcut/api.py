@@ -51,7 +51,7 @@ class Experiment:
         if self.path is None:
             return Path("results", self.name)
         home = default_directory(self.path)
-        return home.with_name(f"{home.name}-small") if self.plan.get("small") else home
+        return home.with_name(plan.name(self.plan, home.name))
 
     def __repr__(self) -> str:
         return f"<Experiment {self.name!r}: {len(self.plan['runs'])} runs>"
@@ -63,6 +63,7 @@ def load(
     seeds: int | None = None,
     *,
     small: bool = False,
+    medium: bool = False,
 ) -> Experiment:
     """Read an experiment file.
 
@@ -72,6 +73,7 @@ def load(
             (``{"traffic.load": 0.3}``), or text as after ``--set`` (``{"topology.rate": "10Gbps"}``).
         seeds: use the seeds 1 to this number.
         small: apply the file's table ``[small]`` first, which makes it a run of seconds.
+        medium: apply its table ``[medium]`` first, which makes it a run of about a minute.
 
     Raises:
         ExperimentError: the file or an override says something that cannot be run; says where and what to do.
@@ -83,9 +85,9 @@ def load(
         try:
             text = Path(path).read_bytes().decode()
         except (OSError, UnicodeDecodeError):
-            return Experiment(Path(path), json.loads(_core.load(str(path), overrides, read_table, small)))  # says why
+            return Experiment(Path(path), json.loads(_core.load(str(path), overrides, read_table, _variant(small=small, medium=medium))))  # says why
         name = os.fsencode(path).decode(errors="replace")  # a folder's name need be no UTF-8
-        found = _planned(text, name, Path(path).parent, overrides, small=small)
+        found = _planned(text, name, Path(path).parent, overrides, _variant(small=small, medium=medium))
     fabrics.resolve_fabric(found)
     return Experiment(Path(path), found)
 
@@ -98,6 +100,7 @@ def loads(
     set: Mapping[str, Any] | None = None,  # noqa: A002 - as on the command line
     seeds: int | None = None,
     small: bool = False,
+    medium: bool = False,
 ) -> Experiment:
     """Read an experiment that is not in a file.
 
@@ -109,6 +112,7 @@ def loads(
         set: as for ``load``.
         seeds: as for ``load``.
         small: as for ``load``.
+        medium: as for ``load``.
 
     Raises:
         ExperimentError: it says something that cannot be run; says where and what to do.
@@ -119,27 +123,35 @@ def loads(
         raise ValueError(f"{name!r} cannot be the name of a directory")
     text = experiment if isinstance(experiment, str) else as_toml(experiment)
     with checking_experiments():
-        found = _planned(text, name or "experiment", Path(directory), _overrides(set, seeds), small=small)
+        found = _planned(text, name or "experiment", Path(directory), _overrides(set, seeds), _variant(small=small, medium=medium))
     fabrics.resolve_fabric(found)
     found["source_file"] = name or "-".join(re.findall(r"\w+", found["title"].lower())) or "experiment"
     return Experiment(None, found)
 
 
-def _planned(text: str, name: str, directory: Path, overrides: list[tuple[str, str]], *, small: bool) -> Plan:
+def _variant(*, small: bool, medium: bool) -> str | None:
+    if small and medium:
+        raise ValueError("small and medium are two variants: ask for one of them")
+    return "small" if small else "medium" if medium else None
+
+
+def _planned(text: str, name: str, directory: Path, overrides: list[tuple[str, str]], variant: str | None) -> Plan:
     """The plan of an experiment, with its traces as they are read, and with what was replaced in the file."""
     prepared = prepare(text, name, directory, overrides)
     if prepared is None:
-        found: Plan = json.loads(_core.loads(name, text, str(directory), overrides, read_table, small))
+        found: Plan = json.loads(_core.loads(name, text, str(directory), overrides, read_table, variant))
     else:
         try:
-            made = _core.loads(name, prepared.text, str(directory), prepared.overrides, read_table, small)
+            made = _core.loads(name, prepared.text, str(directory), prepared.overrides, read_table, variant)
         except _core.ExperimentError as error:
             raise prepared.retold(error) from None
         if prepared.errors:
             raise together([entry for error in prepared.errors for entry in error.errors])
         found = prepared.restored(json.loads(made))
-    if small:
+    if variant == "small":
         found = {**found, "small": True}
+    elif variant == "medium":
+        found = {**found, "medium": True}
     return {**found, "overrides": dict(overrides)} if overrides else found
 
 

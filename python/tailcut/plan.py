@@ -85,19 +85,24 @@ class Plan(TypedDict):
     report: dict[str, Any]
     parts: NotRequired[list[dict[str, Any]]]  # of several directories taken together: what each is of
     small: NotRequired[bool]  # whether the file's table [small] was applied
+    medium: NotRequired[bool]  # whether its table [medium] was
     overrides: NotRequired[dict[str, str]]  # what replaces the file's values: dotted key, and TOML or bare text
     runs: list[PlannedRun]
 
 
-def name(plan: Plan) -> str:
-    """The experiment's short name: its file without directory and suffix, and ``-small`` where it is that variant."""
-    stem = Path(plan["source_file"]).stem
-    return f"{stem}-small" if plan.get("small") else stem
+VARIANTS = ("small", "medium")
+"""The variants of an experiment: tables of its file, options, and keys of a plan."""
+
+
+def name(plan: Plan, stem: str | None = None) -> str:
+    """Returns the experiment's short name: its file without directory and suffix, and its variant (``fig3-small``)."""
+    of_plan: Mapping[str, Any] = plan
+    return "-".join([stem or Path(plan["source_file"]).stem, *(one for one in VARIANTS if of_plan.get(one))])
 
 
 def options(plan: Mapping[str, Any]) -> list[str]:
     """Return the changes as the command line takes them: ``--small``, ``--set traffic.load=0.3``, ``--seeds 3``."""
-    return ["--small"] * bool(plan.get("small")) + [
+    return [f"--{one}" for one in VARIANTS if plan.get(one)] + [
         f"--seeds {value}" if key == "seeds" and value.isdigit() else f"--set {shlex.quote(f'{key}={value}')}"
         for key, value in (plan.get("overrides") or {}).items()
     ]

@@ -138,7 +138,7 @@ impl JsonSchema for Sweep {
     }
 }
 
-/// Values of the small variant.
+/// Values of a variant.
 #[derive(Default, Serialize)]
 pub struct Small {}
 

@@ -34,7 +34,7 @@ pub use demand::{RunDemand, run_demand};
 pub use describe::{Component, Parameter, describe};
 pub use diagnostic::{Diagnostic, Failure};
 pub use file::{FctClock, MeasureSpec, Unfinished};
-pub use load::{Changes, TableReader, load, load_text, no_table_reader};
+pub use load::{Changes, TableReader, Variant, load, load_text, no_table_reader};
 pub use model::{ModelSpec, ShortByteShare};
 pub use plan::{Plan, RESULTS_VERSION, RunPlan};
 pub use run::{RunError, RunResult, check_capture, run, run_watched, to_scenario};

@@ -63,6 +63,10 @@ macro_rules! sections {
             /// of a swept key's values.
             #[schemars(default)]
             small: Small,
+            /// Changes under `--medium`, for a figure in about a minute: as `small`, and `about`, a text that says
+            /// what is left out (`"8 pods, 4 of 8 loads, 3 seeds"`). It becomes part of the title.
+            #[schemars(default)]
+            medium: Small,
         }
 
         /// The changes of a scheme to the sections of the file.

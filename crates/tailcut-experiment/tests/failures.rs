@@ -5,7 +5,9 @@ use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::path::Path;
 
-use tailcut_experiment::{Changes, RunPlan, load, load_text, no_table_reader, to_scenario};
+use tailcut_experiment::{
+    Changes, RunPlan, Variant, load, load_text, no_table_reader, to_scenario,
+};
 use tailcut_net::measure::records::Outcome;
 
 fn plan(file: &str, overrides: &[(&str, &str)]) -> Vec<RunPlan> {
@@ -16,8 +18,12 @@ fn changed(file: &str, small: bool, overrides: &[(&str, &str)]) -> Vec<RunPlan> 
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../experiments/papers").join(file);
     let overrides: Vec<_> =
         overrides.iter().map(|(key, value)| (key.to_string(), value.to_string())).collect();
-    let plan = load(&path, Changes { small, set: &overrides }, &no_table_reader)
-        .unwrap_or_else(|failure| panic!("{failure}"));
+    let plan = load(
+        &path,
+        Changes { variant: small.then_some(Variant::Small), set: &overrides },
+        &no_table_reader,
+    )
+    .unwrap_or_else(|failure| panic!("{failure}"));
     plan.runs
 }
 

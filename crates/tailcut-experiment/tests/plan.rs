@@ -5,7 +5,7 @@ use std::path::Path;
 
 use crate::common::{GOOD, plan, plan_with, replaced, with};
 use serde_json::{Value as Json, json};
-use tailcut_experiment::{Changes, Failure, Plan, RunPlan, load_text, no_table_reader};
+use tailcut_experiment::{Changes, Failure, Plan, RunPlan, Variant, load_text, no_table_reader};
 
 /// Returns the configuration of a scheme's first run, as JSON.
 fn config(plan: &Plan, scheme: &str) -> Json {
@@ -382,8 +382,12 @@ fn a_number_of_seventeen_digits_survives_the_plans_json() {
 const SMALL: &str = "[small]\nseeds = 1\n\"horizon.arrivals\" = \"2ms\"\n\"traffic.load\" = [0.3]\ntopology = { k = 8 }\n";
 
 fn planned(text: &str, small: bool, set: &[(&str, &str)]) -> Result<Plan, Failure> {
+    planned_as(text, small.then_some(Variant::Small), set)
+}
+
+fn planned_as(text: &str, variant: Option<Variant>, set: &[(&str, &str)]) -> Result<Plan, Failure> {
     let set: Vec<_> = set.iter().map(|(key, value)| (key.to_string(), value.to_string())).collect();
-    let changes = Changes { small, set: &set };
+    let changes = Changes { variant, set: &set };
     load_text("test.toml", text, Path::new(""), changes, &no_table_reader)
 }
 
@@ -428,6 +432,26 @@ fn a_wrong_key_of_the_small_variant_is_found_before_it_is_asked_for() {
     let no_table = GOOD.replace("seeds = 2", "seeds = 2\nsmall = 3");
     let failure = planned(&no_table, false, &[]).expect_err("it is no table");
     assert!(failure.to_string().contains("`small` is the integer 3"), "{failure}");
+}
+
+#[test]
+fn the_medium_variant_says_in_the_title_what_it_leaves_out() {
+    let text = format!("{GOOD}{SMALL}[medium]\nabout = \"8 pods\"\n\"topology.k\" = 8\n");
+    let medium = planned_as(&text, Some(Variant::Medium), &[]).expect("it is right");
+    assert_eq!(config(&medium, "TCP")["topology"]["k"], 8);
+    assert_eq!(medium.title, "a test (8 pods)");
+    assert_eq!(ids(&planned(&text, false, &[]).expect("it is right")), ids(&plan(GOOD)));
+}
+
+#[test]
+fn a_medium_variant_that_does_not_say_what_it_leaves_out_is_refused() {
+    for (table, said) in [
+        ("[medium]\n\"topology.k\" = 8\n", "[medium] does not say what it leaves out"),
+        ("[medium]\nabout = 3\n", "`medium.about` is the integer 3"),
+    ] {
+        let failure = planned(&format!("{GOOD}{table}"), false, &[]).expect_err("it is wrong");
+        assert!(failure.to_string().contains(said), "{failure}");
+    }
 }
 
 /// Returns the notes on the first run of an experiment under overrides.

@@ -13,7 +13,7 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 use tailcut_experiment::{
-    CaptureRequest, Changes, Column, Failure, Plan, RunResult, TableReader, Values,
+    CaptureRequest, Changes, Column, Failure, Plan, RunResult, TableReader, Values, Variant,
 };
 use tailcut_net::measure::records::{RunCounters, Series};
 
@@ -66,21 +66,22 @@ fn experiment_error(py: Python<'_>, failure: &Failure) -> PyErr {
 /// Returns the plan of an experiment file, as JSON.
 ///
 /// `overrides` are (key, value) pairs as in `--set traffic.load=0.3`; values are written as in
-/// TOML. `small` applies the table `[small]` of the file before them.
+/// TOML. `variant` (`small`, `medium`) applies that table of the file before
+/// them.
 /// `read_table(content, wanted)` reads the bytes of a Parquet file. It returns a list of
 /// (name, kind, cells), one for each column; kind is `unsigned`, `signed`, `real`, `text`, `other`
 /// (cells as text), or `unread` without cells for a name that is not in `wanted`. It raises
 /// ValueError if the bytes are not a Parquet file. Raises `ExperimentError`.
 #[pyfunction]
-#[pyo3(signature = (path, overrides=Vec::new(), read_table=None, small=false))]
+#[pyo3(signature = (path, overrides=Vec::new(), read_table=None, variant=None))]
 fn load(
     py: Python<'_>,
     path: PathBuf,
     overrides: Vec<(String, String)>,
     read_table: Option<Py<PyAny>>,
-    small: bool,
+    variant: Option<&str>,
 ) -> PyResult<String> {
-    let changes = Changes { small, set: &overrides };
+    let changes = Changes { variant: variant_of(variant)?, set: &overrides };
     planned(py, read_table, |tables| tailcut_experiment::load(&path, changes, tables))
 }
 
@@ -89,7 +90,7 @@ fn load(
 /// `name` stands for the file in messages and in the plan. Files that the text names are relative
 /// to `directory`.
 #[pyfunction]
-#[pyo3(signature = (name, text, directory, overrides=Vec::new(), read_table=None, small=false))]
+#[pyo3(signature = (name, text, directory, overrides=Vec::new(), read_table=None, variant=None))]
 fn loads(
     py: Python<'_>,
     name: &str,
@@ -97,12 +98,18 @@ fn loads(
     directory: PathBuf,
     overrides: Vec<(String, String)>,
     read_table: Option<Py<PyAny>>,
-    small: bool,
+    variant: Option<&str>,
 ) -> PyResult<String> {
-    let changes = Changes { small, set: &overrides };
+    let changes = Changes { variant: variant_of(variant)?, set: &overrides };
     planned(py, read_table, |tables| {
         tailcut_experiment::load_text(name, text, &directory, changes, tables)
     })
+}
+
+fn variant_of(name: Option<&str>) -> PyResult<Option<Variant>> {
+    let Some(name) = name else { return Ok(None) };
+    let found = Variant::ALL.into_iter().find(|variant| variant.name() == name);
+    found.map(Some).ok_or_else(|| PyValueError::new_err(format!("there is no variant {name:?}")))
 }
 
 fn planned(

@@ -101,6 +101,9 @@ Override = Annotated[
     list[str] | None,
     typer.Option("--set", metavar="KEY=VALUE", help="Use this value, written as in TOML. May be repeated."),
 ]
+Medium = Annotated[
+    bool, typer.Option("--medium", metavar="", help="Apply FILE's table [medium], for a figure in about a minute.")
+]
 Small = Annotated[bool, typer.Option("--small", metavar="", help="Apply FILE's table [small], for a run in seconds.")]
 Seeds = Annotated[int | None, typer.Option(metavar="N", min=1, help="Use the seeds 1 to N.")]
 WithUnfaithful = Annotated[

@@ -13,7 +13,7 @@ import typer
 
 import tailcut
 from tailcut import backends
-from tailcut.cli.common import File, Jobs, Override, Seeds, Small, WithUnfaithful, err, key_and_value, out
+from tailcut.cli.common import File, Jobs, Medium, Override, Seeds, Small, WithUnfaithful, err, key_and_value, out
 from tailcut.cli.results import quoted, show
 
 if TYPE_CHECKING:
@@ -41,6 +41,7 @@ def check(
     set_: Override = None,
     seeds: Seeds = None,
     small: Small = False,
+    medium: Medium = False,
     jobs: Jobs = None,
     as_json: Annotated[bool, typer.Option("--json", metavar="", help="Print the whole plan as JSON.")] = False,
     on: Annotated[
@@ -53,7 +54,8 @@ def check(
     from tailcut.results import machine
     from tailcut.terminal.plan import plan_view
 
-    plan = tailcut.load(file, _overrides(set_), seeds, small=small).plan
+    _refuse_two_variants(small=small, medium=medium)
+    plan = tailcut.load(file, _overrides(set_), seeds, small=small, medium=medium).plan
     chosen = None if on == "sim" and lab_fabric is None else _backend(on, lab_fabric=lab_fabric)
     if on == "lab":
         from tailcut.lab.fabrics import resolve_fabric
@@ -97,6 +99,7 @@ def run(
     set_: Override = None,
     seeds: Seeds = None,
     small: Small = False,
+    medium: Medium = False,
     capture: Annotated[
         list[str] | None,
         typer.Option(
@@ -137,7 +140,8 @@ def run(
         raise typer.BadParameter(
             "capture bounds are given, but no capture: say what to capture, such as --capture host:0"
         )
-    experiment = tailcut.load(file, _overrides(set_), seeds, small=small)
+    _refuse_two_variants(small=small, medium=medium)
+    experiment = tailcut.load(file, _overrides(set_), seeds, small=small, medium=medium)
     directory = out_ or experiment.directory
     chosen = _backend(on, repeat=repeat, lab_fabric=lab_fabric)
     needs_faithful = on == "lab" and not with_unfaithful
@@ -300,6 +304,11 @@ def executor_of(cluster: str | None) -> "Iterator[Client | None]":
 
     with connect(cluster) as client:
         yield client
+
+
+def _refuse_two_variants(*, small: bool, medium: bool) -> None:
+    if small and medium:
+        raise typer.BadParameter("--small and --medium are two variants of FILE: choose one")
 
 
 def _overrides(given: list[str] | None) -> dict[str, str]:

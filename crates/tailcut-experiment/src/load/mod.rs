@@ -4,7 +4,7 @@ mod configs;
 mod files;
 mod header;
 mod runs;
-mod small;
+mod variants;
 
 use std::path::Path;
 
@@ -18,13 +18,15 @@ use crate::resolve::{Axis, Schemes, axes};
 use crate::schema::schema;
 use crate::sections::{REQUIRED_SECTIONS, RUN_SECTIONS};
 
+pub use variants::Variant;
+
 pub use files::{Files, PlannedFiles, TableReader, no_table_reader};
 
-/// Changes to a file as it is loaded; `set` goes over `small`.
+/// Changes to a file as it is loaded; `set` goes over `variant`.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Changes<'a> {
-    /// Whether the file's table `[small]` is applied.
-    pub small: bool,
+    /// The variant whose table of the file is applied.
+    pub variant: Option<Variant>,
     /// Overrides from the command line, as key and value in TOML.
     pub set: &'a [(String, String)],
 }
@@ -32,7 +34,7 @@ pub struct Changes<'a> {
 impl<'a> Changes<'a> {
     /// Only overrides from the command line.
     pub fn set(set: &'a [(String, String)]) -> Changes<'a> {
-        Changes { small: false, set }
+        Changes { variant: None, set }
     }
 }
 
@@ -94,7 +96,7 @@ pub fn load_text(
         Ok(root) => root,
         Err(problem) => return Err(Failure::new(&sources, vec![*problem])),
     };
-    problems.extend(small::take(&mut root, changes.small));
+    problems.extend(variants::take(&mut root, changes.variant));
     for (key, value) in changes.set {
         match Override::parse(&mut sources, key, value) {
             Ok(change) => problems.extend(apply(&mut root, change)),
