@@ -8,6 +8,7 @@ __all__ = [
     "COMPILER",
     "PROFILE",
     "RESULTS",
+    "TRACES",
     "ExperimentError",
     "check_capture",
     "claims",
@@ -26,12 +27,14 @@ __all__ = [
     "scorecard",
     "shipped",
     "tabulate",
+    "trace",
     "workload",
 ]
 
 COMPILER: str
 PROFILE: str
 RESULTS: int
+TRACES: bool
 
 class _Column(TypedDict):
     values: np.ndarray[tuple[int], np.dtype[Any]]
@@ -93,6 +96,9 @@ def run(
     read_table: _ReadTable | None = None,
 ) -> _Outcome: ...
 def explain(plan_run_json: str, flows: list[int], most_packets: int, read_table: _ReadTable | None = None) -> str: ...
+def trace(
+    plan_run_json: str, flows: list[int], write: Callable[[str], object], read_table: _ReadTable | None = None
+) -> None: ...
 def demand(plan_run_json: str, read_table: _ReadTable | None = None) -> str: ...
 def tabulate(plan_run_json: str, measured_json: str, read_table: _ReadTable | None = None) -> _Outcome: ...
 def check_capture(plan_run_json: str, spec: str) -> None: ...

@@ -14,6 +14,7 @@ pub mod plan;
 pub mod run;
 pub mod story;
 pub mod tabulate;
+mod trace;
 
 mod check;
 mod config;
@@ -42,4 +43,5 @@ pub use schema::schema;
 pub use sections::Config;
 pub use story::{ExplainedFlow, Explanation, explain};
 pub use tabulate::{MeasuredFlow, MeasuredRun, tabulate};
+pub use trace::{TRACES, trace};
 pub use workload::workload;

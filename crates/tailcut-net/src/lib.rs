@@ -23,6 +23,7 @@ pub mod scenario;
 mod scheme;
 pub mod switch;
 pub mod topology;
+pub mod trace;
 pub mod traffic;
 pub mod transport;
 pub mod watch;

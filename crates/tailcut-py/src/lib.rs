@@ -3,6 +3,7 @@
 
 mod arrays;
 mod tables;
+mod trace;
 
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
@@ -483,12 +484,14 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add("PROFILE", env!("TAILCUT_PROFILE"))?;
     m.add("COMPILER", env!("TAILCUT_RUSTC"))?;
     m.add("RESULTS", tailcut_experiment::RESULTS_VERSION)?;
+    m.add("TRACES", tailcut_experiment::TRACES)?;
     m.add_function(wrap_pyfunction!(claims, m)?)?;
     m.add_function(wrap_pyfunction!(scorecard, m)?)?;
     m.add_function(wrap_pyfunction!(load, m)?)?;
     m.add_function(wrap_pyfunction!(loads, m)?)?;
     m.add_function(wrap_pyfunction!(run, m)?)?;
     m.add_function(wrap_pyfunction!(explain, m)?)?;
+    m.add_function(wrap_pyfunction!(trace::trace, m)?)?;
     m.add_function(wrap_pyfunction!(demand, m)?)?;
     m.add_function(wrap_pyfunction!(tabulate, m)?)?;
     m.add_function(wrap_pyfunction!(check_capture, m)?)?;

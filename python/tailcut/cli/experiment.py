@@ -117,6 +117,13 @@ def run(
         str | None,
         typer.Option(metavar="SIZE", help="Most bytes kept of a packet, such as 96B; by default whole packets."),
     ] = None,
+    trace: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="flow=ID",
+            help="Make no runs, but print what decides on a flow: drops, marks, windows, timers. May be repeated.",
+        ),
+    ] = None,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", metavar="", help="Print errors only.")] = False,
     repeat: Annotated[
         int, typer.Option(metavar="N", min=1, help="Make each run N times; with --on lab only.", show_default=False)
@@ -142,6 +149,9 @@ def run(
         )
     _refuse_two_variants(small=small, medium=medium)
     experiment = tailcut.load(file, _overrides(set_), seeds, small=small, medium=medium)
+    if trace:
+        _trace(experiment.plan, trace, on)
+        return
     directory = out_ or experiment.directory
     chosen = _backend(on, repeat=repeat, lab_fabric=lab_fabric)
     needs_faithful = on == "lab" and not with_unfaithful
@@ -172,6 +182,21 @@ def run(
         _say_where(directory)
     if needs_faithful and not _judge(result, lab_fabric):
         raise typer.Exit(NONE_FAITHFUL)
+
+
+def _trace(plan: "Plan", asked: list[str], on: str) -> None:
+    """Print the trace of the flows that are asked for."""
+    from tailcut.explain.trace import trace
+
+    flows = []
+    for text in asked:
+        key, value = key_and_value(text)
+        if key != "flow" or not (value or "").isdecimal():
+            raise typer.BadParameter(f"--trace {text}: write flow=ID, such as --trace flow=17")
+        flows.append(int(value or ""))
+    if on != "sim":
+        raise typer.BadParameter(f"--trace with --on {on}: only the simulator has trace points")
+    trace(plan, flows, lambda line: out.print(line, highlight=False, soft_wrap=True))
 
 
 def _say_where(directory: Path) -> None:

@@ -5,6 +5,7 @@ use super::{Fabric, OfferOutcome};
 use crate::packet::Packet;
 use crate::queue::{Headers, Scheduler};
 use crate::topology::PortId;
+use crate::trace::trace;
 use tailcut_engine::Time;
 
 /// A port without such a queue, in [`Scheduled::backlog`].
@@ -210,6 +211,7 @@ impl Fabric {
         let waits = queue.offer(now, packet, displaced);
         backlog[port.index()] = queue.len();
         if !waits {
+            trace!("refused: {} packets wait in the port's queue", queue.len());
             return match displaced.last() {
                 Some(header) if header.is_returned() => OfferOutcome::Returned,
                 None => OfferOutcome::Dropped,

@@ -6,6 +6,7 @@ use tailcut_engine::Time;
 use super::{Fabric, OfferOutcome};
 use crate::packet::Packet;
 use crate::topology::PortId;
+use crate::trace::trace;
 
 impl Fabric {
     /// Puts a packet as [`Fabric::put`] does, if the switch has memory for it.
@@ -17,6 +18,7 @@ impl Fabric {
         packet: Packet,
     ) -> OfferOutcome {
         if !self.has_memory(now, port, packet.wire_bytes) {
+            trace!("refused: the buffer that the switch's ports share has no room");
             self.ports[port.index()].drop_before_queue(now, &packet);
             return OfferOutcome::Dropped;
         }

@@ -10,6 +10,7 @@ use super::{Network, view};
 use crate::measure::{ConnectionEnd, Observer};
 use crate::packet::{ConnectionId, Flags, FlowKey, Packet, SeqField};
 use crate::topology::HostId;
+use crate::trace::trace;
 use crate::transport::spread::SubflowEvent;
 use crate::transport::{ConnectionState, Segment, Transmit};
 
@@ -43,7 +44,9 @@ impl<O: Observer> Network<'_, O> {
                 .couple(id, || self.flows.manager(flow).map(|manager| manager.window_increase()));
         }
         let done_before = self.hosts.sender(id).phase() == ConnectionState::Done;
+        let window = self.traced_window(id);
         self.hosts.on_packet_at_sender(self.clock.now(), &packet);
+        self.trace_window(id, window);
         if packet.flags.has(Flags::SYN) {
             if self.hosts.sender(id).phase() == ConnectionState::Established {
                 self.on_established(id);
@@ -194,6 +197,8 @@ impl<O: Observer> Network<'_, O> {
         let now = self.clock.now();
         if self.hosts.fire_receiver_timer(id, now) {
             self.tally.trace(|observer| observer.timer_fires(now, id, ConnectionEnd::Receiver));
+            self.trace_receiver(id);
+            trace!("the receiver's timer fires");
             self.flush_receiver(id);
         } else {
             self.expect_receiver(id);
@@ -207,7 +212,10 @@ impl<O: Observer> Network<'_, O> {
         if self.hosts.sender(id).deadline() <= now {
             self.tally.trace(|observer| observer.timer_fires(now, id, ConnectionEnd::Sender));
         }
-        if self.hosts.fire_sender_timer(id, now) && self.hosts.sender_profile(id).is_multipath {
+        let window = self.trace_sender_timer(id);
+        let retransmits = self.hosts.fire_sender_timer(id, now);
+        self.trace_window(id, window);
+        if retransmits && self.hosts.sender_profile(id).is_multipath {
             self.manage(id, SubflowEvent::TimedOut);
         }
         self.flush_sender(id);

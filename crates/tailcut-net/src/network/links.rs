@@ -7,6 +7,7 @@ use crate::fabric::{Consequence, ForwardOutcome, OfferOutcome};
 use crate::measure::{Loss, Observer};
 use crate::packet::Packet;
 use crate::topology::{PortId, RouteError};
+use crate::trace::trace;
 
 impl<O: Observer> Network<'_, O> {
     /// The first packet of a link has reached its far end.
@@ -34,6 +35,7 @@ impl<O: Observer> Network<'_, O> {
             self.fabric.settle(self.clock.now(), port);
         }
         let (mut packet, next) = self.fabric.take_arrived(port);
+        self.trace_packet(&packet);
         if let Some(at) = next {
             self.clock.schedule(EventKind::Arrival(port), at);
         } else if !PLAIN
@@ -63,6 +65,7 @@ impl<O: Observer> Network<'_, O> {
     #[inline]
     pub(super) fn transmit(&mut self, port: PortId, ingress: Option<PortId>, packet: Packet) {
         self.tally.books.count(port, |fates| &mut fates.offered);
+        self.trace_packet(&packet);
         // Asked first, so that what few fabrics need stays out of the way of all others.
         if self.fabric.has_fast_path() {
             let offered = self.fabric.offer(self.clock.now(), port, ingress, packet);
@@ -132,6 +135,8 @@ impl<O: Observer> Network<'_, O> {
                         self.tally.trace(|observer| {
                             observer.packet_displaced(now, PacketIds::of(&displaced), port);
                         });
+                        self.trace_packet(&displaced);
+                        trace!("displaced by a packet that the queue prefers");
                         self.drop_packet(port, displaced);
                     }
                 }
@@ -226,6 +231,8 @@ impl<O: Observer> Network<'_, O> {
     #[cold]
     fn turn_back(&mut self, port: PortId, mut header: Packet) {
         let now = self.clock.now();
+        self.trace_packet(&header);
+        trace!("trimmed to its header, which goes back to its sender");
         self.tally.note_returned(now, port, || {
             let packet = self.tickets.as_sent::<O>(&header.before_return());
             view(&self.hosts, &self.flows, &packet)
@@ -237,6 +244,7 @@ impl<O: Observer> Network<'_, O> {
     #[cold]
     fn drop_packet(&mut self, port: PortId, packet: Packet) {
         let packet = self.tickets.redeemed::<O>(packet);
+        self.trace_loss("dropped", port, &packet);
         let seen = || view(&self.hosts, &self.flows, &packet);
         self.tally.note_dropped(self.clock.now(), port, seen);
         self.forget(packet);
@@ -246,6 +254,12 @@ impl<O: Observer> Network<'_, O> {
     #[cold]
     fn lose_packet(&mut self, port: PortId, packet: Packet, loss: Loss) {
         let packet = self.tickets.redeemed::<O>(packet);
+        let how = match loss {
+            Loss::DeadLink => "lost to a dead link",
+            Loss::UnderWay => "lost to the failure of its link",
+            Loss::Corrupted => "lost to its checksum",
+        };
+        self.trace_loss(how, port, &packet);
         let seen = || view(&self.hosts, &self.flows, &packet);
         self.tally.note_lost(self.clock.now(), port, loss, seen);
         self.forget(packet);

@@ -22,6 +22,7 @@ mod tally;
 #[cfg(test)]
 mod tests;
 mod tickets;
+mod tracing;
 mod wire;
 
 use std::ops::ControlFlow;

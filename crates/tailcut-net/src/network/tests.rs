@@ -89,6 +89,55 @@ fn records(scenario: &Scenario, places: &[usize]) -> (Vec<FlowRecord>, u64) {
     (outcome.flows, outcome.counters.events)
 }
 
+/// Three flows of 200 KB at once to one host behind a queue of four packets, under this congestion
+/// control.
+fn crowded() -> Scenario {
+    let flow = |id: u64| Flow {
+        src: HostId(id as u32 - 17),
+        dst: HostId(3),
+        bytes: 200_000,
+        start: Time::ZERO,
+        id,
+    };
+    let limit = crate::amount::Limit::AtMost(crate::amount::Amount::Packets(4));
+    let queue = crate::queue::drop_tail::DropTail { limit, ..Default::default() };
+    let mut scenario = Scenario {
+        graph: Star { hosts: 4, ..Star::default() }.build().expect("hosts are enough"),
+        flows: vec![flow(17), flow(18), flow(19)],
+        horizon: crate::horizon::Horizon {
+            arrivals: Time::from_ms(1),
+            drain: Time::from_ms(9_000),
+        },
+        ..scenario()
+    };
+    scenario.scheme.queue = crate::queue::QueueSpec::DropTail(queue);
+    scenario
+}
+
+#[test]
+fn a_trace_prints_drops_windows_and_timers_of_one_flow_and_changes_nothing() {
+    let expected = records(&crowded(), &[]);
+    let lines = std::rc::Rc::new(std::cell::RefCell::new(vec![]));
+    let sink = std::rc::Rc::clone(&lines);
+    let traced = crate::trace::follow(
+        [18],
+        move |line| sink.borrow_mut().push(line.to_owned()),
+        || records(&crowded(), &[]),
+    );
+    assert_eq!(traced, expected);
+    let lines: Vec<String> = lines.take();
+    assert!(lines.iter().all(|line| line.contains(" flow 18: ")), "{lines:#?}");
+    let drops = lines.iter().filter(|line| line.contains("to its receiver dropped")).count();
+    let refusals = lines.iter().filter(|line| line.contains("refused: 4 packets wait")).count();
+    assert!(drops > 0 && refusals == drops, "{lines:#?}");
+    for decision in ["window changes from", "the sender's timer fires: Open", "recovery begins"] {
+        assert!(lines.iter().any(|line| line.contains(decision)), "{decision}: {lines:#?}");
+    }
+    let timeouts = lines.iter().filter(|line| line.contains("retransmission timeout")).count();
+    let own = expected.0.iter().find(|record| record.flow.id == 18).expect("it is there");
+    assert_eq!(timeouts, own.timeouts as usize, "{lines:#?}");
+}
+
 #[test]
 fn places_of_connections_decide_nothing() {
     let backwards: Vec<_> = (0..40).rev().collect();

@@ -27,6 +27,7 @@ use super::rtt::Rtt;
 use super::scoreboard::{AckProgress, Scoreboard};
 use super::{Recovery, TcpSpec};
 use crate::packet::SackBlocks;
+use crate::trace::trace;
 use crate::transport::life::{ConnectionState, Lifecycle, SynAck, Transmit, owed, segments_of};
 use reordering::Reordering;
 use sampling::{News, Senses};
@@ -295,6 +296,7 @@ impl Sender {
     }
 
     fn enter_recovery(&mut self) {
+        trace!("recovery begins: segment {} is taken for lost", self.una);
         self.state = CongestionState::Recovery;
         self.recover = self.board.end();
         self.reduced();

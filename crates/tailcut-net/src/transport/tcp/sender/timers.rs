@@ -4,6 +4,7 @@
 use tailcut_engine::Time;
 
 use super::{CongestionState, Sender};
+use crate::trace::trace;
 use crate::transport::Timer;
 use crate::transport::life::{ConnectionState, owed};
 use crate::transport::tcp::{Recovery, TcpSpec};
@@ -75,6 +76,7 @@ impl Sender {
     /// RFC 5681 section 3.1 and RFC 6298 section 5.
     fn on_timeout(&mut self, spec: &TcpSpec, now: Time) {
         self.counters.timeouts += 1;
+        trace!("retransmission timeout: segment {} is not acknowledged", self.una);
         if self.reordering.is_some() {
             self.begin_timeout(spec);
         }
