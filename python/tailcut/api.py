@@ -80,14 +80,15 @@ def load(
         BackendError: TC-B004: the lab has no such fabric as ``lab.fabric`` names.
         TypeError: an override that TOML has no word for.
     """
-    overrides = _overrides(set, seeds)
+    overrides, variant = _overrides(set, seeds), _variant(small=small, medium=medium)
     with checking_experiments():
         try:
             text = Path(path).read_bytes().decode()
         except (OSError, UnicodeDecodeError):
-            return Experiment(Path(path), json.loads(_core.load(str(path), overrides, read_table, _variant(small=small, medium=medium))))  # says why
+            # Says why.
+            return Experiment(Path(path), json.loads(_core.load(str(path), overrides, read_table, variant)))
         name = os.fsencode(path).decode(errors="replace")  # a folder's name need be no UTF-8
-        found = _planned(text, name, Path(path).parent, overrides, _variant(small=small, medium=medium))
+        found = _planned(text, name, Path(path).parent, overrides, variant)
     fabrics.resolve_fabric(found)
     return Experiment(Path(path), found)
 
@@ -121,9 +122,10 @@ def loads(
     """
     if name is not None and (Path(name).name != name or name in ("", "..")):
         raise ValueError(f"{name!r} cannot be the name of a directory")
+    variant = _variant(small=small, medium=medium)
     text = experiment if isinstance(experiment, str) else as_toml(experiment)
     with checking_experiments():
-        found = _planned(text, name or "experiment", Path(directory), _overrides(set, seeds), _variant(small=small, medium=medium))
+        found = _planned(text, name or "experiment", Path(directory), _overrides(set, seeds), variant)
     fabrics.resolve_fabric(found)
     found["source_file"] = name or "-".join(re.findall(r"\w+", found["title"].lower())) or "experiment"
     return Experiment(None, found)

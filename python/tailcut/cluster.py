@@ -153,7 +153,7 @@ class DaskFarm:
         made = self._client.run(remote.made_by, workers=addresses, on_error="return")
         for address in addresses:
             found, theirs = versions.get(address), made.get(address)
-            if found is None or self.lost(found) or self.lost(theirs):
+            if found is None or self.is_worker_loss(found) or self.is_worker_loss(theirs):
                 continue  # it has gone again
             try:
                 _require_package(address, found, theirs)
@@ -217,7 +217,7 @@ class DaskFarm:
         self._look_whether_stuck()
         return {_short(address): there[address] for address in sorted(self._fit)}
 
-    def refused(self) -> list[str]:
+    def take_refusals(self) -> list[str]:
         """Returns, and clears, the reasons why newly joined workers get no jobs."""
         refused, self._refused = self._refused, []
         return refused
@@ -246,7 +246,7 @@ class DaskFarm:
     def _can_take(self, address: str, bytes_: int) -> bool:
         return not self._by_memory or self._memory.get(address, 0) >= bytes_
 
-    def shun(self, attempt: Attempt) -> bool:
+    def exclude_worker(self, attempt: Attempt) -> bool:
         """Sends no further jobs to the worker of an attempt, as long as it is the same process."""
         self._fit.discard(str(attempt.where))
         return bool(self._fit)
@@ -288,7 +288,7 @@ class DaskFarm:
 
         future.add_done_callback(ended)
 
-    def lost(self, error: object) -> bool:
+    def is_worker_loss(self, error: object) -> bool:
         """Whether an error means that a worker, or the connection to it, was lost."""
         from distributed.comm.core import CommClosedError
         from distributed.scheduler import KilledWorker
@@ -296,7 +296,7 @@ class DaskFarm:
         return isinstance(error, (KilledWorker, CommClosedError, CancelledError, OSError, TimeoutError))
 
     tells = True
-    reaches = True
+    can_call_workers = True
 
     def listen(self, topic: str, heard: Callable[[str, dict[str, Any]], None]) -> None:
         """Subscribes to the messages of workers under a topic."""
@@ -313,7 +313,7 @@ class DaskFarm:
         listing: dict[str, int] = self._on(attempt, remote.listing, _kept(attempt))
         return listing
 
-    def piece(self, attempt: Attempt, name: str, offset: int, size: int) -> bytes:
+    def read_chunk(self, attempt: Attempt, name: str, offset: int, size: int) -> bytes:
         """Some bytes of one of them."""
         content: bytes = self._on(attempt, remote.piece, _kept(attempt), name, offset, size)
         return content
@@ -323,7 +323,7 @@ class DaskFarm:
         with contextlib.suppress(Exception):  # a worker that is gone keeps nothing
             self._on(attempt, remote.forget, _kept(attempt))
 
-    def supply(self, attempt: Attempt, digest: str, token: str, offset: int, content: bytes) -> None:
+    def write_chunk(self, attempt: Attempt, digest: str, token: str, offset: int, content: bytes) -> None:
         """Put some bytes of a file where the worker needs it."""
         self._on(attempt, remote.supply, _kept(attempt), digest, token, offset, content)
 

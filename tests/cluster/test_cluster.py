@@ -59,13 +59,13 @@ def test_files_that_an_experiment_names_travel_with_it(
     monkeypatch.setattr(farm, "WITH_JOB_BYTES", with_job)
     monkeypatch.setattr(farm, "PIECE_BYTES", 10)
     supplied = []
-    supply = DaskFarm.supply
+    write_chunk = DaskFarm.write_chunk
 
     def noted(self: DaskFarm, attempt: farm.Attempt, *what: Any) -> None:
         supplied.append(what)
-        supply(self, attempt, *what)
+        write_chunk(self, attempt, *what)
 
-    monkeypatch.setattr(DaskFarm, "supply", noted)
+    monkeypatch.setattr(DaskFarm, "write_chunk", noted)
     hidden = tmp_path / "inputs"
     cluster.start_worker(before=blind(hidden))
     path = experiments.tiny(hidden)

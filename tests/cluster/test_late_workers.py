@@ -52,7 +52,7 @@ def test_a_worker_that_declares_no_memory_while_others_do_gets_no_runs_and_is_na
     found = farm(client)
     client.declared["mute"] = 0
     assert found.workers() == {"first": 1}
-    (why,) = found.refused()
+    (why,) = found.take_refusals()
     assert "the worker mute does not declare the memory of its runs" in why
     assert "it gets no runs" in why
 
@@ -62,7 +62,7 @@ def test_a_late_worker_that_declares_its_memory_gets_runs() -> None:
     found = farm(client)
     client.declared["second"] = 8e9
     assert found.workers() == {"first": 1, "second": 1}
-    assert found.refused() == []
+    assert found.take_refusals() == []
 
 
 def test_if_no_worker_declares_its_memory_a_late_one_gets_runs() -> None:

@@ -13,7 +13,7 @@ import tailcut
 from support import experiments
 from tailcut.api import Silent
 from tailcut.backends import Options, farm, remote
-from tailcut.backends.farm import Attempt, Done, Sweep
+from tailcut.backends.farm import Attempt, Done, FarmRunner
 from tailcut.plan import PlannedRun
 from tailcut.results import Store
 from tailcut.terminal.progress import Bars
@@ -31,7 +31,7 @@ class Scripted:
     staff: list[Mapping[str, int]]
     dashboard: str | None = "http://127.0.0.1:8787/status"
     tells: bool = True
-    reaches: bool = False
+    can_call_workers: bool = False
     heard: Callable[[str, dict[str, Any]], None] = lambda run_id, message: None
     taken: int = 0
     shunned: list[str] = field(default_factory=list)
@@ -47,13 +47,13 @@ class Scripted:
         self.taken += 1
         step(self, job, done)
 
-    def lost(self, error: BaseException) -> bool:
+    def is_worker_loss(self, error: BaseException) -> bool:
         return isinstance(error, LostError)
 
-    def refused(self) -> list[str]:
+    def take_refusals(self) -> list[str]:
         return []
 
-    def shun(self, attempt: Attempt) -> bool:
+    def exclude_worker(self, attempt: Attempt) -> bool:
         self.shunned.append(str(attempt.where))
         return True
 
@@ -63,13 +63,13 @@ class Scripted:
     def kept(self, attempt: Attempt) -> dict[str, int]:
         raise AssertionError("no run of these tests comes to this")
 
-    def piece(self, attempt: Attempt, name: str, offset: int, size: int) -> bytes:
+    def read_chunk(self, attempt: Attempt, name: str, offset: int, size: int) -> bytes:
         raise AssertionError("no run of these tests comes to this")
 
     def forget(self, attempt: Attempt) -> None:
         raise AssertionError("no run of these tests comes to this")
 
-    def supply(self, attempt: Attempt, digest: str, token: str, offset: int, content: bytes) -> None:
+    def write_chunk(self, attempt: Attempt, digest: str, token: str, offset: int, content: bytes) -> None:
         raise AssertionError("no run of these tests comes to this")
 
     def cancel(self) -> None:
@@ -130,7 +130,7 @@ class Told(Silent):
 def sweep(scripted: Scripted, directory: Path, progress: Any, runs: int) -> None:
     experiment = tailcut.load(experiments.tiny(directory))
     store = Store.create(directory / "results", experiment.plan, experiment.path)
-    Sweep(store, progress, Options(), scripted).make(experiment.plan["runs"][:runs])
+    FarmRunner(store, progress, Options(), scripted).make(experiment.plan["runs"][:runs])
 
 
 def test_a_run_is_reported_as_started_with_the_worker_that_begins_it(tmp_path: Path) -> None:
@@ -150,7 +150,7 @@ def test_a_run_that_is_made_again_starts_again_on_the_other_worker(tmp_path: Pat
     sweep(Scripted([lost_on("a:1"), made_on("b:1")], [{"a:1": 1, "b:1": 1}]), tmp_path, told, 1)
     assert told.said[1:] == [
         "started TCP, seed 1 on a:1",
-        "TCP, seed 1: its worker was lost; it is made again elsewhere",
+        "TCP, seed 1: lost its worker, retrying on another",
         "started TCP, seed 1 on b:1",
         "finished",
     ]

@@ -17,7 +17,7 @@ import tailcut
 from support import experiments
 from tailcut.api import Silent
 from tailcut.backends import Options, pool
-from tailcut.backends.child import Child, Said
+from tailcut.backends.worker_process import MessageQueue, WorkerProcess
 from tailcut.lab import process
 from tailcut.results import Store
 
@@ -29,13 +29,13 @@ def test_a_child_that_a_signal_ends_says_which(number: int, tmp_path: Path, monk
     monkeypatch.setattr(
         subprocess, "Popen", lambda command, **named: popen([sys.executable, "-c", says_its_number], **named)
     )
-    said: Said = queue.SimpleQueue()
-    started = Child(tmp_path, said)
+    said: MessageQueue = queue.SimpleQueue()
+    started = WorkerProcess(tmp_path, said)
     _, message = said.get()
     assert message is not None
     os.kill(message["pid"], number)
     name = "SIGTERM" if number == signal.SIGTERM else str(int(number))
-    assert started.ended() == f"signal {name}"
+    assert started.wait_for_exit() == f"signal {name}"
 
 
 class Scripted:
@@ -43,7 +43,7 @@ class Scripted:
 
     now = 0.0
 
-    def __init__(self, _directory: Path, said: Said) -> None:
+    def __init__(self, _directory: Path, said: MessageQueue) -> None:
         self._said: Any = said
         self.open = True
 
@@ -64,7 +64,7 @@ class Scripted:
 
     kill = finish
 
-    def ended(self) -> str:
+    def wait_for_exit(self) -> str:
         return "exit code 0"
 
     def stop(self) -> None:
@@ -74,7 +74,7 @@ class Scripted:
 
 
 def test_the_time_limit_of_a_run_counts_from_when_it_begins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pool, "Child", Scripted)
+    monkeypatch.setattr(pool, "WorkerProcess", Scripted)
     monkeypatch.setattr(time, "monotonic", lambda: Scripted.now)
     experiment = tailcut.load(experiments.tiny(tmp_path))
     store = Store.create(tmp_path / "results", experiment.plan)

@@ -230,6 +230,6 @@ def test_on_a_small_disk_runs_that_fit_are_made_and_the_rest_reported(tmp_path: 
 def test_a_full_disk_of_unknown_size_is_reported(tmp_path: Path) -> None:
     done = on_a_small_disk(tmp_path, "300k", SAYS_NOTHING, "--jobs", "1", "--capture", "host:0")
     assert done.returncode == 1
-    assert "error[TC-R002]: there is no room for more runs in small: the disk was full when" in done.stderr
+    assert "error[TC-R002]: there is no room for more runs in small: the disk filled up while writing" in done.stderr
     assert "1 of 4 runs failed" in done.stderr, "the others were not begun"
     assert "Traceback" not in done.stderr

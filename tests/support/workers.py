@@ -10,19 +10,19 @@ from typing import Any
 import pytest
 
 from tailcut.backends import Capture, worker
-from tailcut.backends.child import Child, Said
+from tailcut.backends.worker_process import MessageQueue, WorkerProcess
 from tailcut.plan import PlannedRun
 from tailcut.results import disk_space
 from tailcut.results.store import Store
 
 
-class InProcess(Child):
+class InProcess(WorkerProcess):
     """Makes each run at once, in this process, by the code of the worker.
 
     The pool around it is the real one. A run cannot be given up, because it has ended by then.
     """
 
-    def __init__(self, directory: Path, said: Said) -> None:
+    def __init__(self, directory: Path, said: MessageQueue) -> None:
         self._store = Store(directory)
         self._said = said
         self._open = True
@@ -52,7 +52,7 @@ class InProcess(Child):
             self._open = False
             self._said.put((self, None))
 
-    def ended(self) -> str:
+    def wait_for_exit(self) -> str:
         return "exit code 0"
 
     def ask_to_stop(self) -> None:
@@ -69,7 +69,7 @@ class InProcess(Child):
 def in_process() -> Iterator[None]:
     """Lets pools make runs in this process."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("tailcut.backends.pool.Child", InProcess)
+        patch.setattr("tailcut.backends.pool.WorkerProcess", InProcess)
         yield
 
 
@@ -77,5 +77,5 @@ def in_process() -> Iterator[None]:
 def in_processes() -> Iterator[None]:
     """Lets pools start worker processes, as they do for users."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("tailcut.backends.pool.Child", Child)
+        patch.setattr("tailcut.backends.pool.WorkerProcess", WorkerProcess)
         yield

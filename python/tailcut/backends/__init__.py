@@ -105,9 +105,9 @@ def maker(store: "Store", progress: "Progress", options: Options) -> Maker:
         from tailcut.backends.pool import Pool
 
         return Pool(store, progress, options)
-    from tailcut.backends.farm import Sweep
+    from tailcut.backends.farm import FarmRunner
 
-    return Sweep(store, progress, options, options.farm)
+    return FarmRunner(store, progress, options, options.farm)
 
 
 class Progress(Protocol):
@@ -174,7 +174,7 @@ class Extras(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class BackendKind:
     """A backend that there is, before anything of it is imported.
 
     Attributes:
@@ -199,14 +199,14 @@ def _loaded(place: str) -> Any:
     return getattr(import_module(module), name)
 
 
-KINDS: Mapping[str, Kind] = MappingProxyType(
+KINDS: Mapping[str, BackendKind] = MappingProxyType(
     {
-        "sim": Kind("The packet simulator: every packet of every flow.", "tailcut.backends.sim:SimBackend"),
-        "model": Kind(
+        "sim": BackendKind("The packet simulator: every packet of every flow.", "tailcut.backends.sim:SimBackend"),
+        "model": BackendKind(
             "RepFlow's queueing analysis: means and 99th percentiles, and no packets.",
             "tailcut.backends.model:ModelBackend",
         ),
-        "lab": Kind(
+        "lab": BackendKind(
             "Real Linux kernels: the same flows by this machine's TCP, in real time, no root.",
             "tailcut.backends.lab:Lab",
             "tailcut.lab.results:LabResults",

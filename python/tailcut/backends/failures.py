@@ -18,13 +18,13 @@ class Failures:
     store: Store
     progress: Progress
     capture: Capture | None
-    full: str | None = None
+    disk_full_reason: str | None = None
     _failed: dict[str, str] = field(default_factory=dict)
     _tracebacks: dict[str, str] = field(default_factory=dict)
     _bytes: dict[str, int] = field(default_factory=dict)  # that runs are expected to write
 
     @property
-    def any(self) -> bool:
+    def has_failed(self) -> bool:
         """Whether a run has failed."""
         return bool(self._failed)
 
@@ -52,12 +52,12 @@ class Failures:
 
     def no_room(self, why: str) -> None:
         """Nothing more is to be begun."""
-        if self.full is None:
-            self.full = f"there is no room for more runs in {self.store.directory}: {why}"
+        if self.disk_full_reason is None:
+            self.disk_full_reason = f"there is no room for more runs in {self.store.directory}: {why}"
 
     def was_full(self, name: str) -> None:
         """The disk took no more when the run of that name was to be written: nothing more is to be begun."""
-        self.no_room(f"the disk was full when {name} was to be written")
+        self.no_room(f"the disk filled up while writing {name}")
 
     def raise_if_any(self, runs: int) -> None:
         """Say what went wrong, if anything did, of so many runs.
@@ -66,10 +66,10 @@ class Failures:
             RunError: TC-R002 if the disk is full, TC-R001 if runs failed.
         """
         failed = [f"{len(self._failed)} of {runs} runs failed:", *self._failed.values()] if self._failed else []
-        if self.full:
+        if self.disk_full_reason:
             raise RunError(
                 "TC-R002",
-                "\n".join([self.full, *failed]),
+                "\n".join([self.disk_full_reason, *failed]),
                 "make room, or name a directory elsewhere with --out; finished runs are kept, and the same command"
                 " makes what is missing",
                 self._tracebacks,

@@ -58,7 +58,7 @@ class Farm(Protocol):
         """
 
     @property
-    def reaches(self) -> bool:
+    def can_call_workers(self) -> bool:
         """Whether a worker can be called, for what is too large to come with a job or an answer."""
 
     @property
@@ -71,13 +71,13 @@ class Farm(Protocol):
     def submit(self, job: Job, done: Done) -> None:
         """Have a job carried out; ``done`` is called once, from any thread."""
 
-    def lost(self, error: BaseException) -> bool:
+    def is_worker_loss(self, error: BaseException) -> bool:
         """Whether an error means that a worker was lost, so that the job is worth another attempt."""
 
-    def refused(self) -> list[str]:
+    def take_refusals(self) -> list[str]:
         """Why workers that have come since were given nothing, one line each; told once."""
 
-    def shun(self, attempt: Attempt) -> bool:
+    def exclude_worker(self, attempt: Attempt) -> bool:
         """Give the worker of an attempt nothing more; whether there are others."""
 
     def listen(self, topic: str, heard: Callable[[str, dict[str, Any]], None]) -> None:
@@ -89,13 +89,13 @@ class Farm(Protocol):
     def kept(self, attempt: Attempt) -> dict[str, int]:
         """The files that a worker keeps for us, and their sizes."""
 
-    def piece(self, attempt: Attempt, name: str, offset: int, size: int) -> bytes:
+    def read_chunk(self, attempt: Attempt, name: str, offset: int, size: int) -> bytes:
         """Some bytes of one of them."""
 
     def forget(self, attempt: Attempt) -> None:
         """Forgets results that have been taken."""
 
-    def supply(self, attempt: Attempt, digest: str, token: str, offset: int, content: bytes) -> None:
+    def write_chunk(self, attempt: Attempt, digest: str, token: str, offset: int, content: bytes) -> None:
         """Put some bytes of a file where the worker needs it (see `tailcut.backends.remote.supply`)."""
 
     def cancel(self) -> None:
@@ -110,7 +110,7 @@ class ExecutorFarm:
     _under_way: set["Future[Answer]"] = field(default_factory=set)
     dashboard: str | None = None
     tells: bool = False
-    reaches: bool = False
+    can_call_workers: bool = False
 
     def check(self, runs: Sequence[PlannedRun]) -> None:
         """Have one worker say its version."""
@@ -141,16 +141,16 @@ class ExecutorFarm:
 
         future.add_done_callback(ended)
 
-    def lost(self, error: BaseException) -> bool:
+    def is_worker_loss(self, error: BaseException) -> bool:
         """A broken pool takes no further job, so that no attempt is worth it."""
         del error
         return False
 
-    def refused(self) -> list[str]:
+    def take_refusals(self) -> list[str]:
         """Returns no refusal once one worker has reported its version: the others are like it."""
         return []
 
-    def shun(self, attempt: Attempt) -> bool:
+    def exclude_worker(self, attempt: Attempt) -> bool:
         """An executor chooses its workers itself."""
         del attempt
         return False
@@ -162,7 +162,7 @@ class ExecutorFarm:
         """Raises ClusterError: kept files can be fetched only where a worker can be named."""
         raise _too_large(attempt)
 
-    def piece(self, attempt: Attempt, name: str, offset: int, size: int) -> bytes:
+    def read_chunk(self, attempt: Attempt, name: str, offset: int, size: int) -> bytes:
         """Refused as `kept` is."""
         del name, offset, size
         raise _too_large(attempt)
@@ -170,7 +170,7 @@ class ExecutorFarm:
     def forget(self, attempt: Attempt) -> None:
         """Does nothing: kept files go with the worker's scratch directory."""
 
-    def supply(self, attempt: Attempt, digest: str, token: str, offset: int, content: bytes) -> None:
+    def write_chunk(self, attempt: Attempt, digest: str, token: str, offset: int, content: bytes) -> None:
         """Every file comes with its job."""
 
     def cancel(self) -> None:
@@ -204,7 +204,7 @@ def require_same(who: str, found: tuple[str, int]) -> None:
 
 
 @dataclass
-class Sweep:
+class FarmRunner:
     """Has the missing runs of a plan made by a farm."""
 
     store: Store
@@ -243,7 +243,7 @@ class Sweep:
         with self.store.probe() as probe:
             try:
                 self._submit(probe, topic)
-                while self._under_way and not (self._failures.any and self.options.fail_fast):
+                while self._under_way and not (self._failures.has_failed and self.options.fail_fast):
                     with contextlib.suppress(queue.Empty):
                         event = self._events.get(timeout=WATCH_SECONDS)
                         if isinstance(event, Attempt):
@@ -265,7 +265,7 @@ class Sweep:
             return
         before, self._workers = self._workers, self.farm.workers()
         self._watched = time.monotonic()
-        for reason in self.farm.refused():
+        for reason in self.farm.take_refusals():
             self.progress.note(reason)
         said = [
             f"{len(those)} {how}" if len(those) > 1 else f"{those[0]} {how}"
@@ -317,7 +317,7 @@ class Sweep:
         for use in run["files"]:
             place = Path(use["resolved"])
             if use["sha256"] not in self._contents and (
-                not self.farm.reaches or place.stat().st_size <= WITH_JOB_BYTES
+                not self.farm.can_call_workers or place.stat().st_size <= WITH_JOB_BYTES
             ):
                 self._contents[use["sha256"]] = place.read_bytes()
         return {use["sha256"]: self._contents[use["sha256"]] for use in run["files"] if use["sha256"] in self._contents}
@@ -340,14 +340,14 @@ class Sweep:
         token, offset = secrets.token_hex(8), 0
         with place.open("rb") as file:
             while content := file.read(PIECE_BYTES):
-                self.farm.supply(attempt, digest, token, offset, content)
+                self.farm.write_chunk(attempt, digest, token, offset, content)
                 offset += len(content)
-        self.farm.supply(attempt, digest, token, offset, b"")
+        self.farm.write_chunk(attempt, digest, token, offset, b"")
         self._supplied.add((attempt.where, digest))
 
     def _unfit(self, run: PlannedRun, attempt: Attempt, why: str) -> None:
         """A worker cannot make runs: others do, if there are others."""
-        if self.farm.shun(attempt):
+        if self.farm.exclude_worker(attempt):
             self.progress.note(f"the worker {attempt.where}: {why}; its runs are made elsewhere")
             self._waiting.appendleft(run)
         else:
@@ -383,12 +383,12 @@ class Sweep:
                 if disk_space.is_full(error):
                     self._failures.fail(run, f"{self.store.directory}: {error.strerror}")
                     self._disk_was_full(run)
-                elif self.farm.lost(error):
+                elif self.farm.is_worker_loss(error):
                     self._broken(run, error)
                 else:
                     raise
             except Exception as error:
-                if not self.farm.lost(error):
+                if not self.farm.is_worker_loss(error):
                     raise
                 self._broken(run, error)
             else:
@@ -417,13 +417,13 @@ class Sweep:
     def _fetched(self, attempt: Attempt, name: str, size: int, path: Path) -> Path:
         with path.open("xb") as file:
             for offset in range(0, size, PIECE_BYTES):
-                file.write(self.farm.piece(attempt, name, offset, PIECE_BYTES))
+                file.write(self.farm.read_chunk(attempt, name, offset, PIECE_BYTES))
         return path
 
     def _broken(self, run: PlannedRun, error: BaseException) -> None:
         """A job ended without an answer: its worker was lost, or the way to it."""
-        if self.farm.lost(error):
-            self.progress.note(f"{label(run)}: its worker was lost; it is made again elsewhere")
+        if self.farm.is_worker_loss(error):
+            self.progress.note(f"{label(run)}: lost its worker, retrying on another")
             self._again(run, f"{type(error).__name__}: {error}")
         else:
             self._failures.fail(run, f"{type(error).__name__}: {error}")

@@ -75,7 +75,7 @@ class Lab:
         """Returns the fields of the plan that hosts with a real kernel realise otherwise, or not at all."""
         gaps = [
             Gap(one["field"], one["text"], one["answer"] == "fatal")
-            for one in answers(plan, resolve_fabric(plan, self.fabric))
+            for one in field_outcomes(plan, resolve_fabric(plan, self.fabric))
             if one["answer"] != "done"
         ]
         if options.farm is not None:
@@ -93,7 +93,7 @@ class Lab:
         program = repnet.program() if by_repnet else None
         fabric = resolve_fabric(plan, self.fabric)
         wanted = [
-            Wanted(
+            LabRunRequest(
                 run,
                 lab_runs.identifier(run["id"], repeat, repnet=by_repnet, fabric=fabric),
                 label(run) if self.repeat == 1 else f"{label(run)}, repeat {repeat}",
@@ -119,13 +119,13 @@ class Lab:
                 if store.state(one.id) is State.COMPLETE:  # somebody else has made it meanwhile
                     progress.finished(one.run["id"])
                 else:
-                    _make(one, program, Into(store, progress, options, fabric, failures))
-            if failures.full or (failures.any and options.fail_fast):
+                    _make(one, program, RunContext(store, progress, options, fabric, failures))
+            if failures.disk_full_reason or (failures.has_failed and options.fail_fast):
                 break
         failures.raise_if_any(len(missing))
 
 
-def answers(plan: Plan, fabric: str) -> list[dict[str, str]]:
+def field_outcomes(plan: Plan, fabric: str) -> list[dict[str, str]]:
     """`fields`, and what of the plan cannot be had on this machine, which is asked.
 
     Whether a run can begin, `tailcut check` and `tailcut run` both know from here.
@@ -144,7 +144,7 @@ def fields(plan: Plan, fabric: str = ENGINE) -> list[dict[str, str]]:
     return _told(checked(plan, fabric))
 
 
-def load(plan: Plan, fabric: str) -> calibration.Load:
+def measure_load(plan: Plan, fabric: str) -> calibration.Load:
     """Returns the load that the plan puts on this machine, and the calibration by a short run of the lab.
 
     Raises:
@@ -187,7 +187,7 @@ def _checked(run: PlannedRun, *, by_repnet: bool, fabric: str) -> dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class LabRunRequest:
     """A run of the lab that is asked for: of which planned run, its identifier in the store, and what it is called."""
 
     run: PlannedRun
@@ -196,7 +196,7 @@ class Wanted:
 
 
 @dataclass(frozen=True, slots=True)
-class Into:
+class RunContext:
     """The store of a run, its observer, and the way to make it."""
 
     store: Store
@@ -213,7 +213,7 @@ def starts_frame(starts: Sequence[Mapping[str, int]]) -> pl.DataFrame:
 
 
 @contextmanager
-def _claimed(wanted: Wanted, store: Store, progress: Progress) -> Iterator[None]:
+def _claimed(wanted: LabRunRequest, store: Store, progress: Progress) -> Iterator[None]:
     """Take a run on, once whoever is making it has ended; that is told, as it may take long."""
     with ExitStack() as taken:
         if not taken.enter_context(store.claim(wanted.id)):
@@ -222,7 +222,7 @@ def _claimed(wanted: Wanted, store: Store, progress: Progress) -> Iterator[None]
         yield
 
 
-def _make(wanted: Wanted, program: list[str] | None, into: Into) -> None:
+def _make(wanted: LabRunRequest, program: list[str] | None, into: RunContext) -> None:
     run = wanted.run
     hops = run["facts"]["expected_packet_hops"]
     flows = max(1, run["facts"]["flows"])
@@ -264,7 +264,9 @@ def _make(wanted: Wanted, program: list[str] | None, into: Into) -> None:
     into.progress.finished(run["id"])
 
 
-def _put(wanted: Wanted, into: Into, done: Mapping[str, Any], wall_seconds: float, more: Mapping[str, Path]) -> None:
+def _put(
+    wanted: LabRunRequest, into: RunContext, done: Mapping[str, Any], wall_seconds: float, more: Mapping[str, Path]
+) -> None:
     run = wanted.run
     capture = into.options.capture
     made = _core.tabulate(json.dumps(run), json.dumps(done["measured"]), read_table)

@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tailcut.backends import Options, Progress, tell_started
-from tailcut.backends.child import Child, Said
 from tailcut.backends.failures import Failures
 from tailcut.backends.worker import Outcome
+from tailcut.backends.worker_process import MessageQueue, WorkerProcess
 from tailcut.plan import PlannedRun, label
 from tailcut.results import machine
 from tailcut.results.store import Store
@@ -23,7 +23,7 @@ WAIT_SECONDS = 0.5  # Windows lets Ctrl-C in only between waits
 
 @dataclass
 class _Worker:
-    child: Child
+    child: WorkerProcess
     run: PlannedRun | None = None
     deadline: float = float("inf")  # of its run, on the monotonic clock
 
@@ -38,7 +38,7 @@ class Pool:
     _waiting: deque[PlannedRun] = field(default_factory=deque)
     _elsewhere: deque[PlannedRun] = field(default_factory=deque)
     _workers: list[_Worker] = field(default_factory=list)
-    _said: Said = field(default_factory=queue.SimpleQueue)
+    _said: MessageQueue = field(default_factory=queue.SimpleQueue)
     _speaking: int = 0
     _failures: Failures = field(init=False)
     _memory: float = float("inf")
@@ -58,7 +58,7 @@ class Pool:
             for _ in range(min(self.options.jobs or machine.cores(), len(runs))):
                 self._start()
             self._assign()
-            while self._speaking and not (self._failures.any and self.options.fail_fast):
+            while self._speaking and not (self._failures.has_failed and self.options.fail_fast):
                 with contextlib.suppress(queue.Empty):
                     child, message = self._said.get(timeout=WAIT_SECONDS)
                     self._read(next(worker for worker in self._workers if worker.child is child), message)
@@ -69,7 +69,7 @@ class Pool:
         self._failures.raise_if_any(len(runs))
 
     def _start(self) -> None:
-        self._workers.append(_Worker(Child(self.store.directory, self._said)))
+        self._workers.append(_Worker(WorkerProcess(self.store.directory, self._said)))
         self._speaking += 1
 
     def _assign(self) -> None:
@@ -149,7 +149,7 @@ class Pool:
 
     def _lost(self, worker: _Worker) -> bool:
         """A worker has closed its output: it had nothing more to do, or it died in the middle of a run (then True)."""
-        how = worker.child.ended()
+        how = worker.child.wait_for_exit()
         if worker.run is None:
             return False
         self._failures.fail(worker.run, f"the worker process ended with {how}")

@@ -21,8 +21,8 @@ from typing import Any
 import tailcut
 from tailcut import _core
 from tailcut.backends import Capture
-from tailcut.backends.child import Child, Said
 from tailcut.backends.worker import Outcome
+from tailcut.backends.worker_process import MessageQueue, WorkerProcess
 from tailcut.plan import FileUse, PlannedRun
 from tailcut.results import disk_space
 from tailcut.results.store import State, Store, files_of
@@ -217,8 +217,8 @@ class _Kept:
     """
 
     def __init__(self) -> None:
-        self._child: Child | None = None
-        self._said: Said = queue.SimpleQueue()
+        self._child: WorkerProcess | None = None
+        self._said: MessageQueue = queue.SimpleQueue()
         self._directory: Path | None = None
         self._scratch: Path | None = None
 
@@ -245,7 +245,9 @@ class _Kept:
                 self._drop()
                 raise
 
-    def _ask(self, child: Child, run: PlannedRun, job: Job, tell: Callable[[dict[str, Any]], None] | None) -> Answer:
+    def _ask(
+        self, child: WorkerProcess, run: PlannedRun, job: Job, tell: Callable[[dict[str, Any]], None] | None
+    ) -> Answer:
         child.send(run, job.capture, wait=job.wait)
         limit = float("inf") if job.limit_seconds is None else job.limit_seconds
         deadline = float("inf") if job.wait else time.monotonic() + limit  # a run that is waited for has not begun
@@ -258,7 +260,7 @@ class _Kept:
                 return Answer(None, f"it took longer than the limit of {job.limit_seconds:g} s")
             if message is None:
                 self._child = None
-                return Answer(None, f"the worker process ended with {child.ended()}")
+                return Answer(None, f"the worker process ended with {child.wait_for_exit()}")
             if "failed" in message:
                 if message["full"] and self._directory != Path(job.store):
                     return Answer(None, _disk_full(self._directory), unfit=True)
@@ -270,11 +272,11 @@ class _Kept:
             elif tell is not None:
                 tell(message)
 
-    def _child_for(self, directory: Path) -> Child:
+    def _child_for(self, directory: Path) -> WorkerProcess:
         if self._child is None or self._directory != directory:
             self._drop()
             self._said = queue.SimpleQueue()  # what another child said last is nobody's
-            self._child, self._directory = Child(directory, self._said), directory
+            self._child, self._directory = WorkerProcess(directory, self._said), directory
         return self._child
 
     def _drop(self) -> None:

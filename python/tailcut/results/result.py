@@ -45,7 +45,7 @@ class StoredResult:
             if about is not None:
                 self._records[run_id] = {name: about.get(name) for name in ABOUT}
                 self._tables[run_id] = tables_of(about), about["end_ns"]
-        self._there = [run for run in self.plan["runs"] if self._states[run["id"]] is State.COMPLETE]
+        self._finished = [run for run in self.plan["runs"] if self._states[run["id"]] is State.COMPLETE]
 
     @classmethod
     def open(cls, *directories: str | Path, with_unfaithful: bool = False) -> Self:
@@ -55,18 +55,18 @@ class StoredResult:
         return cls(store_of(directories), with_unfaithful=with_unfaithful)
 
     def __repr__(self) -> str:
-        there = f"{len(self._there)} of {len(self.plan['runs'])} runs"
+        there = f"{len(self._finished)} of {len(self.plan['runs'])} runs"
         return f"<Result {str(self.directory)!r}: {there} of {self.plan['title']!r}>"
 
     @property
     def finished_runs(self) -> list[PlannedRun]:
         """The runs of the plan that are there, in plan order."""
-        return list(self._there)
+        return list(self._finished)
 
     @property
     def missing_runs(self) -> list[PlannedRun]:
         """The runs of the plan that are not there, or damaged."""
-        there = {run["id"] for run in self._there}
+        there = {run["id"] for run in self._finished}
         return [run for run in self.plan["runs"] if run["id"] not in there]
 
     @property
@@ -81,7 +81,7 @@ class StoredResult:
         Raises:
             StoreError: TC-S013: they do not fit into memory; `scan_flows` reads what is needed of them.
         """
-        rows = sum(self._records[run["id"]]["flows"] for run in self._there)
+        rows = sum(self._records[run["id"]]["flows"] for run in self._finished)
         scans.refuse_beyond_memory(rows, {**self.label_schema, **schema("flows")})
         return self._table("flows")
 
@@ -94,7 +94,7 @@ class StoredResult:
 
         For results whose flows do not fit into memory: ``result.scan_flows().filter(...).collect()``.
         """
-        paths = [(self.store.path(run["id"]) / "flows.parquet", self.labels(run)) for run in self._there]
+        paths = [(self.store.path(run["id"]) / "flows.parquet", self.labels(run)) for run in self._finished]
         return scans.labelled(paths, self.label_schema, schema("flows"))
 
     @cached_property
@@ -148,7 +148,7 @@ class StoredResult:
     @cached_property
     def _runs_of_cells(self) -> pl.DataFrame:
         """A row per scheme, point and seed that has a finished run."""
-        rows = [{"id": run["id"], **self.labels(run), **self._records[run["id"]]} for run in self._there]
+        rows = [{"id": run["id"], **self.labels(run), **self._records[run["id"]]} for run in self._finished]
         return pl.DataFrame(rows, schema={"id": pl.String(), **self.label_schema, **ABOUT})
 
     @cached_property
@@ -160,7 +160,7 @@ class StoredResult:
     @cached_property
     def per_seed(self) -> pl.DataFrame:
         """The statistics of each run by itself: one row per finished run, class and statistic."""
-        rows = [{"id": run["id"], **self.labels(run)} for run in self._there]
+        rows = [{"id": run["id"], **self.labels(run)} for run in self._finished]
         labels = pl.DataFrame(rows, schema={"id": pl.String(), **self.label_schema})
         of_runs = self._derived.statistics(self._tables)
         return labels.join(of_runs, on="id", how="inner", maintain_order="left_right").drop("id")
@@ -181,7 +181,7 @@ class StoredResult:
     @property
     def simulated(self) -> Cells:
         """The simulator's runs by scheme and point."""
-        runs = [(run, (run["id"], *self._tables[run["id"]])) for run in self._there]
+        runs = [(run, (run["id"], *self._tables[run["id"]])) for run in self._finished]
         return Cells(self._derived, self.store, runs)
 
     @cached_property
@@ -199,7 +199,7 @@ class StoredResult:
         parts = []
         others = self.store.summaries(self.plan)
         extras = [one for one in self._extras.values() if one.has_runs]
-        if self._there or not (others or extras):
+        if self._finished or not (others or extras):
             parts.append(summaries.summarise(self.plan, self.simulated, groups_of(self.per_seed), "sim"))
         parts.extend(one.summary() for one in extras)
         parts.extend(rows.select(pl.col(name).cast(kind) for name, kind in schema.items()) for rows in others.values())
@@ -225,7 +225,7 @@ class StoredResult:
 
     def _table(self, name: str) -> pl.DataFrame:
         parts = []
-        for run in self._there:
+        for run in self._finished:
             path = self.store.path(run["id"]) / f"{name}.parquet"
             if path.exists():
                 parts.append(read_parquet(path).select(*self.literals(run), pl.all()))

@@ -63,12 +63,12 @@ def check(plan: Plan, fabric: str, out: Console, to: IO[str] | None = None) -> N
     Raises:
         BackendError: the lab cannot realise it here.
     """
-    told = lab.answers(plan, fabric)
+    told = lab.field_outcomes(plan, fabric)
     fatal = [f"  {one['field']}: {one['text']}" for one in told if one["answer"] == "fatal"]
     load: dict[str, Any] | None = None
     if not fatal:
         try:
-            asked = lab.load(plan, fabric)
+            asked = lab.measure_load(plan, fabric)
         except LabError as error:
             told.append(calibration.unknown(error))
         else:

@@ -25,17 +25,17 @@ KILLED = 9
 # One thread each: the runs are the parallelism, and the order of rows is nobody's guess.
 ONE_THREAD = {"POLARS_MAX_THREADS": "1", "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
 
-Said: TypeAlias = "queue.SimpleQueue[tuple[Child, dict[str, Any] | None]]"
+MessageQueue: TypeAlias = "queue.SimpleQueue[tuple[WorkerProcess, dict[str, Any] | None]]"
 """Messages of children in order of arrival; None for the end of a child's output."""
 
 
-class Child:
+class WorkerProcess:
     """A worker process (`tailcut.backends.worker`) that puts runs into one store.
 
     The process ends with this object at the latest, so that a thread that ends without a word leaves none behind.
     """
 
-    def __init__(self, directory: Path, said: Said) -> None:
+    def __init__(self, directory: Path, said: MessageQueue) -> None:
         self._process = subprocess.Popen(
             # -P: a random.py in the user's directory is none of ours.
             [sys.executable, "-P", "-m", "tailcut.backends.worker", str(directory)],
@@ -70,7 +70,7 @@ class Child:
         with contextlib.suppress(BrokenPipeError):
             self._process.stdin.close()
 
-    def ended(self) -> str:
+    def wait_for_exit(self) -> str:
         """Wait for its end; how it ended, in words that follow "the worker process ended with"."""
         code = self._process.wait()
         self._close()
@@ -105,7 +105,7 @@ class Child:
                     stream.close()
 
 
-def _hear(stdout: IO[bytes], child: "weakref.ref[Child]", said: Said) -> None:
+def _hear(stdout: IO[bytes], child: "weakref.ref[WorkerProcess]", said: MessageQueue) -> None:
     """Passes on what a child says, for as long as somebody holds the child."""
 
     def put(message: dict[str, Any] | None) -> None:
