@@ -112,6 +112,9 @@ export type ClosingAction =
   /** Stops the clocks, and ends the connection that was set aside. */
   | { do: 'settle'; inOrder: boolean };
 
+/** No actions: never written to. */
+const NONE: ClosingAction[] = [];
+
 export class ClosingMachine {
   state: ClosingState = 'open';
   #reset = false;
@@ -123,13 +126,16 @@ export class ClosingMachine {
   #failed = false;
   readonly #finishing: [boolean, boolean] = [false, false];
   /** Connections that are left once the actions are performed. */
-  #legs: [boolean, boolean] = [false, false];
-  #actions: ClosingAction[] = [];
+  readonly #legs: [boolean, boolean] = [false, false];
+  #actions = NONE;
 
   /** Returns the actions that follow from an event, in the order in which to perform them. */
-  on(event: ClosingEvent, facts: ClosingFacts): ClosingAction[] {
-    this.#legs = [...facts.legs];
-    this.#actions = [];
+  on(event: ClosingEvent, facts: ClosingFacts): readonly ClosingAction[] {
+    if (this.state === 'closed') return NONE;
+    const [first, second] = facts.legs;
+    this.#legs[PRIMARY] = first;
+    this.#legs[REPLICA] = second;
+    this.#actions = NONE;
     if (this.state === 'open' && event.type === 'close') this.#close(event.reset, facts);
     else if (this.state === 'draining') this.#whileDraining(event, facts);
     else if (this.state === 'lingering') this.#whileLingering(event, facts);
@@ -137,7 +143,9 @@ export class ClosingMachine {
   }
 
   #do(action: ClosingAction): void {
-    this.#actions.push(action);
+    // A literal has room for one action, the first push to an empty array room for 17.
+    if (this.#actions === NONE) this.#actions = [action];
+    else this.#actions.push(action);
   }
 
   #close(reset: boolean, facts: ClosingFacts): void {
@@ -197,10 +205,14 @@ export class ClosingMachine {
       }
     this.#do({ do: 'dropForSecond' });
     if (this.#isOver) return this.#settle(this.#failed || copies[REPLICA] === 'gone', facts);
-    const carrying = !reset && COPIES.some((copy) => this.#legs[copy] && copies[copy] === 'open');
+    const carrying = !reset && (this.#carries(PRIMARY, copies) || this.#carries(REPLICA, copies));
     this.#do({ do: 'linger', word: reset && this.#legs[REPLICA], carrying });
     // Bytes that the system does not take keep the process alive.
     if (facts.firstHasAll && this.#legs[REPLICA]) this.#do({ do: 'watchSecond' });
+  }
+
+  #carries(copy: Copy, copies: ClosingFacts['copies']): boolean {
+    return this.#legs[copy] && copies[copy] === 'open';
   }
 
   /** Lets go of a connection that carries nothing yet. */

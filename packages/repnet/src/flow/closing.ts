@@ -15,11 +15,88 @@ import type { Leg } from './leg.js';
 import { type Copy, PRIMARY, REPLICA } from './machine.js';
 import { endLinger, exiting, type Linger, startLinger, wordTimeout } from './waits.js';
 
+/**
+ * Answers the machine's questions when it asks: an event needs few of them, and the machine performs
+ * nothing meanwhile.
+ */
+class FlowFacts implements ClosingFacts {
+  readonly #flow: Flow;
+
+  constructor(flow: Flow) {
+    this.#flow = flow;
+  }
+
+  get isClient(): boolean {
+    return this.#flow.client !== undefined;
+  }
+
+  get exiting(): boolean {
+    return exiting;
+  }
+
+  get destroyed(): boolean {
+    return this.#flow.outer.destroyed;
+  }
+
+  get legs(): [boolean, boolean] {
+    const { [PRIMARY]: first, [REPLICA]: second } = this.#flow.legs;
+    return [first !== undefined, second !== undefined];
+  }
+
+  get copies(): ClosingFacts['copies'] {
+    return this.#flow.tx.copies;
+  }
+
+  get done(): ClosingFacts['done'] {
+    return this.#flow.rx.done;
+  }
+
+  get joined(): boolean {
+    return this.#flow.joined;
+  }
+
+  get readAll(): boolean {
+    return this.#flow.receiver.ended;
+  }
+
+  get wroteAll(): boolean {
+    return this.#flow.tx.total >= 0;
+  }
+
+  get sentAll(): boolean {
+    return this.#flow.sender.isSent;
+  }
+
+  get archived(): boolean {
+    return this.#flow.tx.archived;
+  }
+
+  get turned(): boolean {
+    return this.#flow.sender.turned;
+  }
+
+  get unheard(): boolean {
+    return this.#flow.legs[REPLICA]?.unheard === true;
+  }
+
+  get firstHasAll(): boolean {
+    const { legs, tx } = this.#flow;
+    return legs[PRIMARY]?.backlog === 0 && tx.copies[PRIMARY] === 'open' && tx.hasAll(PRIMARY);
+  }
+
+  get inOrder(): boolean {
+    return this.#flow.options.loser === 'fin';
+  }
+}
+
 export class Closing {
   readonly #flow: Flow;
   readonly #machine = new ClosingMachine();
+  readonly #facts: FlowFacts;
   readonly #decided: (reset: boolean) => void;
-  /** Events that occur while an earlier one is processed; undefined if none is. */
+  /** An event is being processed. */
+  #busy = false;
+  /** Events that occur meanwhile. */
   #queue: ClosingEvent[] | undefined;
   #linger: Linger | undefined;
   /** Watches a second connection that does not move. */
@@ -32,47 +109,29 @@ export class Closing {
   /** `decided` is called when the peer is informed, with whether the flow is reset. */
   constructor(flow: Flow, decided: (reset: boolean) => void) {
     this.#flow = flow;
+    this.#facts = new FlowFacts(flow);
     this.#decided = decided;
   }
 
   /** Processes an event, after those that it interrupts. */
   on(event: ClosingEvent): void {
-    if (this.#queue !== undefined) {
+    if (this.#busy) {
+      this.#queue ??= [];
       this.#queue.push(event);
       return;
     }
-    const queue = [event];
-    this.#queue = queue;
+    this.#busy = true;
     try {
-      for (let next = queue.shift(); next !== undefined; next = queue.shift())
+      let next: ClosingEvent | undefined = event;
+      for (; next !== undefined; next = this.#queue?.shift())
         for (const action of this.#machine.on(next, this.#facts)) this.#perform(action);
     } finally {
+      this.#busy = false;
       this.#queue = undefined;
     }
   }
 
-  get #facts(): ClosingFacts {
-    const { client, joined, legs, options, outer, receiver, rx, sender, tx } = this.#flow;
-    const [first, second] = legs;
-    return {
-      isClient: client !== undefined,
-      exiting,
-      destroyed: outer.destroyed,
-      legs: [first !== undefined, second !== undefined],
-      copies: tx.copies,
-      done: rx.done,
-      joined,
-      readAll: receiver.ended,
-      wroteAll: tx.total >= 0,
-      sentAll: sender.isSent,
-      archived: tx.archived,
-      turned: sender.turned,
-      unheard: second?.unheard === true,
-      firstHasAll: first?.backlog === 0 && tx.copies[PRIMARY] === 'open' && tx.hasAll(PRIMARY),
-      inOrder: options.loser === 'fin',
-    };
-  }
-
+  /** Has no closures of its own: for these the engine would allocate a context at every call. */
   #perform(action: ClosingAction): void {
     const { client, legs, sender, tx } = this.#flow;
     switch (action.do) {
@@ -102,7 +161,7 @@ export class Closing {
       case 'readToEnd':
         return this.#read(legs[action.copy]);
       case 'awaitWritten':
-        return legs[PRIMARY]?.whenFinished(() => this.on({ type: 'written' }));
+        return this.#awaitWritten();
       case 'keepSecond': {
         const second = this.#take(REPLICA);
         if (second !== undefined) client?.keepSecond(second, this.#forSecond, tx.offset);
@@ -111,17 +170,23 @@ export class Closing {
       }
       case 'dropForSecond':
         return this.#forSecond?.drop();
-      case 'linger': {
-        const { pairTimeout } = this.#flow.options;
-        const impatient = action.word ? wordTimeout(pairTimeout) : pairTimeout;
-        this.#linger = startLinger(() => this.on({ type: 'timeUp' }), impatient, action.carrying);
-        return;
-      }
+      case 'linger':
+        return this.#startLinger(action.word, action.carrying);
       case 'watchSecond':
         return this.#watchSecond();
       case 'settle':
         return this.#settle(action.inOrder);
     }
+  }
+
+  #awaitWritten(): void {
+    this.#flow.legs[PRIMARY]?.whenFinished(() => this.on({ type: 'written' }));
+  }
+
+  #startLinger(word: boolean, carrying: boolean): void {
+    const { pairTimeout } = this.#flow.options;
+    const impatient = word ? wordTimeout(pairTimeout) : pairTimeout;
+    this.#linger = startLinger(() => this.on({ type: 'timeUp' }), impatient, carrying);
   }
 
   /** Returns the connection, which leaves the flow. */
