@@ -176,7 +176,7 @@ def test_what_failed_says_where_in_the_code(tmp_path: Path) -> None:
 
 
 def test_a_sweep_that_fails_fast_ends_at_the_first_run_that_fails(tmp_path: Path) -> None:
-    class Told(Silent):
+    class EventLog(Silent):
         def __init__(self) -> None:
             self.said: list[str] = []
 
@@ -189,7 +189,7 @@ def test_a_sweep_that_fails_fast_ends_at_the_first_run_that_fails(tmp_path: Path
         def failed(self, run_id: str, reason: str) -> None:
             self.said.append("failed")
 
-    told = Told()
+    told = EventLog()
     experiment = experiment_of_which_half_fails(tmp_path)
     with pytest.raises(tailcut.RunError, match="1 of 8 runs failed"):
         tailcut.run(experiment, out=tmp_path / "results/tiny", jobs=1, progress=told, fail_fast=True)

@@ -109,7 +109,7 @@ def silently(farm: Scripted, job: remote.Job, done: Done) -> None:
 
 
 @dataclass
-class Told(Silent):
+class ProgressLog(Silent):
     """Writes down what it is told."""
 
     said: list[str] = field(default_factory=list)
@@ -134,7 +134,7 @@ def sweep(scripted: Scripted, directory: Path, progress: Any, runs: int) -> None
 
 
 def test_a_run_is_reported_as_started_with_the_worker_that_begins_it(tmp_path: Path) -> None:
-    told = Told()
+    told = ProgressLog()
     sweep(Scripted([made_on("10.0.0.3:4711", (5, 70), (9, 90))], [{"10.0.0.3:4711": 16}]), tmp_path, told, 1)
     assert told.said == [
         "1 workers, 16 runs at a time; what they do is shown at http://127.0.0.1:8787/status",
@@ -146,7 +146,7 @@ def test_a_run_is_reported_as_started_with_the_worker_that_begins_it(tmp_path: P
 
 
 def test_a_run_that_is_made_again_starts_again_on_the_other_worker(tmp_path: Path) -> None:
-    told = Told()
+    told = ProgressLog()
     sweep(Scripted([lost_on("a:1"), made_on("b:1")], [{"a:1": 1, "b:1": 1}]), tmp_path, told, 1)
     assert told.said[1:] == [
         "started TCP, seed 1 on a:1",
@@ -157,7 +157,7 @@ def test_a_run_that_is_made_again_starts_again_on_the_other_worker(tmp_path: Pat
 
 
 def test_a_worker_whose_own_disk_is_full_gets_nothing_more_and_its_run_is_made_elsewhere(tmp_path: Path) -> None:
-    told = Told()
+    told = ProgressLog()
     scripted = Scripted([unfit_on("a:1"), made_on("b:1")], [{"a:1": 1, "b:1": 1}])
     sweep(scripted, tmp_path, told, 1)
     assert scripted.shunned == ["a:1"]
@@ -166,7 +166,7 @@ def test_a_worker_whose_own_disk_is_full_gets_nothing_more_and_its_run_is_made_e
 
 
 def test_a_result_that_overtakes_its_progress_messages_is_accepted(tmp_path: Path) -> None:
-    told = Told()
+    told = ProgressLog()
     sweep(Scripted([silently, silently], [{"late:1": 1}]), tmp_path, told, 2)
     assert [one.partition(" ")[0] for one in told.said[1:]] == ["started", "finished", "started", "finished"]
 
@@ -174,7 +174,7 @@ def test_a_result_that_overtakes_its_progress_messages_is_accepted(tmp_path: Pat
 def test_joining_and_leaving_workers_are_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(farm, "WATCH_SECONDS", 0)
     monkeypatch.setattr(farm, "AHEAD", 1)
-    told = Told()
+    told = ProgressLog()
     staff = [{"a:1": 1}, {"a:1": 1, "b:1": 2}, {"b:1": 2}, {"b:1": 2, "c:1": 4, "d:1": 4}, {"b:1": 2}]
     sweep(Scripted([made_on("x:1")] * 4, list(staff)), tmp_path, told, 4)
     assert [one for one in told.said if one.startswith("workers:")] == [
@@ -188,7 +188,7 @@ def test_joining_and_leaving_workers_are_reported(tmp_path: Path, monkeypatch: p
 def test_the_summary_can_be_read_during_a_sweep(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(farm, "AHEAD", 1)
 
-    class Looks(Told):
+    class Looks(ProgressLog):
         def finished(self, run_id: str) -> None:
             seen = tailcut.open_results(tmp_path / "results")
             self.said.append(f"{len(seen.finished_runs)} there, {seen.summary()['n_flows'].max()!r} flows")
@@ -220,7 +220,7 @@ def test_runs_are_submitted_only_as_far_ahead_as_there_are_workers(
                 done(Attempt(job, remote.carry_out(job), where="a:1"))
             return {"a:1": 1}
 
-    sweep(Releases([hold] * 4, [{}]), tmp_path, Told(), 4)
+    sweep(Releases([hold] * 4, [{}]), tmp_path, ProgressLog(), 4)
     assert most == farm.AHEAD
 
 

@@ -298,7 +298,7 @@ def test_a_run_that_another_command_is_making_is_waited_for_and_not_made_again(
     store = Store.create(tmp_path / "results", wanted.plan, wanted.path)
     other = ExitStack()
 
-    class Told(Lines):
+    class ElsewhereMaker(Lines):
         def note(self, message: str) -> None:
             super().note(message)
             if message.endswith("another process is making it"):
@@ -308,7 +308,9 @@ def test_a_run_that_another_command_is_making_is_waited_for_and_not_made_again(
     said = io.StringIO()
     with other:
         other.enter_context(store.claim(made.id))
-        tailcut.run(wanted, on="lab", out=store.directory, progress=Told(Console(file=said, width=200), lambda: 0.0))
+        tailcut.run(
+            wanted, on="lab", out=store.directory, progress=ElsewhereMaker(Console(file=said, width=200), lambda: 0.0)
+        )
     assert kernels.runs == 1
     assert "T; 'C' P, seed 1: another process is making it\n[1/1] T; 'C' P, seed 1" in said.getvalue()
 

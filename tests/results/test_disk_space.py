@@ -19,7 +19,7 @@ from tailcut.results import Store, disk_space
 from tailcut.results.store import State
 
 
-class Told(Silent):
+class NotesLog(Silent):
     """Keeps what it is told."""
 
     def __init__(self) -> None:
@@ -55,7 +55,7 @@ def test_a_run_without_room_on_disk_is_not_begun(
     experiment: tailcut.Experiment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     say_free(monkeypatch, forever(1000))
-    told = Told()
+    told = NotesLog()
     with pytest.raises(
         tailcut.RunError, match=r"seed \d is expected to take about 7\d\.\d kB, and 1\.00 kB are"
     ) as caught:
@@ -75,7 +75,7 @@ def test_runs_that_fit_are_made_and_the_same_call_makes_the_rest_later(
         tailcut.run(experiment, out=tmp_path / "results", jobs=1)
     assert sorted(state.name for state in states(tmp_path / "results", experiment)) == ["ABSENT"] * 2 + ["COMPLETE"] * 2
     say_free(monkeypatch, forever(enough))
-    told = Told()
+    told = NotesLog()
     tailcut.run(experiment, out=tmp_path / "results", progress=told)
     assert len(told.begun) == 2
 
@@ -84,7 +84,7 @@ def test_a_sweep_that_will_fill_the_disk_warns_at_the_start(
     experiment: tailcut.Experiment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     say_free(monkeypatch, forever(disk_space.expected_bytes(experiment.plan["runs"][0]) * 2))
-    told = Told()
+    told = NotesLog()
     tailcut.run(experiment, out=tmp_path / "results", jobs=1, progress=told)
     assert [note for note in told.notes if "are expected to take about" in note]
 
@@ -126,7 +126,7 @@ def test_a_full_disk_costs_the_file_of_the_summary_and_not_the_result(
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     monkeypatch.setattr(tailcut.Result, "write_summary", full)
-    told = Told()
+    told = NotesLog()
     result = tailcut.run(experiment, out=tmp_path / "results", progress=told)
     assert result.missing_runs == []
     assert [note for note in told.notes if "no room for summary.parquet" in note]

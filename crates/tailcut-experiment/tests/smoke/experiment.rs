@@ -31,12 +31,12 @@ pub fn loaded(experiment: &Json) -> Result<Plan, BTreeSet<String>> {
 
 /// Marks on packets that hosts received.
 #[derive(Debug, Default)]
-pub struct Seen {
+pub struct MarkCounts {
     pub marked: u64,
     pub of_flows_that_lost_paths: u64,
 }
 
-impl Observer for Seen {
+impl Observer for MarkCounts {
     fn host_receives(&mut self, _: tailcut_engine::Time, _: HostId, packet: &PacketView) {
         self.marked += u64::from(packet.flags.has(Flags::CONGESTION_EXPERIENCED));
         self.of_flows_that_lost_paths += u64::from(packet.flags.has(Flags::LOST_PATHS));
@@ -45,11 +45,11 @@ impl Observer for Seen {
 
 /// Runs a plan and checks that no packet is unaccounted for, that every flow finishes, and that its
 /// story is complete.
-pub fn carry_out(run: &RunPlan, experiment: &Json) -> (Outcome, Seen) {
+pub fn carry_out(run: &RunPlan, experiment: &Json) -> (Outcome, MarkCounts) {
     let scenario = to_scenario(run, &no_table_reader).expect("the plan is fresh");
     let flows: Vec<u64> = scenario.flows.iter().map(|flow| flow.id).collect();
     let stories = StoryRecorder::new(&scenario.graph, &flows, usize::MAX);
-    let observers = (Seen::default(), stories);
+    let observers = (MarkCounts::default(), stories);
     let (outcome, (seen, stories)) =
         simulate_observed(&scenario, observers, &mut |_| ControlFlow::Continue(()))
             .unwrap_or_else(|error| panic!("{error}\n{experiment}"));

@@ -25,7 +25,7 @@ const SECOND: Time = Time::from_ms(1_000);
 
 /// Observations of a flow.
 #[derive(Debug, Default)]
-struct Seen {
+struct FlowHistory {
     /// The first unacknowledged segment at the end of each second.
     una: Vec<u32>,
     /// Begin and end of each probe for the round trip, and the largest window of its second half.
@@ -37,9 +37,9 @@ struct Seen {
 }
 
 #[derive(Default)]
-struct Watch(BTreeMap<u64, Seen>);
+struct BbrObserver(BTreeMap<u64, FlowHistory>);
 
-impl Observer for Watch {
+impl Observer for BbrObserver {
     fn tcp_sender_acted(&mut self, now: Time, flow: u64, _copy: u8, sender: &Sender) {
         let seen = self.0.entry(flow).or_default();
         while now >= Time(SECOND.0 * (seen.una.len() as u64 + 1)) {
@@ -68,8 +68,8 @@ impl Observer for Watch {
     }
 }
 
-struct Steady {
-    seen: Vec<Seen>,
+struct BbrSteadyState {
+    seen: Vec<FlowHistory>,
     /// The flows' shares of the link after the warm-up.
     shares: Vec<f64>,
     mean_queue: f64,
@@ -85,7 +85,7 @@ fn steady(
     buffer: u32,
     (warm_up, end): (u64, u64),
     seed: u64,
-) -> Steady {
+) -> BbrSteadyState {
     let graph = Dumbbell {
         pairs: flows,
         rate: OneOrEach::Each(DumbbellValues { host: Rate(10 * RATE.0), bottleneck: RATE }),
@@ -112,10 +112,10 @@ fn steady(
     scenario.series.links = vec!["s0>s1".into()];
     scenario.series.interval = Time::from_us(997);
     scenario.series.max_samples = 1 << 22;
-    let (outcome, watch) = run_observed(&scenario, Watch::default());
-    let seen: Vec<Seen> = watch.0.into_values().collect();
+    let (outcome, watch) = run_observed(&scenario, BbrObserver::default());
+    let seen: Vec<FlowHistory> = watch.0.into_values().collect();
     let whole = RATE.0 as f64 * (end - warm_up) as f64 / 8.0 / FRAME as f64;
-    let share = |seen: &Seen| {
+    let share = |seen: &FlowHistory| {
         let at = |second: u64| f64::from(seen.una[second as usize - 1]);
         (at(end) - at(warm_up)) / whole
     };
@@ -124,7 +124,7 @@ fn steady(
     let late = queue.times.iter().zip(&queue.values);
     let late: Vec<f64> =
         late.filter(|(time, _)| time.0 >= SECOND.0 * warm_up).map(|(_, value)| *value).collect();
-    Steady {
+    BbrSteadyState {
         shares: seen.iter().map(share).collect(),
         seen,
         mean_queue: late.iter().sum::<f64>() / late.len() as f64,

@@ -79,7 +79,7 @@ fn two_subflows_at_one_bottleneck_take_no_more_than_a_tcp() {
 
 /// Records the loss events of each subflow, and the inequality of the windows of a flow's subflows.
 #[derive(Default)]
-struct Watch {
+struct SubflowObserver {
     /// Data packets, recoveries and timeouts.
     events: BTreeMap<(u64, u8), (u64, u32)>,
     windows: BTreeMap<(u64, u8), u64>,
@@ -87,7 +87,7 @@ struct Watch {
     larger: (f64, u64),
 }
 
-impl Observer for Watch {
+impl Observer for SubflowObserver {
     fn tcp_sender_acted(&mut self, _: Time, flow: u64, copy: u8, sender: &Sender) {
         let counters = sender.counters();
         let events = counters.fast_recoveries + counters.timeouts;
@@ -100,7 +100,7 @@ impl Observer for Watch {
     }
 }
 
-impl Watch {
+impl SubflowObserver {
     /// Returns the loss events per packet of the flows with these numbers.
     fn event_rate(&self, flows: std::ops::Range<u64>) -> f64 {
         let of = self.events.iter().filter(|((flow, _), _)| flows.contains(flow));
@@ -172,7 +172,7 @@ fn at_drop_tail(short_share: f64) -> Share {
         scenario.scheme.transport = side_by_side(&multi, &tcp);
         limit_queues(&mut scenario, Limit::AtMost(Amount::Packets(400)));
         (scenario.horizon.arrivals, scenario.horizon.drain) = (Time::from_ms(20_000), Time::ZERO);
-        let (outcome, watch) = run_observed(&scenario, Watch::default());
+        let (outcome, watch) = run_observed(&scenario, SubflowObserver::default());
         let through = |bytes: Bytes| -> f64 {
             outcome.flows.iter().filter(|f| f.flow.bytes == bytes.0).map(progress).sum()
         };

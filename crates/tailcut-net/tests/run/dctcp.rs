@@ -47,14 +47,14 @@ impl Scale {
 }
 
 /// Samples senders after the warm-up.
-struct Watch {
+struct SenderSampler {
     warm_up: Time,
     alpha: (f64, u64),
     first: BTreeMap<u64, u32>,
     last: BTreeMap<u64, u32>,
 }
 
-impl Observer for Watch {
+impl Observer for SenderSampler {
     fn tcp_sender_acted(&mut self, now: Time, flow: u64, _copy: u8, sender: &Sender) {
         if now < self.warm_up {
             return;
@@ -68,7 +68,7 @@ impl Observer for Watch {
     }
 }
 
-struct Steady {
+struct DctcpSteadyState {
     mean_queue: f64,
     peak: f64,
     trough: f64,
@@ -79,13 +79,13 @@ struct Steady {
 }
 
 /// Returns the steady state of `flows` flows, simulated once for all tests.
-fn steady(flows: u32) -> &'static Steady {
-    static STEADY: LazyLock<Vec<Steady>> =
+fn steady(flows: u32) -> &'static DctcpSteadyState {
+    static STEADY: LazyLock<Vec<DctcpSteadyState>> =
         LazyLock::new(|| ALL.map(|flows| simulated(flows, Scale(1))).into());
     &STEADY[ALL.iter().position(|&n| n == flows).unwrap()]
 }
 
-fn simulated(flows: u32, scale: Scale) -> Steady {
+fn simulated(flows: u32, scale: Scale) -> DctcpSteadyState {
     let fast = Rate(4 * RATE.0);
     // A round trip: 97.8 us of propagation and 2 us of transmission.
     let graph = Dumbbell {
@@ -115,7 +115,7 @@ fn simulated(flows: u32, scale: Scale) -> Steady {
     scenario.series.max_samples = 1 << 20;
     let (outcome, watch) = run_observed(
         &scenario,
-        Watch {
+        SenderSampler {
             warm_up: scale.warm_up(),
             alpha: (0.0, 0),
             first: BTreeMap::new(),
@@ -133,7 +133,7 @@ fn simulated(flows: u32, scale: Scale) -> Steady {
         watch.last.iter().map(|(id, last)| f64::from(last - watch.first[id])).collect();
     let total: f64 = shares.iter().sum();
     let squares: f64 = shares.iter().map(|share| share * share).sum();
-    Steady {
+    DctcpSteadyState {
         mean_queue: queue.iter().sum::<f64>() / queue.len() as f64,
         peak: queue.iter().copied().fold(0.0, f64::max),
         trough: queue.iter().copied().fold(f64::MAX, f64::min),
@@ -261,7 +261,7 @@ fn an_interface_that_marks_keeps_its_own_queue_short() {
 
 /// Two flows through one port of 1 Gbps that marks from 5 packets on, and disturbances of them.
 #[derive(Clone, Copy)]
-struct Pair {
+struct TwoFlows {
     /// The excess of the senders' link rates over the bottleneck, in millionths.
     ppm: [u64; 2],
     /// The additional propagation delay of the senders' links.
@@ -272,9 +272,9 @@ struct Pair {
     seed: u64,
 }
 
-const IN_STEP: Pair = Pair { ppm: [0; 2], longer: [Time::ZERO; 2], redrawn: None, seed: 1 };
+const IN_STEP: TwoFlows = TwoFlows { ppm: [0; 2], longer: [Time::ZERO; 2], redrawn: None, seed: 1 };
 
-impl Pair {
+impl TwoFlows {
     /// Returns each flow's rate between 0.2 and 1.2 s, in Mbps, and its mean alpha.
     fn shares(self) -> [(f64, f64); 2] {
         let gigabit = Rate(1_000_000_000);
@@ -323,7 +323,7 @@ impl Pair {
 }
 
 #[derive(Default, Clone, Copy)]
-struct Seen {
+struct SenderSamples {
     first: Option<u32>,
     last: u32,
     alpha: f64,
@@ -332,7 +332,7 @@ struct Seen {
 
 /// Observes the senders of flows 0 and 1 from 0.2 s on.
 #[derive(Default)]
-struct Both([Seen; 2]);
+struct Both([SenderSamples; 2]);
 
 impl Observer for Both {
     fn tcp_sender_acted(&mut self, now: Time, flow: u64, _copy: u8, sender: &Sender) {
@@ -354,7 +354,7 @@ fn of_two_flows_in_step_the_first_in_each_slot_gets_most_of_the_link() {
     let [(first, alpha), (second, marked_more)] = IN_STEP.shares();
     assert!(first > 2.0 * second && first + second > 940.0, "{first} and {second} Mbps");
     assert!(marked_more > 1.3 * alpha, "{alpha} and {marked_more}");
-    let later = Pair { longer: [Time(1), Time::ZERO], ..IN_STEP };
+    let later = TwoFlows { longer: [Time(1), Time::ZERO], ..IN_STEP };
     let [(turned, _), (round, _)] = later.shares();
     assert!((turned - second).abs() < 5.0 && (round - first).abs() < 5.0, "{turned} and {round}");
 }
@@ -362,7 +362,7 @@ fn of_two_flows_in_step_the_first_in_each_slot_gets_most_of_the_link() {
 #[test]
 fn hosts_with_slightly_different_rates_share_the_bottleneck_equally() {
     for ppm in [[100, 237], [1_000, 2_370], [23_700, 10_000]] {
-        let [(first, _), (second, _)] = Pair { ppm, ..IN_STEP }.shares();
+        let [(first, _), (second, _)] = TwoFlows { ppm, ..IN_STEP }.shares();
         assert!((first / second - 1.0).abs() < 0.05, "{ppm:?}: {first} and {second} Mbps");
     }
 }
@@ -372,7 +372,7 @@ fn hosts_with_slightly_different_rates_share_the_bottleneck_equally() {
 #[test]
 fn flows_with_changing_phases_share_about_equally() {
     let shares = [1, 2, 5, 20].map(|ms| {
-        let pair = Pair { redrawn: Some(Time::from_ms(ms)), seed: ms, ..IN_STEP };
+        let pair = TwoFlows { redrawn: Some(Time::from_ms(ms)), seed: ms, ..IN_STEP };
         let [(first, _), (second, _)] = pair.shares();
         assert!(first.max(second) < 1.6 * first.min(second), "{ms} ms: {first} and {second} Mbps");
         first / (first + second)

@@ -24,7 +24,7 @@ use crate::run::support::{flow, row, run, run_observed, scenario, tcp};
 
 /// Counts data packets over each link in a window of time, and every loss and drop.
 #[derive(Default)]
-struct Seen {
+struct LinkCounts {
     from: Time,
     over: BTreeMap<PortId, u64>,
     lost: Vec<(Time, Loss)>,
@@ -32,7 +32,7 @@ struct Seen {
     marked: BTreeMap<(u64, bool), u64>,
 }
 
-impl Observer for Seen {
+impl Observer for LinkCounts {
     fn host_sends(&mut self, _: Time, _: HostId, packet: &PacketView) {
         if packet.flags.has(Flags::LOST_PATHS) {
             *self.marked.entry((packet.flow, packet.flags.has(Flags::TO_SENDER))).or_default() += 1;
@@ -51,9 +51,9 @@ impl Observer for Seen {
     }
 }
 
-impl Seen {
-    fn since(from: Time) -> Seen {
-        Seen { from, ..Seen::default() }
+impl LinkCounts {
+    fn since(from: Time) -> LinkCounts {
+        LinkCounts { from, ..LinkCounts::default() }
     }
     fn over(&self, graph: &Graph, links: &[&str]) -> Vec<u64> {
         let port = |name: &&str| find_link(graph, name).expect("the link exists");
@@ -93,7 +93,7 @@ fn chi_squared(counts: &[u64]) -> f64 {
 #[test]
 fn spraying_gives_the_links_of_an_equivalence_class_equal_shares() {
     let scenario = sprayed(20_000_000);
-    let (_, seen) = run_observed(&scenario, Seen::default());
+    let (_, seen) = run_observed(&scenario, LinkCounts::default());
     let classes: [(&[&str], f64); 4] = [
         (&["edge0>agg0", "edge0>agg1"], 10.83),
         (&["agg0>core0", "agg0>core1", "agg1>core2", "agg1>core3"], 16.27),
@@ -115,7 +115,7 @@ fn remote_edges_stop_using_the_cores_behind_a_failed_link_once_routing_has_learn
     // see.
     let down = link_down("edge4>agg4", Time::from_ms(20), None);
     scenario.faults = faults(Time::from_ms(5), vec![down]);
-    let (outcome, seen) = run_observed(&scenario, Seen::since(Time::from_ms(26)));
+    let (outcome, seen) = run_observed(&scenario, LinkCounts::since(Time::from_ms(26)));
     let graph = &scenario.graph;
     assert!(outcome.flows[0].fct.is_some());
     assert_eq!(seen.over(graph, &["edge0>agg0", "core0>agg4", "core1>agg4"]), [0, 0, 0]);
@@ -152,9 +152,9 @@ fn a_link_down_at_the_start_is_used_only_after_reconvergence() {
     let down = link_down("edge0>agg0", Time::ZERO, Some(Time::from_ms(50)));
     scenario.faults = faults(Time::from_ms(5), vec![down]);
     let until = |ms: u64| {
-        let (_, all) = run_observed(&scenario, Seen::default());
-        let (_, later) = run_observed(&scenario, Seen::since(Time::from_ms(ms)));
-        let over = |seen: &Seen| seen.over(&scenario.graph, &["edge0>agg0"])[0];
+        let (_, all) = run_observed(&scenario, LinkCounts::default());
+        let (_, later) = run_observed(&scenario, LinkCounts::since(Time::from_ms(ms)));
+        let over = |seen: &LinkCounts| seen.over(&scenario.graph, &["edge0>agg0"])[0];
         over(&all) - over(&later)
     };
     assert_eq!(until(55), 0);
@@ -179,7 +179,7 @@ fn a_lossy_link_returns_to_its_own_loss_rate_after_an_incident() {
             until: Some(Time::from_ms(25)),
         }],
     );
-    let (outcome, seen) = run_observed(&scenario, Seen::default());
+    let (outcome, seen) = run_observed(&scenario, LinkCounts::default());
     assert!(outcome.flows.iter().all(|flow| flow.fct.is_some()));
     let lost = |from: u64, to: u64| {
         let within = |at: &Time| (Time::from_ms(from)..Time::from_ms(to)).contains(at);
@@ -198,7 +198,7 @@ fn a_repaired_link_is_used_again_once_routing_has_learned_of_it() {
     let down = link_down("edge0>agg0", Time::from_ms(20), Some(Time::from_ms(60)));
     scenario.faults = faults(Time::from_ms(5), vec![down]);
     let between = |from: u64| {
-        let (_, seen) = run_observed(&scenario, Seen::since(Time::from_ms(from)));
+        let (_, seen) = run_observed(&scenario, LinkCounts::since(Time::from_ms(from)));
         seen.over(&scenario.graph, &["edge0>agg0", "edge0>agg1"])
     };
     let (after_failure, after_repair) = (between(26), between(65));
@@ -227,7 +227,7 @@ fn a_switch_that_goes_down_takes_its_links_with_it() {
     let switch = "agg4".to_owned();
     let down = Incident::SwitchDown { switch, at: Time::from_ms(20), until: None };
     scenario.faults = faults(Time::from_ms(1), vec![down]);
-    let (outcome, seen) = run_observed(&scenario, Seen::since(Time::from_ms(22)));
+    let (outcome, seen) = run_observed(&scenario, LinkCounts::since(Time::from_ms(22)));
     assert!(outcome.flows[0].fct.is_some());
     let links = ["core0>agg4", "core1>agg4", "agg4>edge4", "agg4>edge5"];
     assert_eq!(seen.over(&scenario.graph, &links), [0; 4]);
@@ -273,7 +273,7 @@ fn two_flows(mark_acks: bool) -> Scenario {
 
 #[test]
 fn selective_red_drops_early_only_from_flows_that_have_lost_paths() {
-    let (_, seen) = run_observed(&two_flows(true), Seen::default());
+    let (_, seen) = run_observed(&two_flows(true), LinkCounts::default());
     assert!(seen.dropped_flows.len() > 20, "RED acts");
     assert!(seen.dropped_flows.iter().all(|flow| *flow == 1), "the other flow has all its paths");
     let marked = |flow, acks| seen.marked.get(&(flow, acks)).copied().unwrap_or(0);
@@ -283,7 +283,7 @@ fn selective_red_drops_early_only_from_flows_that_have_lost_paths() {
 
 #[test]
 fn the_fault_manager_leaves_acknowledgements_unmarked_where_asked_to() {
-    let (_, seen) = run_observed(&two_flows(false), Seen::default());
+    let (_, seen) = run_observed(&two_flows(false), LinkCounts::default());
     assert!(seen.marked.contains_key(&(1, false)) && !seen.marked.contains_key(&(1, true)));
 }
 
@@ -301,7 +301,7 @@ fn without_a_failure_selective_red_is_drop_tail() {
 fn strategies_differ_by_tier() {
     let mut scenario = sprayed(5_000_000);
     scenario.scheme.balance = BalanceSpec::ByTier(ByTier::default());
-    let (_, seen) = run_observed(&scenario, Seen::default());
+    let (_, seen) = run_observed(&scenario, LinkCounts::default());
     let edge = seen.over(&scenario.graph, &["edge0>agg0", "edge0>agg1"]);
     assert!(chi_squared(&edge) < 10.83, "the edge sprays: {edge:?}");
     let cores = ["agg0>core0", "agg0>core1", "agg1>core2", "agg1>core3"];
@@ -315,7 +315,7 @@ fn a_switch_may_differ_from_its_tier() {
     scenario.flows.push(flow(1, 2, 11, 5_000_000, Time::ZERO));
     let switches = [("edge0".to_owned(), BalanceSpec::default())].into();
     scenario.scheme.balance = BalanceSpec::ByTier(ByTier { switches, ..ByTier::default() });
-    let (_, seen) = run_observed(&scenario, Seen::default());
+    let (_, seen) = run_observed(&scenario, LinkCounts::default());
     let edge = seen.over(&scenario.graph, &["edge0>agg0", "edge0>agg1"]);
     assert_eq!(edge.iter().filter(|n| **n > 0).count(), 1, "the sender's edge hashes: {edge:?}");
     let other = seen.over(&scenario.graph, &["edge1>agg0", "edge1>agg1"]);

@@ -28,7 +28,7 @@ const FAST: Rate = Rate(1_000_000_000);
 
 /// Packets that hosts send, and state of their senders.
 #[derive(Default)]
-struct Seen {
+struct HostPackets {
     /// Data packets of each flow and subflow.
     data: BTreeMap<(u64, u8), u64>,
     /// Source ports of data and of acknowledgements, by flow and subflow.
@@ -40,7 +40,7 @@ struct Seen {
     first: Vec<Time>,
 }
 
-impl Observer for Seen {
+impl Observer for HostPackets {
     fn host_sends(&mut self, now: Time, _: HostId, packet: &PacketView) {
         let subflow = (packet.flow, packet.copy);
         let data = packet.flags.has(Flags::DATA);
@@ -104,7 +104,7 @@ fn one_subflow_alone_takes_the_time_of_tcp() {
 fn subflows_join_once_the_first_is_established_each_from_a_port_of_its_own() {
     let graph = parallel(vec![FAST; 4], 1);
     let scenario = with(graph, vec![flow(0, 0, 1, 2_000_000, Time::ZERO)], mptcp(4));
-    let (outcome, seen) = run_observed(&scenario, Seen::default());
+    let (outcome, seen) = run_observed(&scenario, HostPackets::default());
     let record = &outcome.flows[0];
     assert_eq!(record.copies, 4);
     let connect = record.connect.expect("it is established");
@@ -171,7 +171,7 @@ fn subflows_shift_to_the_better_path() {
     ];
     let mut scenario = with(graph(), flows, side_by_side(&multi, &tcp));
     scenario.horizon.drain = Time::from_ms(20_000);
-    let (outcome, seen) = run_observed(&scenario, Seen::default());
+    let (outcome, seen) = run_observed(&scenario, HostPackets::default());
     let (crowded, free) = (seen.data[&(id, 0)] as f64, seen.data[&(id, 1)] as f64);
     assert!(free > 4.0 * crowded, "{free} packets on the free path, {crowded} on the crowded one");
     let alone = 20.0 * 100e6 / 8.0 / 1_538.0;
@@ -180,19 +180,19 @@ fn subflows_shift_to_the_better_path() {
 }
 
 /// Runs a flow with a second path on which a packet takes more than a second.
-fn with_a_dead_path(transport: TransportSpec) -> (FlowRecord, Seen) {
+fn with_a_dead_path(transport: TransportSpec) -> (FlowRecord, HostPackets) {
     let graph = || parallel(vec![FAST, Rate(10_000)], 1);
     let id = (0..100)
         .find(|id| {
             let flows = vec![flow(*id, 0, 1, 20_000_000, Time::ZERO)];
             let (outcome, seen) =
-                run_observed(&with(graph(), flows, transport.clone()), Seen::default());
+                run_observed(&with(graph(), flows, transport.clone()), HostPackets::default());
             outcome.flows[0].connect < Some(Time::from_ms(1))
                 && seen.data.get(&(*id, 1)).is_some_and(|sent| *sent < 50)
         })
         .expect("the first subflow of some flow takes the good path, the second the other");
     let flows = vec![flow(id, 0, 1, 20_000_000, Time::ZERO)];
-    let (outcome, seen) = run_observed(&with(graph(), flows, transport), Seen::default());
+    let (outcome, seen) = run_observed(&with(graph(), flows, transport), HostPackets::default());
     (outcome.flows[0].clone(), seen)
 }
 
@@ -215,7 +215,7 @@ fn scattered_packets_have_random_source_ports_and_their_acks_one_port_pair() {
     let spec = scattering(SwitchTrigger::Congestion {});
     let flows = vec![flow(0, 0, 12, 70_000, Time::ZERO)];
     let scenario = with(fat_tree(4), flows, TransportSpec::Mmptcp(spec));
-    let (outcome, seen) = run_observed(&scenario, Seen::default());
+    let (outcome, seen) = run_observed(&scenario, HostPackets::default());
     assert_eq!((outcome.flows[0].copies, outcome.flows[0].data_packets), (1, 48));
     assert!(seen.ports[&(0, 0, true)].len() >= 45, "48 packets have their own ports");
     assert_eq!(seen.ports[&(0, 0, false)].len(), 1);
@@ -232,7 +232,11 @@ fn the_threshold_follows_the_number_of_paths() {
     let of = |dupack_threshold| {
         let spec = MmptcpSpec { dupack_threshold, ..MmptcpSpec::default() };
         let scenario = with(fat_tree(8), flows.clone(), TransportSpec::Mmptcp(spec));
-        run_observed(&scenario, Seen::default()).1.thresholds.into_values().collect::<Vec<_>>()
+        run_observed(&scenario, HostPackets::default())
+            .1
+            .thresholds
+            .into_values()
+            .collect::<Vec<_>>()
     };
     assert_eq!(of(ScatterThreshold::Topology), [3, 3 + 4, 3 + 16]);
     assert_eq!(of(ScatterThreshold::Tcp), [3, 3, 3]);
@@ -267,7 +271,7 @@ fn paths_are_counted_and_compared_however_many_there_are() {
     let flows = (0..4).map(|id| flow(id, 0, 1, 400_000, Time::ZERO)).collect();
     let mut scenario = with(layered(), flows, TransportSpec::Mmptcp(MmptcpSpec::default()));
     scenario.series.differentials = vec!["h0>h1".into()];
-    let (outcome, seen) = run_observed(&scenario, Seen::default());
+    let (outcome, seen) = run_observed(&scenario, HostPackets::default());
     assert!(seen.thresholds.values().all(|threshold| *threshold == 3 + (1 << 30)));
     assert!(outcome.flows.iter().all(|flow| flow.fct.is_some()));
     assert!(outcome.series[0].values.iter().any(|packets| *packets > 0.0), "flows meet somewhere");
@@ -279,7 +283,7 @@ fn a_flow_switches_when_it_has_sent_the_volume_and_not_before() {
     for (bytes, copies) in [(70_000, 1), (100_000, 1), (2_000_000, 8)] {
         let flows = vec![flow(0, 0, 12, bytes, Time::ZERO)];
         let scenario = with(fat_tree(4), flows, TransportSpec::Mmptcp(spec.clone()));
-        let (outcome, seen) = run_observed(&scenario, Seen::default());
+        let (outcome, seen) = run_observed(&scenario, HostPackets::default());
         assert_eq!(outcome.flows[0].copies, copies, "{bytes} bytes");
         if copies == 8 {
             let first = seen.data[&(0, 0)];

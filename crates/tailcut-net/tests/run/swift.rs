@@ -26,7 +26,7 @@ const END: Time = Time::from_ms(250);
 
 /// Observations of a flow after the warm-up.
 #[derive(Default, Clone, Copy)]
-struct Seen {
+struct FlowAverages {
     /// The first unacknowledged segment at the end of the warm-up, and at the end.
     una: (u32, u32),
     /// The current target in microseconds, which holds from `since` on.
@@ -41,15 +41,18 @@ struct Seen {
 }
 
 #[derive(Default)]
-struct Watch(BTreeMap<u64, Seen>);
+struct TargetObserver(BTreeMap<u64, FlowAverages>);
 
-impl Observer for Watch {
+impl Observer for TargetObserver {
     fn tcp_sender_acted(&mut self, now: Time, flow: u64, _copy: u8, sender: &Sender) {
         let Congestion::Swift(swift) = sender.congestion() else { panic!("not Swift") };
         let Some(window) = swift.window().filter(|_| now >= WARM_UP) else { return };
         let una = sender.una();
-        let seen =
-            self.0.entry(flow).or_insert(Seen { una: (una, una), since: now, ..Seen::default() });
+        let seen = self.0.entry(flow).or_insert(FlowAverages {
+            una: (una, una),
+            since: now,
+            ..FlowAverages::default()
+        });
         let time = now.since(seen.since).as_secs_f64();
         seen.area += seen.target * time;
         seen.time += time;
@@ -62,7 +65,7 @@ impl Observer for Watch {
     }
 }
 
-struct Steady {
+struct SwiftSteadyState {
     /// The mean round trip in microseconds: propagation, transmission and queueing.
     round_trip: f64,
     peak: f64,
@@ -75,13 +78,13 @@ struct Steady {
     growth: f64,
 }
 
-impl Steady {
+impl SwiftSteadyState {
     fn excess(&self) -> f64 {
         self.round_trip / self.target
     }
 }
 
-fn steady(flows: u32, swift: &SwiftSpec) -> Steady {
+fn steady(flows: u32, swift: &SwiftSpec) -> SwiftSteadyState {
     let graph = Dumbbell {
         pairs: flows,
         rate: OneOrEach::Each(DumbbellValues { host: Rate(4 * RATE.0), bottleneck: RATE }),
@@ -105,8 +108,8 @@ fn steady(flows: u32, swift: &SwiftSpec) -> Steady {
     scenario.series.links = vec!["s0>s1".into()];
     scenario.series.interval = Time::from_us(13);
     scenario.series.max_samples = 1 << 22;
-    let (outcome, watch) = run_observed(&scenario, Watch::default());
-    let share = |seen: &Seen| f64::from(seen.una.1 - seen.una.0);
+    let (outcome, watch) = run_observed(&scenario, TargetObserver::default());
+    let share = |seen: &FlowAverages| f64::from(seen.una.1 - seen.una.0);
     let shares: Vec<f64> = watch.0.values().map(share).collect();
     let total: f64 = shares.iter().sum();
     let squares: f64 = shares.iter().map(|share| share * share).sum();
@@ -120,7 +123,7 @@ fn steady(flows: u32, swift: &SwiftSpec) -> Steady {
     let peak = queue.iter().copied().fold(0.0, f64::max);
     let round_trip = ROUND_TRIP + mean * PACKET;
     let rounds = (END - WARM_UP).as_secs_f64() * 1e6 / round_trip;
-    Steady {
+    SwiftSteadyState {
         round_trip,
         peak: ROUND_TRIP + peak * PACKET,
         target: watch.0.values().map(|seen| seen.area / seen.time).sum::<f64>() / f64::from(flows),
@@ -248,7 +251,7 @@ fn the_round_trip_follows_base_target() {
 /// In balance, a round trip removes what it adds. At a delay d windows shrink by `beta` times (d -
 /// target) / d of the d microseconds that they hold, so by `beta` times the excess. The excess is
 /// therefore what all flows add in a round trip, over `beta`.
-fn by_the_balance(flows: u32, swift: &SwiftSpec, steady: &Steady) -> f64 {
+fn by_the_balance(flows: u32, swift: &SwiftSpec, steady: &SwiftSteadyState) -> f64 {
     f64::from(flows) * steady.growth * PACKET / swift.beta
 }
 

@@ -20,7 +20,7 @@ use crate::run::support::{flow, run_observed};
 
 /// Events of the scattering subflows, by flow.
 #[derive(Default)]
-struct Seen {
+struct ScatterEvents {
     /// The time of the first fast retransmit or timeout, and the number of segments handed out by
     /// then.
     congested: BTreeMap<u64, (Time, u32)>,
@@ -32,7 +32,7 @@ struct Seen {
     carried: Vec<(u64, u8)>,
 }
 
-impl Observer for Seen {
+impl Observer for ScatterEvents {
     fn host_sends(&mut self, now: Time, _: HostId, packet: &PacketView) {
         if packet.copy == 1 && packet.flags.has(Flags::SYN) {
             self.switched.entry(packet.flow).or_insert(now);
@@ -65,8 +65,8 @@ fn scattered(switch: SwitchTrigger, flows: Vec<Flow>) -> Scenario {
     with(fat_tree(4), flows, TransportSpec::Mmptcp(transport))
 }
 
-fn observed(scenario: &Scenario) -> (Outcome, Seen) {
-    run_observed(scenario, Seen::default())
+fn observed(scenario: &Scenario) -> (Outcome, ScatterEvents) {
+    run_observed(scenario, ScatterEvents::default())
 }
 
 const SEGMENTS: u32 = 600_000_u32.div_ceil(1_460);
