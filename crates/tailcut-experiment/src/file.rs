@@ -138,7 +138,7 @@ impl JsonSchema for Sweep {
     }
 }
 
-/// Values of a variant.
+/// Values of the small variant.
 #[derive(Default, Serialize)]
 pub struct Small {}
 
@@ -148,5 +148,27 @@ impl JsonSchema for Small {
     }
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
         json_schema!({ "type": "object" })
+    }
+}
+
+/// Values of the medium variant.
+#[derive(Default, Serialize)]
+pub struct Medium {}
+
+impl JsonSchema for Medium {
+    fn schema_name() -> Cow<'static, str> {
+        "Medium".into()
+    }
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({
+            "type": "object",
+            "properties": {
+                "about": {
+                    "type": "string",
+                    "description": "What the variant leaves out; it becomes part of the title."
+                }
+            },
+            "required": ["about"]
+        })
     }
 }

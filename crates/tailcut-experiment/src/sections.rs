@@ -18,7 +18,7 @@ use tailcut_net::traffic::TrafficSpec;
 use tailcut_net::transport::TransportSpec;
 
 use crate::config::{SectionOutcome, TableOptions};
-use crate::file::{MeasureSpec, ReportSpec, Seeds, Small, Sweep};
+use crate::file::{MeasureSpec, Medium, ReportSpec, Seeds, Small, Sweep};
 use crate::lab::LabSpec;
 use crate::model::ModelSpec;
 use crate::schema::{Partial, default_kind};
@@ -66,7 +66,7 @@ macro_rules! sections {
             /// Changes under `--medium`, for a figure in about a minute: as `small`, and `about`, a text that says
             /// what is left out (`"8 pods, 4 of 8 loads, 3 seeds"`). It becomes part of the title.
             #[schemars(default)]
-            medium: Small,
+            medium: Medium,
         }
 
         /// The changes of a scheme to the sections of the file.

@@ -184,8 +184,10 @@ fn table<'a>(definitions: &Definitions<'a>, schema: &'a Json) -> Values {
 }
 
 /// The sections that do not affect runs, or are drawn separately.
-const FIXED: [&str; 9] =
-    ["title", "question", "seeds", "horizon", "model", "lab", "schemes", "sweep", "report"];
+const FIXED: [&str; 11] = [
+    "title", "question", "seeds", "horizon", "model", "lab", "schemes", "sweep", "report", "small",
+    "medium",
+];
 
 /// Returns experiments that take milliseconds, unless extremes are drawn.
 fn experiments() -> Values {
