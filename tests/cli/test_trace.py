@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from cli.conftest import Tailcut
+from support import skipping
 from tailcut import _core
 
 FLOW = '{ id = 1, src = 0, dst = 2, bytes = "200KB" }'
@@ -34,8 +35,9 @@ def test_a_build_without_trace_points_says_how_to_get_one(
     assert "make build" in answer.stderr
 
 
-@pytest.mark.skipif(not _core.TRACES, reason="built for speed, without trace points")
 def test_a_trace_prints_the_decisions_on_one_flow_and_stores_nothing(tailcut: Tailcut, file: Path) -> None:
+    if not _core.TRACES:
+        skipping.missing("trace points: this build is for speed", "make build")
     answer = tailcut("run", file, "--trace", "flow=17")
     assert answer.exit_code == 0, answer.output
     lines = answer.stdout.splitlines()

@@ -41,7 +41,7 @@ REFUSED = [
 
 
 PROGRAM = repnet.program
-APART = {"title", "question", "seeds", "schemes", "sweep", "report", "model", "small"}
+APART = {"title", "question", "seeds", "schemes", "sweep", "report", "model", "small", "medium"}
 """Sections that name what is compared, or that other backends and the report read."""
 
 

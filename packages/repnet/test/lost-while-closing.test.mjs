@@ -1,10 +1,12 @@
 /** A flow whose second connection fails between the close of its socket and the word to its peer. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { setImmediate } from 'node:timers/promises';
 import { Closing } from '../dist/flow/closing.js';
 import { PRIMARY, REPLICA } from '../dist/flow/machine.js';
 import { Archive } from '../dist/memory/archive.js';
+
+/** Resolves when the event loop has gone round. */
+const turn = () => new Promise((resolve) => setImmediate(resolve));
 
 /** A client's flow whose second connection has carried all so far, while its first is still to come. */
 function flow() {
@@ -42,9 +44,9 @@ test('a first connection that is still to come carries all that was written when
   assert.equal(parted, false, 'what the system has is still being read');
   over.legs[REPLICA] = undefined;
   closing.on({ type: 'gone', failed: true });
-  await setImmediate();
-  await setImmediate();
-  await setImmediate();
+  await turn();
+  await turn();
+  await turn();
   assert.equal(parted, true);
   assert.equal(over.abandoned.includes(PRIMARY), false);
 });
@@ -55,8 +57,8 @@ test('a first connection that is still to come is given up when the second has b
   closing.on({ type: 'close', reset: false });
   over.legs[REPLICA] = undefined;
   closing.on({ type: 'gone', failed: false });
-  await setImmediate();
-  await setImmediate();
-  await setImmediate();
+  await turn();
+  await turn();
+  await turn();
   assert.equal(over.abandoned.includes(PRIMARY), true);
 });
