@@ -35,7 +35,7 @@ Done = Callable[["Attempt"], None]
 
 @dataclass
 class Attempt:
-    """A job that a farm has been given, and what became of it."""
+    """A job handed to a farm, and its outcome."""
 
     job: Job
     answer: Answer | None = None
@@ -48,10 +48,10 @@ class Farm(Protocol):
 
     @property
     def dashboard(self) -> str | None:
-        """The address of a page that shows the workers, if there is one."""
+        """The address of a page that shows the workers; none without one."""
 
     def check(self, runs: Sequence[PlannedRun]) -> None:
-        """See that the workers can make these runs.
+        """Checks that the workers can make these runs.
 
         Raises:
             ClusterError: they cannot, and why.
@@ -63,22 +63,22 @@ class Farm(Protocol):
 
     @property
     def tells(self) -> bool:
-        """Whether workers tell when a job begins and how far it is."""
+        """Whether workers report the start and the progress of a job."""
 
     def workers(self) -> Mapping[str, int]:
-        """The workers that there are now: how many jobs each carries out at a time, by its address."""
+        """Returns the current workers: jobs at a time by address."""
 
     def submit(self, job: Job, done: Done) -> None:
-        """Have a job carried out; ``done`` is called once, from any thread."""
+        """Submits a job; ``done`` is called once, from any thread."""
 
     def is_worker_loss(self, error: BaseException) -> bool:
-        """Whether an error means that a worker was lost, so that the job is worth another attempt."""
+        """Returns whether an error means a lost worker, so that the job deserves another attempt."""
 
     def take_refusals(self) -> list[str]:
-        """Why workers that have come since were given nothing, one line each; told once."""
+        """Returns and clears the reasons for which new workers were refused, a line each."""
 
     def exclude_worker(self, attempt: Attempt) -> bool:
-        """Give the worker of an attempt nothing more; whether there are others."""
+        """Excludes the worker of an attempt; returns whether others are left."""
 
     def listen(self, topic: str, heard: Callable[[str, dict[str, Any]], None]) -> None:
         """Call ``heard`` with a run's identifier and what is told of it, from any thread.

@@ -28,8 +28,8 @@ impl Variant {
     }
 }
 
-/// Takes the tables of all variants out of the tree, and applies that of `wanted`: its keys override
-/// others as `--set` does.
+/// Takes the tables of all variants out of the tree, and applies that of `wanted`: its keys
+/// override others as `--set` does.
 ///
 /// Returns what is wrong with the tables; those that are not wanted are checked all the same.
 pub(super) fn take(root: &mut Table, wanted: Option<Variant>) -> Vec<Problem> {
@@ -79,8 +79,8 @@ fn take_one(root: &mut Table, variant: Variant, mut table: Entry, wanted: bool) 
     loader.problems
 }
 
-/// Returns the words with which the variant marks the title: its name, or the table's `about`, which
-/// is taken out.
+/// Returns the words with which the variant marks the title: its name, or the table's `about`,
+/// which is taken out.
 fn label(variant: Variant, table: &mut Entry) -> Checked<String> {
     let (place, name) = (table.node.place, variant.name());
     let Value::Table(inner) = &mut table.node.value else { return Ok(name.into()) };

@@ -1,5 +1,5 @@
-//! Recovery under the adaptive threshold once a path has been seen to reorder: one hole after the other, and undo by
-//! timestamps and duplicate reports.
+//! Recovery under the adaptive threshold once a path has been seen to reorder: one hole after the
+//! other, and undo by timestamps and duplicate reports.
 
 use std::collections::BTreeMap;
 
@@ -17,8 +17,9 @@ fn spec(window: u32) -> TcpSpec {
     TcpSpec { reordering, ..sack(window) }
 }
 
-/// A sender that has once taken a late segment for lost and sent it again needlessly. Nothing is sacked, the window is
-/// as it was before, and what is outstanding left some time ago. Returns the first outstanding segment as well.
+/// A sender that has once taken a late segment for lost and sent it again needlessly. Nothing is
+/// sacked, the window is as it was before, and what is outstanding left some time ago. Returns the
+/// first outstanding segment as well.
 fn experienced(window: u32) -> (Script, u32) {
     experienced_with(spec(window))
 }
@@ -46,7 +47,8 @@ fn resent(sent: Vec<Transmit>) -> Vec<Transmit> {
     sent.into_iter().filter(is_again).collect()
 }
 
-/// A loss has no reduction of its own where an ECN echo in the same window had one; a recovery that was taken back had none.
+/// A loss has no reduction of its own where an ECN echo in the same window had one; a recovery that
+/// was taken back had none.
 #[test]
 fn a_loss_after_a_recovery_that_was_taken_back_halves_the_window_of_an_ecn_connection() {
     let (mut script, una) = experienced_with(TcpSpec { ecn: true, ..spec(20) });
@@ -55,7 +57,8 @@ fn a_loss_after_a_recovery_that_was_taken_back_halves_the_window_of_an_ecn_conne
     assert!(script.threshold() < 20 * MSS, "{}", script.threshold());
 }
 
-/// As in Linux: how late a segment was is measured over holes and all, what speaks for a loss is what has arrived.
+/// As in Linux: how late a segment was is measured over holes and all, what speaks for a loss is
+/// what has arrived.
 #[test]
 fn the_threshold_counts_what_has_arrived_and_learns_from_holes_too() {
     let (mut script, una) = experienced(20);
@@ -103,7 +106,8 @@ fn holes_that_what_was_sent_in_recovery_has_passed_are_lost_together() {
     assert_eq!(resent(sent), [again(una + 1), again(una + 2)]);
 }
 
-/// Heuristic C: as many segments as the threshold, first sent after it, have arrived before the retransmission.
+/// Heuristic C: as many segments as the threshold, first sent after it, have arrived before the
+/// retransmission.
 #[test]
 fn a_retransmission_that_the_threshold_has_passed_is_lost_too() {
     let (mut script, una) = experienced(20);
@@ -117,8 +121,8 @@ fn a_retransmission_that_the_threshold_has_passed_is_lost_too() {
     assert_eq!(resent(script.sack(una, &[(una + 1, next + THRESHOLD)])), [again(una)]);
 }
 
-/// While holes are left recovery goes on, for it would begin anew at the next ACK; but nothing more is sent again,
-/// and one segment leaves for each that arrives.
+/// While holes are left recovery goes on, for it would begin anew at the next ACK; but nothing more
+/// is sent again, and one segment leaves for each that arrives.
 #[test]
 fn a_late_segment_among_others_holds_recovery_back() {
     let (mut script, una) = experienced(20);
@@ -230,8 +234,9 @@ fn sent_again_over_two_paths(mut spec: TcpSpec, segments: u64, late: Time) -> u6
     script.sender.counters().retransmissions
 }
 
-/// Nothing is lost, but one path is so much longer that the largest threshold never suffices. Were each recovery ended at
-/// the first late segment, it would begin anew at the next ACK, after everything that the threshold condemns has left again.
+/// Nothing is lost, but one path is so much longer that the largest threshold never suffices. Were
+/// each recovery ended at the first late segment, it would begin anew at the next ACK, after
+/// everything that the threshold condemns has left again.
 #[test]
 fn beyond_the_largest_threshold_late_segments_are_not_sent_again_and_again() {
     let reordering = ReorderingSpec::Adaptive(AdaptiveSpec { max: 20, undo: true });

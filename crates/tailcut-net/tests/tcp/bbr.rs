@@ -34,8 +34,8 @@ fn unpaced_zero_paces_from_the_first_segment() {
     assert_eq!(left, [1_000, 1_035, 1_070, 1_105]);
 }
 
-/// 10 MB/s and a millisecond: 400 segments tell the bandwidth, pairs of segments every 5 ms for half a second leave it
-/// as it is, and are sent at it.
+/// 10 MB/s and a millisecond: 400 segments tell the bandwidth, pairs of segments every 5 ms for
+/// half a second leave it as it is, and are sent at it.
 #[test]
 fn a_lack_of_data_shrinks_no_estimate() {
     let spec = bbr(BbrSpec::default());

@@ -58,7 +58,8 @@ fn an_echo_leaves_seven_tenths_of_the_window() {
     assert_eq!((script.window(), script.threshold()), (70, 70));
 }
 
-/// Equations 1 and 2: back at the old window after K = cbrt(W_max * (1 - beta) / C) seconds, whatever the round trip.
+/// Equations 1 and 2: back at the old window after K = cbrt(W_max * (1 - beta) / C) seconds,
+/// whatever the round trip.
 #[test]
 fn the_window_is_back_where_it_was_after_k_seconds() {
     for round in [20, 50, 100].map(Time::from_ms) {
@@ -83,7 +84,8 @@ fn the_window_is_back_where_it_was_after_k_seconds() {
     }
 }
 
-/// Section 4.3: alpha = 3 (1 - beta) / (1 + beta) segments per round trip while the cubic function is slower.
+/// Section 4.3: alpha = 3 (1 - beta) / (1 + beta) segments per round trip while the cubic function
+/// is slower.
 #[test]
 fn over_short_round_trips_it_grows_as_newreno_would() {
     let mut script = after_loss(100, CubicSpec::default());
@@ -176,7 +178,8 @@ fn what_the_receive_window_bounds_does_not_grow() {
     assert_eq!(script.window(), 20);
 }
 
-/// Data that arrived during a recovery opens no window, and does not all at once with the ACK that ends it.
+/// Data that arrived during a recovery opens no window, and does not all at once with the ACK that
+/// ends it.
 #[test]
 fn the_ack_that_ends_a_recovery_opens_the_window_by_what_it_newly_tells_of() {
     let cubic =
@@ -188,6 +191,7 @@ fn the_ack_that_ends_a_recovery_opens_the_window_by_what_it_newly_tells_of() {
     assert_eq!(script.sender.counters().fast_recoveries, 1);
     script.ack(300);
     let grown = script.sender.cwnd() - script.sender.ssthresh();
-    // 34 segments a second at this point of the curve, of which a round trip of 1 ms has 34 bytes: of 140 segments one.
+    // 34 segments a second at this point of the curve, of which a round trip of 1 ms has 34 bytes:
+    // of 140 segments one.
     assert!(grown <= 1, "{grown} bytes at once");
 }

@@ -117,7 +117,8 @@ fn delayed() -> TcpSpec {
     TcpSpec { ack_every: 2, ..dctcp(10, DctcpSpec::default()) }
 }
 
-/// Section 3.2, figure 1: (segment marked?) -> (ACK before it, echoing; then the ACK of it, or a delay).
+/// Section 3.2, figure 1: (segment marked?) -> (ACK before it, echoing; then the ACK of it, or a
+/// delay).
 fn acknowledgements(marks: &[bool]) -> Vec<String> {
     let (spec, mut receiver, mut said) = (delayed(), Receiver::new(100), vec![]);
     for (seq, &marked) in (0..).zip(marks) {

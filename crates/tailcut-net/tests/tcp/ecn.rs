@@ -80,7 +80,8 @@ fn the_next_new_segment_says_once_that_the_window_was_reduced() {
     assert!(!script.sender.take_cwr());
 }
 
-/// Section 6.1.2: "for any reason (because of a retransmit timeout, a Fast Retransmit, or in response to an ECN Notification)".
+/// Section 6.1.2: "for any reason (because of a retransmit timeout, a Fast Retransmit, or in
+/// response to an ECN Notification)".
 #[test]
 fn sets_cwr_after_a_fast_retransmit_or_a_timeout() {
     let mut lost = Script::established(ecn(8), ENDLESS);

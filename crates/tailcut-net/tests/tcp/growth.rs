@@ -66,8 +66,8 @@ fn in_congestion_avoidance_a_window_of_acknowledged_data_opens_a_segment_however
     assert!((10 * MSS + 950..=11 * MSS).contains(&delivered), "{delivered}");
 }
 
-/// A segment that `wide` others overtake has arrived, the window holds `window` segments, and then an ACK of nothing but what lies
-/// beyond a gap arrives. By how many segments it opens the window.
+/// A segment that `wide` others overtake has arrived, the window holds `window` segments, and then
+/// an ACK of nothing but what lies beyond a gap arrives. By how many segments it opens the window.
 fn opened_beyond_a_gap(spec: TcpSpec, wide: u32) -> u64 {
     let mut script = start(spec);
     // So that RACK goes by time from here on.

@@ -19,7 +19,8 @@ fn linux() -> TcpSpec {
     }
 }
 
-/// The threshold before each of 20 ACKs, 100 us apart, and after the last; the first comes after a round trip of 1 ms.
+/// The threshold before each of 20 ACKs, 100 us apart, and after the last; the first comes after a
+/// round trip of 1 ms.
 fn thresholds(spec: TcpSpec) -> Vec<u64> {
     let mut script = Script::established(spec, ENDLESS);
     script.pass(Time::from_us(900));
@@ -32,7 +33,8 @@ fn thresholds(spec: TcpSpec) -> Vec<u64> {
     thresholds
 }
 
-/// Half of 1 ms and of a cushion of 1 ms is over with the twelfth ACK, 1.1 ms after the first. Eleven have opened the window.
+/// Half of 1 ms and of a cushion of 1 ms is over with the twelfth ACK, 1.1 ms after the first.
+/// Eleven have opened the window.
 #[test]
 fn linux_leaves_slow_start_by_a_train_of_acks() {
     let thresholds = thresholds(linux());

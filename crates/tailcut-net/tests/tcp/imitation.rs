@@ -104,8 +104,8 @@ fn a_timeout_forgets_what_was_sent_before_it() {
     assert_eq!((rfc, ns3), (false, true));
 }
 
-/// Eight segments and two by limited transmit are out: RFC 5681 halves eight and adds three, ns-3 halves what its
-/// guesses leave, and neither adds nor inflates.
+/// Eight segments and two by limited transmit are out: RFC 5681 halves eight and adds three, ns-3
+/// halves what its guesses leave, and neither adds nor inflates.
 #[test]
 fn without_sack_the_window_is_compared_with_guesses_and_not_inflated() {
     let [rfc, ns3] = both_newreno(8).map(|spec| {
@@ -118,7 +118,8 @@ fn without_sack_the_window_is_compared_with_guesses_and_not_inflated() {
     assert_eq!((rfc, ns3), ((7_000, 8_000), (3_500, 3_500)));
 }
 
-/// Two late segments had been guessed to have arrived. Nothing is lost, but each ACK stops at one of the guesses.
+/// Two late segments had been guessed to have arrived. Nothing is lost, but each ACK stops at one
+/// of the guesses.
 #[test]
 fn without_sack_guesses_outlive_reordering_and_each_ack_sends_a_segment_again() {
     let [rfc, ns3] = both_newreno(8).map(|spec| {
@@ -234,7 +235,8 @@ fn deep_recovery(spec: TcpSpec) -> Script {
     script
 }
 
-/// Two segments are delivered, and five have been with three sent; an ACK that is safe may send one more.
+/// Two segments are delivered, and five have been with three sent; an ACK that is safe may send one
+/// more.
 #[test]
 fn an_ack_that_advances_and_reports_goes_through_prr_twice() {
     let [rfc, ns3] = with_and_without(sack(100), &["prr-twice"])
@@ -242,7 +244,8 @@ fn an_ack_that_advances_and_reports_goes_through_prr_twice() {
     assert_eq!((rfc, ns3), (3, 5));
 }
 
-/// The first 30 of 60 segments are lost. Four are delivered, of which one had been sent again, and 33 is lost besides.
+/// The first 30 of 60 segments are lost. Four are delivered, of which one had been sent again, and
+/// 33 is lost besides.
 #[test]
 fn an_ack_of_a_retransmission_is_safe_though_it_tells_of_a_loss() {
     let [rfc, ns3] = with_and_without(sack(60), &["repair-is-safe"]).map(|spec| {
@@ -253,7 +256,8 @@ fn an_ack_of_a_retransmission_is_safe_though_it_tells_of_a_loss() {
     assert_eq!((rfc, ns3), (4, 5));
 }
 
-/// All is sent, nothing is lost and no block lies above the first outstanding segment; the window has room for one.
+/// All is sent, nothing is lost and no block lies above the first outstanding segment; the window
+/// has room for one.
 #[test]
 fn without_blocks_a_recovery_sends_again_what_is_in_doubt() {
     let [rfc, ns3] = with_and_without(sack(10), &["no-rescue", "doubt-without-sack"]).map(|spec| {
@@ -279,7 +283,8 @@ fn a_partial_ack_sends_a_short_last_segment_again() {
     assert_eq!((rfc, ns3), (vec![], vec![again(9)]));
 }
 
-/// A recovery of twelve segments has ended, 12 and 13 of nineteen are known to be lost, and the FIN has left.
+/// A recovery of twelve segments has ended, 12 and 13 of nineteen are known to be lost, and the FIN
+/// has left.
 #[test]
 fn a_sender_whose_fin_has_left_sends_nothing_in_open() {
     let names = ["timeout-ends-in-open", "fin-ends-open"];

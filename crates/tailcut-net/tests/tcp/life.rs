@@ -62,8 +62,8 @@ fn a_repeated_syn_gives_no_measurement_but_more_time_for_the_first_data() {
     assert_eq!(script.timer(), Time::from_ms(30));
 }
 
-/// RFC 6298 5.7 wants three seconds of hosts that begin with less. Who begins with three goes on with what Karn's back-off has
-/// made of them.
+/// RFC 6298 5.7 wants three seconds of hosts that begin with less. Who begins with three goes on
+/// with what Karn's back-off has made of them.
 #[test]
 fn after_a_repeated_syn_data_waits_for_three_seconds_or_what_the_back_off_says() {
     for (initial_s, losses, data_s) in [(1, 1, 3), (1, 2, 4), (2, 1, 4), (3, 1, 6), (3, 2, 12)] {

@@ -89,7 +89,8 @@ fn a_flow_that_the_receive_window_holds_back_keeps_all_of_it_through_a_loss() {
     assert_eq!([ReductionBase::Window, ReductionBase::FlightSize].map(threshold), [20, 10]);
 }
 
-/// Of a window of eight segments the receiver's lets one out. It is lost, a probe repeats it, and the ACK of the next one tells.
+/// Of a window of eight segments the receiver's lets one out. It is lost, a probe repeats it, and
+/// the ACK of the next one tells.
 #[test]
 fn a_loss_that_a_probe_has_repaired_halves_the_window() {
     let rack = RackSpec { max_ack_delay: Time::ZERO, ..RackSpec::default() };

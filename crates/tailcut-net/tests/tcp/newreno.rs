@@ -40,7 +40,8 @@ fn the_threshold_of_duplicate_acks_is_a_parameter() {
     assert_eq!(script.ack(0), [again(0)]);
 }
 
-/// RFC 5681 section 3.2 takes what limited transmit has sent off the flight: here the receiver's window lets nothing out.
+/// RFC 5681 section 3.2 takes what limited transmit has sent off the flight: here the receiver's
+/// window lets nothing out.
 #[test]
 fn limited_transmit_that_was_not_sent_is_part_of_the_flight() {
     let spec = TcpSpec { receive_window: Bytes(10 * MSS), ..newreno(10) };
@@ -58,7 +59,8 @@ fn the_threshold_is_never_below_two_segments() {
     assert_eq!(script.threshold(), 2);
 }
 
-/// RFC 5681 3.2 step 4: ten segments are out and the window is 7, so the fourth further duplicate lets one out.
+/// RFC 5681 3.2 step 4: ten segments are out and the window is 7, so the fourth further duplicate
+/// lets one out.
 #[test]
 fn each_further_duplicate_ack_inflates_the_window() {
     let mut script = Script::recovering(8);

@@ -1,5 +1,5 @@
-//! Two ends of a connection without a network: a clock, two wires of one delay, and a script of what the wires do to
-//! single packets.
+//! Two ends of a connection without a network: a clock, two wires of one delay, and a script of
+//! what the wires do to single packets.
 
 use tailcut_engine::{Bytes, Time};
 use tailcut_net::packet::{Flags, OptionStore, SackBlocks, Timestamps};
@@ -118,7 +118,8 @@ impl Pair {
         self
     }
 
-    /// Lets everything happen. Both ends fall silent, and whatever carried options has given them back.
+    /// Lets everything happen. Both ends fall silent, and whatever carried options has given them
+    /// back.
     pub fn run(self) -> Pair {
         let pair = self.run_loosely();
         assert!(pair.script.is_empty(), "never sent: {:?}", pair.script);

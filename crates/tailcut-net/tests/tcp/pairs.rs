@@ -1,5 +1,5 @@
-//! Whole connections without a network: what both ends make of single losses, delays, marks and duplicates.
-//! A round trip takes 1 ms, a timeout 10 ms, a segment 1,000 bytes.
+//! Whole connections without a network: what both ends make of single losses, delays, marks and
+//! duplicates. A round trip takes 1 ms, a timeout 10 ms, a segment 1,000 bytes.
 
 use crate::tcp::pair::{DELAY, Pair, What};
 use crate::tcp::script::{newreno, sack};

@@ -64,7 +64,8 @@ fn retransmits_a_segment_late_by_more_than_the_reordering_window() {
     assert_eq!(pair.times(Data(6)), [1_000, 2_250]);
 }
 
-/// Step 3: once a segment has been late without having been sent again, duplicates say nothing, only time does.
+/// Step 3: once a segment has been late without having been sent again, duplicates say nothing,
+/// only time does.
 #[test]
 fn a_path_that_reorders_is_borne_from_then_on() {
     let late = Time::from_us(200);
@@ -197,9 +198,10 @@ mod f_rto {
         assert_eq!(pair.counters().retransmissions, 1);
     }
 
-    /// The first segment arrives after its copy and the next three, whose ACKs are lost: the ACK that F-RTO has waited for
-    /// reports a duplicate, which proves the timeout needless at once. What leaves is the window's room (nine segments by then,
-    /// four of which are under way), and not step 3's two.
+    /// The first segment arrives after its copy and the next three, whose ACKs are lost: the ACK
+    /// that F-RTO has waited for reports a duplicate, which proves the timeout needless at once.
+    /// What leaves is the window's room (nine segments by then, four of which are under way), and
+    /// not step 3's two.
     #[test]
     fn a_timeout_that_a_duplicate_proves_needless_is_no_longer_doubted() {
         let mut pair = Pair::new(without_probes(8), 40).delay(Data(0), Time::from_us(10_100));
@@ -286,7 +288,8 @@ fn mishap() -> impl Strategy<Value = Mishap> {
 }
 
 proptest! {
-    /// Whatever happens to single packets, all data arrives, the sender knows, and both ends fall silent.
+    /// Whatever happens to single packets, all data arrives, the sender knows, and both ends fall
+    /// silent.
     #[test]
     fn completes_despite_random_loss_delay_and_duplication(
         mishaps in prop::collection::vec(mishap(), 0..25),

@@ -1,4 +1,5 @@
-//! Telling reordering from loss: D-SACK (RFC 2883), adaptive thresholds with undo, RR-TCP, NCR (RFC 4653).
+//! Telling reordering from loss: D-SACK (RFC 2883), adaptive thresholds with undo, RR-TCP, NCR (RFC
+//! 4653).
 
 use crate::tcp::script::{ENDLESS, MSS, Script, again, new, news, sack};
 use tailcut_engine::Time;
@@ -183,7 +184,8 @@ fn rr_tcp_learns_from_a_spurious_recovery_and_restores_the_window() {
     assert_eq!(script.sender.ssthresh(), u64::MAX);
 }
 
-/// How many duplicate ACKs it takes to start recovery, and what has been sent by then, the first segment again last.
+/// How many duplicate ACKs it takes to start recovery, and what has been sent by then, the first
+/// segment again last.
 fn duplicate_acks_until_recovery(script: &mut Script) -> (u32, Vec<Transmit>) {
     let mut sent = vec![];
     for count in 1.. {
@@ -196,8 +198,9 @@ fn duplicate_acks_until_recovery(script: &mut Script) -> (u32, Vec<Transmit>) {
     unreachable!()
 }
 
-/// RFC 4653 section 3: two thirds (half) of what is in flight, limited transmit included, is what was in flight before,
-/// so that about a window has left the network: with 26 (34) segments outstanding, 18 (17) duplicate ACKs.
+/// RFC 4653 section 3: two thirds (half) of what is in flight, limited transmit included, is what
+/// was in flight before, so that about a window has left the network: with 26 (34) segments
+/// outstanding, 18 (17) duplicate ACKs.
 #[test]
 fn ncr_waits_until_about_a_window_has_arrived() {
     for (variant, first, acks) in
@@ -221,7 +224,8 @@ fn ncr_halves_the_flight_before_the_first_duplicate_ack() {
     }
 }
 
-/// Nothing more to send: the share of what is outstanding stands, as nothing is to be expected beyond it.
+/// Nothing more to send: the share of what is outstanding stands, as nothing is to be expected
+/// beyond it.
 #[test]
 fn at_the_end_of_a_flow_ncr_waits_for_its_share_of_what_is_out() {
     for (variant, acks) in [(ncr::NcrVariant::Careful, 12), (ncr::NcrVariant::Aggressive, 9)] {
@@ -249,7 +253,8 @@ fn careful_ncr_sends_a_segment_for_every_two_that_arrive_aggressive_for_each() {
     assert_eq!(sent, news(18..24));
 }
 
-/// A gap that is still there when a timeout's recovery ends is reordering that begins: its end goes back to the flight of then.
+/// A gap that is still there when a timeout's recovery ends is reordering that begins: its end goes
+/// back to the flight of then.
 #[test]
 fn ncr_knows_the_flight_before_reordering_that_a_timeout_leaves_behind() {
     let mut script = ncr(ncr::NcrVariant::Careful, 8);
@@ -273,7 +278,8 @@ fn when_the_hole_fills_ncr_goes_on_as_before() {
     assert_eq!(sent, [new(24)]);
 }
 
-/// Section 3.2 step T.4: with another hole left, limited transmit goes on under the former flight, without a burst.
+/// Section 3.2 step T.4: with another hole left, limited transmit goes on under the former flight,
+/// without a burst.
 #[test]
 fn when_one_of_two_holes_fills_ncr_goes_on_waiting_for_the_other() {
     let mut script = ncr(ncr::NcrVariant::Aggressive, 18);

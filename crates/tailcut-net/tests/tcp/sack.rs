@@ -125,7 +125,8 @@ fn a_rescue_resends_the_last_segment_once() {
     assert_eq!(script.sack(18, &[]), []);
 }
 
-/// Rule 4: HighRxt is not updated, so that what precedes the rescued segment stays eligible under rule 3.
+/// Rule 4: HighRxt is not updated, so that what precedes the rescued segment stays eligible under
+/// rule 3.
 #[test]
 fn a_rescue_leaves_what_precedes_it_in_doubt() {
     let mut script = Script::established(sack(20), 20);
@@ -153,7 +154,8 @@ fn recovery_ends_at_the_recovery_point_with_the_threshold_as_window() {
     );
 }
 
-/// RFC 9937: from twenty segments to a threshold of ten, so that about every second arrival lets one out.
+/// RFC 9937: from twenty segments to a threshold of ten, so that about every second arrival lets
+/// one out.
 #[test]
 fn the_rate_falls_in_proportion_to_what_arrives() {
     let mut script = Script::established(sack(20), ENDLESS);

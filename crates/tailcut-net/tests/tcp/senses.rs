@@ -47,7 +47,8 @@ fn samples_acks_in_recovery() {
     assert_eq!(sample(&pair).delivered, 1_000);
 }
 
-/// Sprayed ACKs overtake each other, and one has room for three blocks: what each delivered adds up to the flow.
+/// Sprayed ACKs overtake each other, and one has room for three blocks: what each delivered adds up
+/// to the flow.
 #[test]
 fn samples_reordered_acks() {
     let mut script = Script::opening(sack(8), 8);

@@ -1,5 +1,6 @@
-//! State after a recovery or a timeout that is taken back: window and threshold return, what congestion has said since
-//! then stays (RFC 3168 section 6.1.2, RFC 4015 section 3.2, RFC 8257 section 3.3). A round trip takes 1 ms.
+//! State after a recovery or a timeout that is taken back: window and threshold return, what
+//! congestion has said since then stays (RFC 3168 section 6.1.2, RFC 4015 section 3.2, RFC 8257
+//! section 3.3). A round trip takes 1 ms.
 
 use crate::tcp::pair::{Pair, What};
 use crate::tcp::script::{ENDLESS, MSS, Script, newreno, sack};
@@ -112,7 +113,8 @@ fn marks_within_it_stay_in_the_estimate_of_dctcp() {
     }
 }
 
-/// The last of a flight is lost, and the probe that repairs it costs a reduction; then an earlier recovery proves needless.
+/// The last of a flight is lost, and the probe that repairs it costs a reduction; then an earlier
+/// recovery proves needless.
 #[test]
 fn a_probe_that_repaired_a_loss_keeps_its_reduction() {
     let rack = rack::RackSpec { max_ack_delay: Time::ZERO, ..rack::RackSpec::default() };
@@ -166,7 +168,8 @@ fn a_timeout_that_is_taken_back_is_no_recovery() {
     }
 }
 
-/// How long a lost segment waits in microseconds, after reordering, a duplicate report, and so many recoveries of a kind.
+/// How long a lost segment waits in microseconds, after reordering, a duplicate report, and so many
+/// recoveries of a kind.
 fn patience(recoveries: u32, by_timer: bool) -> u64 {
     let rack = rack::RackSpec {
         tail_loss_probe: false,
@@ -201,7 +204,8 @@ fn the_reordering_window_narrows_by_recoveries_of_either_kind() {
     assert_eq!(waits(true), [1_500, 1_500, 1_250, 1_250]);
 }
 
-/// Windows of more than 2^32 bytes, which 2^20 segments of 9,000 bytes are: one segment leaves for every second ACK.
+/// Windows of more than 2^32 bytes, which 2^20 segments of 9,000 bytes are: one segment leaves for
+/// every second ACK.
 #[test]
 fn the_largest_windows_are_reduced_in_proportion() {
     let mss = 64_000;

@@ -115,7 +115,6 @@ impl<'a> Connections<'a> {
     }
 
     // --- who is there
-    // -----------------------------------------------------------------------------------------------
 
     /// Gives a connection a place, preferably a used one.
     pub fn admit(&mut self, opening: NewConnection) -> ConnectionId {
@@ -259,7 +258,6 @@ impl<'a> Connections<'a> {
     }
 
     // --- subflows
-    // ---------------------------------------------------------------------------------------------------
 
     /// Before an acknowledgement: `growth` is how much the coupling lets a subflow's window grow by
     /// it, asked for where that matters.
@@ -290,7 +288,6 @@ impl<'a> Connections<'a> {
     }
 
     // --- packets
-    // ----------------------------------------------------------------------------------------------------
 
     /// A packet of the connection is in the network, or one of its ends is at work: it is not over
     /// before that is so no more. A packet may be dropped at its own host's interface, while its
@@ -379,7 +376,6 @@ impl<'a> Connections<'a> {
     }
 
     // --- timers
-    // -----------------------------------------------------------------------------------------------------
 
     /// Returns the deadline of a connection's sender, where that is to be woken earlier than it
     /// will be: it is from now on. A deadline that moves later costs nothing: the timer finds out

@@ -148,7 +148,7 @@ impl Receiver {
         true
     }
 
-    /// A SYN is answered beside the timer: counts the SYN-ACK; false where the tries are used up.
+    /// Counts a SYN-ACK that is sent beside the timer; returns false if the tries are used up.
     fn count_syn_ack(&mut self, spec: &TcpSpec) -> bool {
         let left = u32::from(self.syn_acks) <= spec.syn_retries;
         self.syn_acks += u8::from(left);
@@ -161,7 +161,7 @@ impl Receiver {
         self.syn_acks > 0
     }
 
-    /// Something other than a SYN has arrived: the SYN-ACK has.
+    /// Ends the handshake: a packet other than a SYN shows that the SYN-ACK has arrived.
     #[inline]
     pub fn end_handshake(&mut self) {
         if self.syn_acks > 0 {
@@ -170,14 +170,14 @@ impl Receiver {
         }
     }
 
-    /// Whether ACKs carry an ECN echo now.
+    /// Returns true while ACKs carry an ECN echo.
     #[inline]
     pub fn echoes(&self) -> bool {
         self.echo
     }
 
-    /// Handles a data segment's marks: whether it met congestion, and whether its sender has
-    /// reduced its window, which ends the echo (RFC 3168 section 6.1.3). DCTCP's receiver echoes
+    /// Handles a data segment's marks: `experienced` starts the echo, `reduced` ends it (RFC 3168
+    /// section 6.1.3). DCTCP's receiver echoes
     /// each segment's mark, and acknowledges a change at once (RFC 8257 section 3.2).
     pub fn note_congestion(&mut self, spec: &TcpSpec, experienced: bool, reduced: bool) {
         if spec.echoes_marks() {
@@ -188,8 +188,8 @@ impl Receiver {
         }
     }
 
-    /// Whether an ACK of what came before is due before a segment that met congestion, or did not,
-    /// is taken: under DCTCP it is to echo what those segments met.
+    /// Returns true if earlier segments must be acknowledged first, because this one's mark differs
+    /// from theirs (DCTCP, RFC 8257 section 3.2).
     pub fn owes_ack_before(&self, spec: &TcpSpec, experienced: bool) -> bool {
         spec.echoes_marks() && self.echo != experienced && self.unacknowledged > 0
     }
@@ -231,7 +231,7 @@ impl Receiver {
         AckTiming::Later
     }
 
-    /// An ACK leaves: nothing is owed any more.
+    /// Clears what an ACK that leaves has settled: segments, hurry and the timer.
     #[inline]
     pub fn on_ack_sent(&mut self) {
         self.unacknowledged = 0;

@@ -7,14 +7,14 @@ use crate::transport::SendLimit;
 use crate::transport::tcp::{Recovery, TcpSpec};
 
 impl Sender {
-    /// A sender without data that opens its connection at `open_at` and gets segments by
+    /// Returns a sender without data that opens its connection at `open_at` and gets segments by
     /// [`Sender::assign_segment`].
     pub fn open_ended(spec: &TcpSpec, open_at: Time) -> Sender {
         Sender { endless: true, ..Sender::new(spec, 0, open_at) }
     }
 
-    /// Whether the window lets a new segment of `payload` bytes out, once nothing is left of what
-    /// was assigned before.
+    /// Returns true if the window has room for a new segment of `payload` bytes and every assigned
+    /// segment has been sent.
     pub fn has_room(&mut self, spec: &TcpSpec, payload: u64) -> bool {
         if !self.life.is_established() || self.next != self.segments {
             return false;
@@ -31,8 +31,8 @@ impl Sender {
         }
     }
 
-    /// Why nothing more leaves, of a sender that has more to send. What is assigned to a subflow is
-    /// bounded by the receiver of the whole flow.
+    /// Returns the limit that keeps a sender with more data from sending. A subflow without assigned
+    /// data waits for the receive window of the whole flow.
     pub fn send_limit(&self, spec: &TcpSpec) -> SendLimit {
         let payload = match self.next < self.segments {
             true => self.payload(spec, self.next),
@@ -51,13 +51,13 @@ impl Sender {
         }
     }
 
-    /// Assigns one segment more. All but the last count as full segments.
+    /// Assigns one more segment; every segment but the last is full.
     pub fn assign_segment(&mut self, spec: &TcpSpec, payload: u64) {
         self.size = u64::from(self.segments) * spec.mss.0 + payload;
         self.segments += 1;
     }
 
-    /// No segment follows: the connection is done when all are acknowledged.
+    /// Ends the data: the connection is done when every segment is acknowledged.
     pub fn finish(&mut self) {
         self.endless = false;
         if self.life.is_established() && self.una == self.segments {
@@ -65,7 +65,7 @@ impl Sender {
         }
     }
 
-    /// Segments sent and not cumulatively acknowledged.
+    /// Returns the segments sent and not cumulatively acknowledged.
     pub fn outstanding(&self) -> u32 {
         self.board.end() - self.una
     }

@@ -1,4 +1,4 @@
-//! A sender's packets, going and coming.
+//! Packets that a sender sends and receives.
 
 use tailcut_engine::Time;
 
@@ -10,7 +10,7 @@ use crate::transport::tcp::options::{WireSizes, stamp};
 use crate::transport::tcp::{Close, TcpSpec};
 
 impl Sender {
-    /// A packet has arrived.
+    /// Handles a packet from the receiver.
     #[inline]
     pub fn on_packet(
         &mut self,
@@ -40,8 +40,8 @@ impl Sender {
         }
     }
 
-    /// The receiver's own segments never move on, so that the timestamp of any of them is the one
-    /// to be echoed (RFC 7323 section 4.3).
+    /// Notes the timestamps of an acknowledgement. The receiver sends no data, so the timestamp of
+    /// any of its segments is the one to echo (RFC 7323 section 4.3).
     #[cold]
     fn note_timestamps(
         &mut self,
@@ -56,8 +56,8 @@ impl Sender {
         self.recent = timestamps.value;
     }
 
-    /// The packet for what [`Sender::poll_transmit`] yields. `mapping` says what a segment with
-    /// data carries for the layer above, if there is one.
+    /// Returns the packet for a [`Transmit`]. `mapping` is the data sequence mapping of a subflow;
+    /// `None` for a connection of its own.
     #[inline]
     pub fn packet(
         &mut self,

@@ -1,12 +1,12 @@
-//! The largest value of the last rounds: what a maximum is that old values are to leave.
+//! The largest value of the last rounds; older values do not count.
 
 use std::collections::VecDeque;
 
-/// The largest of the values that the last rounds have brought.
+/// A maximum over the last rounds.
 #[derive(Debug, Clone)]
 pub(super) struct WindowedMax {
     rounds: u64,
-    /// Round and value, each value smaller than the one before it: no other can become the largest.
+    /// Round and value, each value smaller than the one before: all others were exceeded later.
     kept: VecDeque<(u64, f64)>,
 }
 
@@ -16,12 +16,12 @@ impl WindowedMax {
         WindowedMax { rounds, kept: VecDeque::new() }
     }
 
-    /// The largest value; 0 before the first.
+    /// Returns the largest value; 0 before the first.
     pub fn get(&self) -> f64 {
         self.kept.front().map_or(0.0, |(_, value)| *value)
     }
 
-    /// A value of this round. What is too old now is forgotten, and without a value nothing is.
+    /// Adds a value of this round, and removes values that are too old.
     pub fn update(&mut self, round: u64, value: f64) {
         while self.kept.back().is_some_and(|(_, last)| *last <= value) {
             self.kept.pop_back();
