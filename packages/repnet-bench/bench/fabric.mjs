@@ -1,7 +1,8 @@
 /**
- * npm run bench:fabric: requests of 1 KB to 100 KB to Express, Redis and PostgreSQL over the kernel lab's fabric, where one of
- * three paths is congested: plain, by RepSYN, by RepFlow and through repnet-proxy. Needs `make build` in the repository. Options:
- * --seconds N (200) of each service, --workers N (1) requests at a time, --only SERVICE, --readme: into repnet's README, with
+ * npm run bench:fabric: requests of 1 KB to 100 KB to Express, Redis and PostgreSQL over the kernel
+ * lab's fabric, where one of three paths is congested: plain, by RepSYN, by RepFlow and through
+ * repnet-proxy. Needs `make build` in the repository. Options: --seconds N (200) of each service,
+ * --workers N (1) requests at a time, --only SERVICE, --readme: into repnet's README, with
  * results.json beside this, if every run was faithful. Prints the table; the last line is JSON.
  */
 import { execFileSync, spawnSync } from 'node:child_process';

@@ -1,7 +1,7 @@
 /**
- * Flow-size distributions as two-column text: size, cumulative probability. The first point is an atom (it holds its own
- * probability), repeated sizes are atoms too, and the distribution is linear between points, as in the flow generators of
- * the pFabric lineage. `#` starts a comment.
+ * Flow-size distributions as two-column text: size, cumulative probability. The first point is an
+ * atom (it holds its own probability), repeated sizes are atoms too, and the distribution is linear
+ * between points, as in the flow generators of the pFabric lineage. `#` starts a comment.
  */
 import { UsageError } from 'repnet-cli/units';
 
@@ -21,7 +21,8 @@ export interface FlowSizes {
 }
 
 /**
- * Parse a table whose sizes are in units of `unit` bytes (1 for bytes, 1000 for KB, the MSS for packets).
+ * Parse a table whose sizes are in units of `unit` bytes (1 for bytes, 1000 for KB, the MSS for
+ * packets).
  * @throws UsageError ERR_CDF naming file and line.
  */
 export function parseCdf(text: string, file: string, unit = 1): FlowSizes {

@@ -210,7 +210,8 @@ export async function planMain(argv: readonly string[]): Promise<number> {
       'plan: how many flows a closed loop has in --duration is known when they are sent; say how many to print: --flows',
     );
   const out = openOutput(line.required('out'));
-  // As fast as they are read: a plan may be longer than memory, and its reader may have enough of it.
+  // As fast as they are read: a plan may be longer than memory, and its reader may have enough of
+  // it.
   await pipeline(Readable.from(planLines(plan)), out, { end: false });
   await closeOutput(out);
   return 0;

@@ -1,4 +1,7 @@
-/** The client of the traffic generator: starts the planned flows, open or closed loop, and gives one row per flow. */
+/**
+ * The client of the traffic generator: starts the planned flows, open or closed loop, and gives one
+ * row per flow.
+ */
 import type { Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { BenchConnection, type ExchangeResult } from './exchange.js';
@@ -39,7 +42,10 @@ export interface ClientOptions {
   readonly keepAlive: boolean;
   /** ms after which a flow is given up. */
   readonly timeout: number;
-  /** Most flows in flight; a flow over it is not sent and reported as ERR_BENCH_OVERLOAD. A closed loop has no such bound. */
+  /**
+   * Most flows in flight; a flow over it is not sent and reported as ERR_BENCH_OVERLOAD. A closed
+   * loop has no such bound.
+   */
   readonly maxInFlight: number;
   /** Start open-loop flows within microseconds of their time, at the price of a busy core. */
   readonly precise: boolean;
@@ -56,7 +62,10 @@ export class BenchClient {
     this.#options = options;
   }
 
-  /** Run closed-loop workers side by side, each one group at a time; `stop` ends them before their next group. */
+  /**
+   * Run closed-loop workers side by side, each one group at a time; `stop` ends them before their
+   * next group.
+   */
   async closedLoop(workers: Iterable<PlannedFlow[]>[], stop: AbortSignal): Promise<void> {
     this.#origin = process.hrtime.bigint();
     await Promise.all(
@@ -70,7 +79,10 @@ export class BenchClient {
     this.#close();
   }
 
-  /** Start every group at its time, whatever became of the ones before, until `stop`; resolves when the last flow has ended. */
+  /**
+   * Start every group at its time, whatever became of the ones before, until `stop`; resolves when
+   * the last flow has ended.
+   */
   async openLoop(groups: Iterable<PlannedFlow[]>, stop: AbortSignal): Promise<void> {
     this.#origin = process.hrtime.bigint();
     const { maxInFlight } = this.#options;
@@ -92,8 +104,8 @@ export class BenchClient {
   }
 
   /**
-   * Timers count whole milliseconds, so a flow starts up to about 1 ms late (`start` says when it did) unless the last
-   * millisecond is spent polling, which keeps a core busy.
+   * Timers count whole milliseconds, so a flow starts up to about 1 ms late (`start` says when it
+   * did) unless the last millisecond is spent polling, which keeps a core busy.
    */
   async #until(at: number, stop: AbortSignal): Promise<void> {
     const { precise } = this.#options;

@@ -39,7 +39,8 @@ export function createDialer(options: DialOptions): BenchDialer {
       const target = { ...servers[to]!, noDelay: true, localPort };
       if (mode === 'net') return net.connect(target);
       if (!replicated || mode === 'off') return connect({ ...target, replicate: false });
-      // The library's threshold counts every byte of a message, so the longest flow needs its header on top.
+      // The library's threshold counts every byte of a message, so the longest flow needs its
+      // header on top.
       return connect({
         ...target,
         replicate: mode,
@@ -58,7 +59,10 @@ export function canReplicate(): boolean {
   return supported && isEnabled();
 }
 
-/** The longest threshold, in bytes: the library's counts the header, too, and ends where a hello cannot say more. */
+/**
+ * The longest threshold, in bytes: the library's counts the header, too, and ends where a hello
+ * cannot say more.
+ */
 const MOST_THRESHOLD = 2 ** 32 - 1 - HEADER_BYTES;
 
 /** '100KB' -> 100000 (bytes). */

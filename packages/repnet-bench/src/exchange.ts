@@ -20,7 +20,10 @@ export interface ExchangeResult {
   readonly status: string;
   /** ns (monotonic) when the last byte of the answer was read. */
   readonly finished: bigint;
-  /** ns (same clock) when the receiving application read the flow's last byte; null where the clocks are not one. */
+  /**
+   * ns (same clock) when the receiving application read the flow's last byte; null where the clocks
+   * are not one.
+   */
   readonly delivered: bigint | null;
   /** Payload bytes that were received and right. */
   readonly verified: number;
@@ -39,7 +42,10 @@ interface Exchange {
   readonly timer: NodeJS.Timeout;
   receipt: Receipt | undefined;
   received: number;
-  /** The connection is to end after this exchange: it counts as done once it has, so that a stray byte is not missed. */
+  /**
+   * The connection is to end after this exchange: it counts as done once it has, so that a stray
+   * byte is not missed.
+   */
   readonly last: boolean;
   result: ExchangeResult | undefined;
 }
@@ -72,7 +78,10 @@ export class BenchConnection {
     );
   }
 
-  /** Run one exchange; always settles, at the latest after `timeout` ms (the connection is then destroyed). */
+  /**
+   * Run one exchange; always settles, at the latest after `timeout` ms (the connection is then
+   * destroyed).
+   */
   run(flow: PlannedFlow, direction: Direction, last: boolean, timeout: number): Promise<ExchangeResult> {
     return new Promise((resolve) => {
       const timer = setTimeout(() => {
@@ -149,7 +158,8 @@ export class BenchConnection {
       verified: right ? verified : 0,
       replicated: carried !== false,
       winner: {
-        // The server waits for a second connection of every flow, and cannot tell one that has none.
+        // The server waits for a second connection of every flow, and cannot tell one that has
+        // none.
         up: carried === 'flow' ? winnerName(receipt.winner) : '',
         down: winnerName(this.#meter.read()),
       },

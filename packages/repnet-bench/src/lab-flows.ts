@@ -1,4 +1,7 @@
-/** What a host of the kernel lab is to receive: which flow a connection brings, and whether every byte of it is the right one. */
+/**
+ * What a host of the kernel lab is to receive: which flow a connection brings, and whether every
+ * byte of it is the right one.
+ */
 
 /** A flow, as the host at either end of it is told. */
 export interface HostFlow {
@@ -33,7 +36,10 @@ export class LabPayload {
     return this.#bytes.subarray(from, from + Math.min(this.#period, most));
   }
 
-  /** Which byte of the flow is the first in `found` that is not its own, if there is one; `found` begins at `offset`. */
+  /**
+   * Which byte of the flow is the first in `found` that is not its own, if there is one; `found`
+   * begins at `offset`.
+   */
   mismatch(place: number, offset: number, found: Buffer): number | undefined {
     for (let done = 0; done < found.length; ) {
       const from = (place + offset + done) % this.#period;
@@ -49,8 +55,9 @@ export class LabPayload {
 }
 
 /**
- * Flows of which nothing has come yet. One is known by who sends it and by its first bytes, or all of them if it has no more, and not by
- * the port that it comes from, which the kernel may have chosen.
+ * Flows of which nothing has come yet. One is known by who sends it and by its first bytes, or all
+ * of them if it has no more, and not by the port that it comes from, which the kernel may have
+ * chosen.
  */
 export class Expected {
   readonly #payload: LabPayload;

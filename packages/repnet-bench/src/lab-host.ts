@@ -1,7 +1,8 @@
 /**
- * `repnet-bench lab`: a host of Tailcut's kernel lab. What it is to be comes in one line of JSON on standard input, then a line for
- * whatever it is to do; it says on standard output that it is ready, then a line for each thing that happens, and at the end what it
- * has measured. Whoever told it keeps the time and knows which flows wait for others.
+ * `repnet-bench lab`: a host of Tailcut's kernel lab. What it is to be comes in one line of JSON on
+ * standard input, then a line for whatever it is to do; it says on standard output that it is
+ * ready, then a line for each thing that happens, and at the end what it has measured. Whoever told
+ * it keeps the time and knows which flows wait for others.
  */
 import * as net from 'node:net';
 import { defaults } from 'repnet';
@@ -43,9 +44,14 @@ interface Taken {
   in_arrivals: number | null;
 }
 
-/** Milliseconds that a flow waits for its second connection: more than the second that the other end gives it. */
+/**
+ * Milliseconds that a flow waits for its second connection: more than the second that the other end
+ * gives it.
+ */
 const WAIT_TIMEOUT = 1200;
-/** Whoever keeps the time is told of connections that bring more, and of no flow that is replicated. */
+/**
+ * Whoever keeps the time is told of connections that bring more, and of no flow that is replicated.
+ */
 const LONG = 65_536;
 /** Flows that a host carries to itself before it is ready. */
 const WARM_UPS = 30;
@@ -71,8 +77,9 @@ export class LabHost {
   #warm = false;
 
   /**
-   * `tell`: `r`, which flow and since when, when all of a flow has come; `a`, likewise, when the sender of one knows that; `l`, an
-   * address and a port when the connection from there brings a long flow, which need not be read packet by packet; `w` when something is wrong.
+   * `tell`: `r`, which flow and since when, when all of a flow has come; `a`, likewise, when the
+   * sender of one knows that; `l`, an address and a port when the connection from there brings a
+   * long flow, which need not be read packet by packet; `w` when something is wrong.
    */
   constructor(task: HostTask, tell: (line: string) => void) {
     const { mode, port, threshold, copyDelay, flows } = task;
@@ -101,7 +108,8 @@ export class LabHost {
       server.once('error', reject);
       server.listen({ host: address, port }, resolve);
     });
-    // A server that has just begun lets no flow start with its second connection, in case a process before it has the first.
+    // A server that has just begun lets no flow start with its second connection, in case a process
+    // before it has the first.
     if (mode !== 'net') await new Promise((resolve) => setTimeout(resolve, 1.5 * WAIT_TIMEOUT));
   }
 
@@ -114,7 +122,10 @@ export class LabHost {
     this.#event('w');
   }
 
-  /** Carries a few flows to itself, which leave its host by no link, so that the first of the run finds everything compiled. */
+  /**
+   * Carries a few flows to itself, which leave its host by no link, so that the first of the run
+   * finds everything compiled.
+   */
   async warmUp(): Promise<void> {
     const { address, flows } = this.#task;
     for (let round = 0; round < WARM_UPS; round++) {
@@ -127,14 +138,16 @@ export class LabHost {
     if (this.#wrong.length > 0) throw new Error(this.#wrong.join('; '));
     this.#sent.length = 0;
     this.#taken.length = 0;
-    // What the start has left behind is not collected while flows are due. Twice: what has survived once is still copied.
+    // What the start has left behind is not collected while flows are due. Twice: what has survived
+    // once is still copied.
     for (let time = 0; time < 2; time++) globalThis.gc?.();
     this.#warm = true;
   }
 
   /**
-   * Begins the flow at this place of the task's list, and not before it is due, which is told a little ahead: a process that is awake
-   * by then is not late. Until just before that it sleeps, and leaves its processor to others.
+   * Begins the flow at this place of the task's list, and not before it is due, which is told a
+   * little ahead: a process that is awake by then is not late. Until just before that it sleeps,
+   * and leaves its processor to others.
    */
   begin(at: number, due_ns: bigint): void {
     const early_ms = Number(due_ns - process.hrtime.bigint()) / 1e6;
@@ -210,7 +223,8 @@ export class LabHost {
     });
     socket.once('end', () => step(() => arrival.end()));
     socket.on('error', (error: NodeJS.ErrnoException) => {
-      // RepSYN may give its first connection up in the moment in which that is established: it carries no flow.
+      // RepSYN may give its first connection up in the moment in which that is established: it
+      // carries no flow.
       const isGivenUp = arrival.bytes === 0 && error.code === 'ECONNRESET';
       if (!isGivenUp) this.#fail(`from ${from}:${port}: ${error.message}`);
     });

@@ -1,7 +1,8 @@
 /**
- * Payload bytes that both ends can compute, so that every byte is verified without sending a checksum: a fixed
- * pseudo-random block of prime length, read from a place that the flow's key decides. A lost, doubled, swapped or foreign
- * byte shows as a mismatch unless it is displaced by an exact multiple of the period.
+ * Payload bytes that both ends can compute, so that every byte is verified without sending a
+ * checksum: a fixed pseudo-random block of prime length, read from a place that the flow's key
+ * decides. A lost, doubled, swapped or foreign byte shows as a mismatch unless it is displaced by
+ * an exact multiple of the period.
  */
 import { randomStream } from './random.js';
 
@@ -15,7 +16,10 @@ for (let i = 0; i + 4 <= PERIOD; i += 4) block.writeUInt32LE(words.uint32(), i);
 block[PERIOD - 1] = 0xa5; // PERIOD is 4k + 1: the last byte has no word of its own
 block.copyWithin(PERIOD, 0, LONGEST_SLICE); // so that a slice over the seam is contiguous
 
-/** At most 64 KiB of the payload of flow `key` from `offset`, ending at `end`; a view, not a copy: never write to it. */
+/**
+ * At most 64 KiB of the payload of flow `key` from `offset`, ending at `end`; a view, not a copy:
+ * never write to it.
+ */
 export function payloadSlice(key: number, offset: number, end: number): Buffer {
   const from = (key + offset) % PERIOD;
   return block.subarray(from, from + Math.min(LONGEST_SLICE, end - offset));

@@ -2,7 +2,10 @@
 import type { Socket } from 'node:net';
 import { payloadSlice } from './payload.js';
 
-/** Write `header`, then `bytes` of the payload of flow `key`; `done` runs once the last write was accepted. */
+/**
+ * Write `header`, then `bytes` of the payload of flow `key`; `done` runs once the last write was
+ * accepted.
+ */
 export function pumpPayload(
   socket: Socket,
   key: number,
@@ -26,7 +29,8 @@ export function pumpPayload(
   };
   const first = payloadSlice(key, 0, Math.min(bytes, 65_536 - header.length));
   offset = first.length;
-  // Header and first bytes in one write: a short flow is one segment train, as an application would send it.
+  // Header and first bytes in one write: a short flow is one segment train, as an application would
+  // send it.
   const open = socket.write(Buffer.concat([header, first]));
   if (offset >= bytes) {
     done();

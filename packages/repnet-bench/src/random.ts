@@ -1,18 +1,21 @@
 /**
- * Deterministic random streams. Each stream is derived from (seed, entity, purpose), so that one more draw in one place
- * never shifts anybody else's draws: two modes with one seed see the same flows.
+ * Deterministic random streams. Each stream is derived from (seed, entity, purpose), so that one
+ * more draw in one place never shifts anybody else's draws: two modes with one seed see the same
+ * flows.
  */
 import { createHash } from 'node:crypto';
 
-/** A stream of uniform draws; `next()` is in [0, 1) with 53 random bits, `uint32()` in [0, 2^32). */
+/**
+ * A stream of uniform draws; `next()` is in [0, 1) with 53 random bits, `uint32()` in [0, 2^32).
+ */
 export interface RandomStream {
   next(): number;
   uint32(): number;
 }
 
 /**
- * The stream named by (seed, entity, purpose): sfc32 (C. Doty-Humphrey, PractRand) keyed by SHA-256 of the name.
- * The same name gives the same draws on every machine.
+ * The stream named by (seed, entity, purpose): sfc32 (C. Doty-Humphrey, PractRand) keyed by SHA-256
+ * of the name. The same name gives the same draws on every machine.
  */
 export function randomStream(seed: number, entity: string, purpose: string): RandomStream {
   const key = createHash('sha256').update(`${seed}\0${entity}\0${purpose}`).digest();
@@ -35,7 +38,9 @@ export function randomStream(seed: number, entity: string, purpose: string): Ran
   };
 }
 
-/** One exponential draw with the given mean (same unit as `mean`): the gaps of a Poisson process. */
+/**
+ * One exponential draw with the given mean (same unit as `mean`): the gaps of a Poisson process.
+ */
 export function exponential(stream: RandomStream, mean: number): number {
   return -Math.log1p(-stream.next()) * mean;
 }

@@ -1,4 +1,7 @@
-/** The CSV of the traffic generator: one row per flow, columns and their order are part of the interface. */
+/**
+ * The CSV of the traffic generator: one row per flow, columns and their order are part of the
+ * interface.
+ */
 import type { FlowRow } from './client.js';
 import type { PlannedFlow } from './schedule.js';
 

@@ -1,6 +1,7 @@
 /**
- * Which flows are sent, when and to whom, decided before anything is sent: from (seed, stream) and the workload alone, never
- * from how fast earlier flows were, so that modes compared with one seed carry the same flows.
+ * Which flows are sent, when and to whom, decided before anything is sent: from (seed, stream) and
+ * the workload alone, never from how fast earlier flows were, so that modes compared with one seed
+ * carry the same flows.
  */
 
 import { UsageError } from 'repnet-cli/units';
@@ -18,7 +19,10 @@ export interface PlannedFlow {
   readonly bytes: number;
   /** Index of the server. */
   readonly to: number;
-  /** Start in ns after the run's origin; null in a closed loop (when the worker's previous group has ended). */
+  /**
+   * Start in ns after the run's origin; null in a closed loop (when the worker's previous group has
+   * ended).
+   */
   readonly at: number | null;
 }
 
@@ -49,8 +53,8 @@ function draws(workload: Workload, entity: string): Draws {
 }
 
 /**
- * One group. Sent 'up' it converges on one server (the paper's incast test, section IV-B2); fetched 'down' it comes from
- * consecutive servers and converges on this client (partition-aggregate).
+ * One group. Sent 'up' it converges on one server (the paper's incast test, section IV-B2); fetched
+ * 'down' it comes from consecutive servers and converges on this client (partition-aggregate).
  */
 function group(workload: Workload, draw: Draws, index: number, at: number | null): PlannedFlow[] {
   const bytes = workload.sizes.sample(draw.sizes.next());
@@ -78,8 +82,8 @@ export function* openLoop(workload: Workload, groupsPerSecond: number): Generato
 }
 
 /**
- * The groups of one closed-loop worker of `workers`: each worker has streams of its own and every `workers`-th group number,
- * so that which worker is faster changes nobody's flows.
+ * The groups of one closed-loop worker of `workers`: each worker has streams of its own and every
+ * `workers`-th group number, so that which worker is faster changes nobody's flows.
  */
 export function* closedLoop(workload: Workload, worker: number, workers: number): Generator<PlannedFlow[]> {
   const draw = draws(workload, `${workload.stream}/worker ${worker}`);
@@ -93,8 +97,9 @@ export function arrivalRate(workload: Workload, load: number, rate: number): num
 }
 
 /**
- * Flows listed one by one: CSV with a header naming at least `start_ns` and `bytes`; `to` is a server's index (default 0), `id`
- * defaults to the row number, and of a `source` only the rows whose `src` it is are this client's.
+ * Flows listed one by one: CSV with a header naming at least `start_ns` and `bytes`; `to` is a
+ * server's index (default 0), `id` defaults to the row number, and of a `source` only the rows
+ * whose `src` it is are this client's.
  * @throws UsageError ERR_TRACE naming file and line.
  */
 export function parseTrace(text: string, file: string, workload: Workload, source?: string): PlannedFlow[] {

@@ -54,8 +54,8 @@ export async function serverMain(argv: readonly string[]): Promise<number> {
       resolve();
     });
   });
-  // A server that has just begun lets no flow start with its second connection, in case a process before it has the first:
-  // what is measured should be the state after that.
+  // A server that has just begun lets no flow start with its second connection, in case a process
+  // before it has the first: what is measured should be the state after that.
   if (!plain) await new Promise((resolve) => setTimeout(resolve, 1.5 * defaults.waitTimeout));
   const asked = new Promise<void>((resolve) => {
     process.once('SIGTERM', () => resolve()).once('SIGINT', () => resolve());

@@ -1,4 +1,7 @@
-/** The server of the traffic generator: checks every byte that comes up, sends what is asked for down. */
+/**
+ * The server of the traffic generator: checks every byte that comes up, sends what is asked for
+ * down.
+ */
 import type { Server, Socket } from 'node:net';
 import { firstMismatch } from './payload.js';
 import { pumpPayload } from './pump.js';
@@ -26,7 +29,10 @@ export interface ServerCounts {
   broken: number;
 }
 
-/** Answers the generator's requests on every connection of `server` (a net-like server that is or will be listening). */
+/**
+ * Answers the generator's requests on every connection of `server` (a net-like server that is or
+ * will be listening).
+ */
 export function serve(server: Server): ServerCounts {
   const counts: ServerCounts = {
     connections: 0,

@@ -3,7 +3,9 @@ import type { Socket } from 'node:net';
 import { info } from 'repnet';
 import { Winner } from './wire.js';
 
-/** Follows one connection: the copy that brought most bytes first since the last time it was asked. */
+/**
+ * Follows one connection: the copy that brought most bytes first since the last time it was asked.
+ */
 export class WinnerMeter {
   readonly #socket: Socket;
   #before = { primary: 0, replica: 0 };
@@ -24,8 +26,9 @@ export class WinnerMeter {
 }
 
 /**
- * How a client's flow is carried: by two connections that race byte by byte ('flow'), by the one of two that was established first
- * ('syn'), or by one (false), also where the library was asked for two and knows that the server cannot.
+ * How a client's flow is carried: by two connections that race byte by byte ('flow'), by the one of
+ * two that was established first ('syn'), or by one (false), also where the library was asked for
+ * two and knows that the server cannot.
  */
 export function carriedBy(socket: Socket): 'flow' | 'syn' | false {
   return info(socket)?.mode ?? false;

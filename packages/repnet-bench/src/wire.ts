@@ -1,11 +1,14 @@
 /**
- * What client and server of the traffic generator say to each other on a connection, one exchange after another:
+ * What client and server of the traffic generator say to each other on a connection, one exchange
+ * after another:
  *
- *   request  = "RNB1" op(1) flags(1) 0(2) key(4) 0(4) flow(8) bytes(8)      32 bytes, then `bytes` of payload if op is UP
- *   receipt  = "RNR1" status(1) winner(1) 0(2) verified(8) clock(8) lastByte(8)       32 bytes, then `bytes` of payload if op is DOWN
+ *   request  = "RNB1" op(1) flags(1) 0(2) key(4) 0(4) flow(8) bytes(8)      32 bytes, then `bytes`
+ * of payload if op is UP receipt  = "RNR1" status(1) winner(1) 0(2) verified(8) clock(8)
+ * lastByte(8)       32 bytes, then `bytes` of payload if op is DOWN
  *
- * Integers are big-endian. `lastByte` is the server's monotonic clock in ns when the last payload byte reached its application
- * and `clock` names that clock: where it equals the client's, both processes share it (one kernel) and the difference is a time.
+ * Integers are big-endian. `lastByte` is the server's monotonic clock in ns when the last payload
+ * byte reached its application and `clock` names that clock: where it equals the client's, both
+ * processes share it (one kernel) and the difference is a time.
  */
 import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
@@ -25,7 +28,10 @@ export interface Request {
   readonly bytes: number;
 }
 
-/** Which copy brought most of an exchange's bytes first; NONE where the connection is not replicated. */
+/**
+ * Which copy brought most of an exchange's bytes first; NONE where the connection is not
+ * replicated.
+ */
 export const Winner = { NONE: 0, PRIMARY: 1, REPLICA: 2 } as const;
 
 export interface Receipt {
@@ -95,7 +101,9 @@ export function decodeReceipt(header: Buffer): Receipt {
 
 let clock: bigint | undefined;
 
-/** Names this kernel's monotonic clock (the boot it counts from); 0 where the platform does not say. */
+/**
+ * Names this kernel's monotonic clock (the boot it counts from); 0 where the platform does not say.
+ */
 export function clockName(): bigint {
   if (clock === undefined) {
     try {

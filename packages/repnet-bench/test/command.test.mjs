@@ -284,7 +284,10 @@ test('the summary states what was asked for and what came of it', async (t) => {
   assert.equal(parseRows(readFileSync(path.join(name, 'rows.csv'), 'utf8')).length, 5);
 });
 
-/** A relay that does `change` to every chunk that the client sends, once the first 32 bytes (the header) have passed. */
+/**
+ * A relay that does `change` to every chunk that the client sends, once the first 32 bytes (the
+ * header) have passed.
+ */
 function meddler(port, change) {
   return net.createServer((near) => {
     const far = net.connect({ port, host: '127.0.0.1' });

@@ -1,4 +1,7 @@
-/** What `npm run bench:fabric` makes of its measurements, and that the README has nothing else. It is not run here: it wants the machine to itself. */
+/**
+ * What `npm run bench:fabric` makes of its measurements, and that the README has nothing else. It
+ * is not run here: it wants the machine to itself.
+ */
 import assert from 'node:assert/strict';
 import { existsSync, readFileSync } from 'node:fs';
 import { test } from 'node:test';

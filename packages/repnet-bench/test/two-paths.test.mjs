@@ -1,7 +1,7 @@
 /**
- * Two real paths between two hosts, one kept busy by long flows, one idle. Where the first port leads over the busy link
- * and the second over the idle one, the winner is known; where each connection draws its link (ECMP), two draws are better
- * than one (RepNet, section II-B).
+ * Two real paths between two hosts, one kept busy by long flows, one idle. Where the first port
+ * leads over the busy link and the second over the idle one, the winner is known; where each
+ * connection draws its link (ECMP), two draws are better than one (RepNet, section II-B).
  */
 import assert from 'node:assert/strict';
 import { availableParallelism, loadavg } from 'node:os';
@@ -16,7 +16,10 @@ const BACKGROUND_PORT = 9000;
 const FLOW_BYTES = 20_000;
 const skip = skipNamespaces();
 
-/** The two hosts, a server on PORT, and two long flows that keep link a's queue full towards the server. */
+/**
+ * The two hosts, a server on PORT, and two long flows that keep link a's queue full towards the
+ * server.
+ */
 async function busyPaths(t, serverOptions = []) {
   const paths = new TwoPaths(t, { rate: '50mbit', queueBytes: 150_000 });
   paths.pin(BACKGROUND_PORT, 'a');
@@ -82,12 +85,14 @@ function describe(t, mode, rows) {
 }
 
 const MOST_TRIES = 3;
-/** So many processes wait for each processor that a link which is idle need not be the quicker one. */
+/**
+ * So many processes wait for each processor that a link which is idle need not be the quicker one.
+ */
 const isBusy = () => loadavg()[0] > 1.5 * availableParallelism();
 
 /**
- * Fails unless nine in ten of the flows that `send` resolves to were brought by `copy`, the one on the idle link. Tried again on
- * a busy machine, and not judged if it stays busy.
+ * Fails unless nine in ten of the flows that `send` resolves to were brought by `copy`, the one on
+ * the idle link. Tried again on a busy machine, and not judged if it stays busy.
  */
 async function assertWins(t, copy, count, send) {
   for (let tries = 1; ; tries++) {

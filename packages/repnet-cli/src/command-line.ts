@@ -1,4 +1,7 @@
-/** Command lines from one table per command: what is parsed, what --help prints and what an error names are the same thing. */
+/**
+ * Command lines from one table per command: what is parsed, what --help prints and what an error
+ * names are the same thing.
+ */
 import { parseArgs } from 'node:util';
 import { parseChoice, UsageError } from './units.js';
 
@@ -82,7 +85,10 @@ export function describeOptions(table: OptionTable): string {
   return rows.map(([left, right]) => `${left.padEnd(width)}  ${right}`).join('\n');
 }
 
-/** Run a command's main: a usage error ends it with code 2, any other with 1, both with one line on stderr. */
+/**
+ * Run a command's main: a usage error ends it with code 2, any other with 1, both with one line on
+ * stderr.
+ */
 export async function runCommand(name: string, main: (argv: string[]) => Promise<number>): Promise<void> {
   try {
     process.exitCode = await main(process.argv.slice(2));

@@ -1,4 +1,7 @@
-/** Quantities with their unit spelled: a bare number is refused where a unit is meant. KB = 1000 B, KiB = 1024 B. */
+/**
+ * Quantities with their unit spelled: a bare number is refused where a unit is meant. KB = 1000 B,
+ * KiB = 1024 B.
+ */
 
 const BYTES: Record<string, number> = {
   B: 1,
@@ -12,7 +15,10 @@ const BYTES: Record<string, number> = {
 const BITS_PER_SECOND: Record<string, number> = { bps: 1, Kbps: 1e3, Mbps: 1e6, Gbps: 1e9 };
 const MICROSECONDS: Record<string, number> = { us: 1, ms: 1e3, s: 1e6, min: 60e6 };
 
-/** A mistake in what the user asked for: `code` is stable, the message names the place and the remedy. */
+/**
+ * A mistake in what the user asked for: `code` is stable, the message names the place and the
+ * remedy.
+ */
 export class UsageError extends Error {
   override readonly name = 'UsageError';
   readonly code: string;
@@ -109,7 +115,10 @@ export interface Endpoint {
   readonly port: number;
 }
 
-/** '10.0.0.2:8000' or '[fd00::2]:8000' -> host and port. Port 0 only where `allowZero` says so (a listener's free port). */
+/**
+ * '10.0.0.2:8000' or '[fd00::2]:8000' -> host and port. Port 0 only where `allowZero` says so (a
+ * listener's free port).
+ */
 export function parseEndpoint(text: string, where: string, allowZero = false): Endpoint {
   const match = /^(?:\[([^\]]+)\]|([^:]+)):(\d+)$/.exec(text);
   const port = Number(match?.[3]);

@@ -4,8 +4,9 @@ import { formatMetrics, libraryMetrics, type Metric } from 'repnet/prometheus';
 import type { RouteCounts, Sidecar } from './sidecar.js';
 
 /**
- * GET /healthz: 200 while the process answers. GET /readyz: 200 only while every route accepts (503 when starting or
- * draining). GET /metrics: Prometheus text. Anything else: 404, another method: 405.
+ * GET /healthz: 200 while the process answers. GET /readyz: 200 only while every route accepts (503
+ * when starting or draining). GET /metrics: Prometheus text. Anything else: 404, another method:
+ * 405.
  */
 export function adminServer(sidecar: Sidecar): http.Server {
   const server = http.createServer((request, response) => {

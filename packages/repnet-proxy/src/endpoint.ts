@@ -4,7 +4,10 @@ import { parseBytes, parseChoice, parseCount, parseDelay, UsageError } from 'rep
 export type Loser = 'rst' | 'fin';
 export type PeerKind = 'auto' | 'repnet' | 'plain';
 
-/** Options of one endpoint; what is not named follows the command's own, and those the library's defaults. */
+/**
+ * Options of one endpoint; what is not named follows the command's own, and those the library's
+ * defaults.
+ */
 export interface ListenOptions {
   readonly replicaPort?: number;
   /** bytes */

@@ -149,7 +149,8 @@ async function main(argv: string[]): Promise<number> {
   const asked = new Promise<void>((resolve) => {
     process.once('SIGTERM', () => resolve()).once('SIGINT', () => resolve());
   });
-  // A signal, not a request: only who may end the process can send one, and the metrics stay readable by whoever reads them.
+  // A signal, not a request: only who may end the process can send one, and the metrics stay
+  // readable by whoever reads them.
   if (process.platform !== 'win32') process.on('SIGUSR2', () => sidecar.switchReplication());
   const adminAddress = admin.address() as AddressInfo | null;
   process.stdout.write(

@@ -1,4 +1,7 @@
-/** Joins two sockets into one connection: bytes, back-pressure, half-close, and failure are carried both ways. */
+/**
+ * Joins two sockets into one connection: bytes, back-pressure, half-close, and failure are carried
+ * both ways.
+ */
 import type { Socket } from 'node:net';
 
 export type RelayEnd = 'closed' | 'connect-failed' | 'connect-timeout' | 'idle-timeout' | 'broken';
@@ -19,8 +22,9 @@ export interface Relay {
 }
 
 /**
- * Relay between an accepted socket and one that may still be connecting (both with allowHalfOpen). `done` runs once, when
- * both are closed. A side that fails resets the other, so that no peer takes a broken stream for a complete one.
+ * Relay between an accepted socket and one that may still be connecting (both with allowHalfOpen).
+ * `done` runs once, when both are closed. A side that fails resets the other, so that no peer takes
+ * a broken stream for a complete one.
  */
 export function relay(
   near: Socket,
@@ -64,7 +68,8 @@ export function relay(
   const into = forward(near, far);
   const outOf = forward(far, near);
   if (options.idleTimeout > 0) {
-    // Every byte of either direction passes the near socket, so its own inactivity timer covers both.
+    // Every byte of either direction passes the near socket, so its own inactivity timer covers
+    // both.
     near.setTimeout(options.idleTimeout, () => stop('idle-timeout'));
   }
   return {
@@ -78,7 +83,10 @@ export function relay(
   };
 }
 
-/** Forwards one direction until `to` closes; counts the bytes that the system has taken, not those that only wait for it. */
+/**
+ * Forwards one direction until `to` closes; counts the bytes that the system has taken, not those
+ * that only wait for it.
+ */
 function forward(from: Socket, to: Socket): { readonly bytes: number } {
   const taken = { bytes: 0 };
   const write = (chunk: Buffer): void => {

@@ -1,4 +1,7 @@
-/** The sidecar: routes from a listener to a destination, limits, counts and draining. No process, no signals. */
+/**
+ * The sidecar: routes from a listener to a destination, limits, counts and draining. No process, no
+ * signals.
+ */
 
 import { chmodSync } from 'node:fs';
 import { lstat, rm } from 'node:fs/promises';
@@ -76,7 +79,10 @@ export class Sidecar {
     return this.#state;
   }
 
-  /** Listen on every route; rejects with the first listener's error, having closed the others and what they had accepted. */
+  /**
+   * Listen on every route; rejects with the first listener's error, having closed the others and
+   * what they had accepted.
+   */
   async start(): Promise<void> {
     try {
       for (const [index, route] of this.#options.routes.entries())
@@ -97,7 +103,9 @@ export class Sidecar {
     return isReplicating();
   }
 
-  /** Off if it is on, on if it is off: for connections to come; those there are go on as they are. */
+  /**
+   * Off if it is on, on if it is off: for connections to come; those there are go on as they are.
+   */
   switchReplication(): void {
     this.#options.onEvent?.({ event: 'replication', enabled: switchReplication() });
   }
@@ -108,7 +116,8 @@ export class Sidecar {
   }
 
   /**
-   * Stop accepting, let the relays end by themselves for at most `grace` ms, then reset what is left.
+   * Stop accepting, let the relays end by themselves for at most `grace` ms, then reset what is
+   * left.
    * @returns how many had to be reset.
    */
   async drain(grace: number): Promise<number> {
@@ -199,7 +208,8 @@ function listenOnce(server: net.Server, endpoint: ListenEndpoint): Promise<void>
 
 /** Whether this is a Unix socket of a process that is gone. */
 async function leftBehind(path: string): Promise<boolean> {
-  // Of any other file, too, the system says that the address is in use and that nobody answers there.
+  // Of any other file, too, the system says that the address is in use and that nobody answers
+  // there.
   if (!(await lstat(path)).isSocket()) return false;
   return new Promise((resolve) => {
     const probe = net.connect({ path });

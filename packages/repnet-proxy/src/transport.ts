@@ -1,4 +1,7 @@
-/** How each kind of endpoint listens and connects, and what holds for all of them. The only file of the sidecar that knows the library. */
+/**
+ * How each kind of endpoint listens and connects, and what holds for all of them. The only file of
+ * the sidecar that knows the library.
+ */
 import * as net from 'node:net';
 import * as repnet from 'repnet';
 import type { ConnectEndpoint, ListenEndpoint, Loser, PeerKind } from './endpoint.js';
@@ -10,7 +13,9 @@ export interface ReplicationSettings {
   readonly copyDelay: number;
   readonly loser: Loser | undefined;
   readonly peer: PeerKind;
-  /** Extra bytes and connections as fractions of the others, over all routes; Infinity for no limit. */
+  /**
+   * Extra bytes and connections as fractions of the others, over all routes; Infinity for no limit.
+   */
   readonly budget: { readonly bytes: number; readonly connections: number };
 }
 
@@ -30,7 +35,10 @@ export function isReplicating(): boolean {
   return repnet.isEnabled();
 }
 
-/** A server for the endpoint, not yet listening. Half-open connections are kept: the relay carries each end by itself. */
+/**
+ * A server for the endpoint, not yet listening. Half-open connections are kept: the relay carries
+ * each end by itself.
+ */
 export function listener(endpoint: ListenEndpoint, onSocket: (socket: net.Socket) => void): net.Server {
   const options = { allowHalfOpen: true, noDelay: true };
   if (endpoint.kind !== 'repnet') return net.createServer(options, onSocket);

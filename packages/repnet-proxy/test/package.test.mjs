@@ -1,4 +1,7 @@
-/** The programs as `npm pack` makes them, installed beside the library in a folder of their own without a network. */
+/**
+ * The programs as `npm pack` makes them, installed beside the library in a folder of their own
+ * without a network.
+ */
 import assert from 'node:assert/strict';
 import { rmSync } from 'node:fs';
 import { join } from 'node:path';

@@ -240,7 +240,8 @@ test('SIGTERM lets connections end, refuses new ones and says so to readiness', 
   await once(socket, 'data');
   proxy.kill('SIGTERM');
   await until(async () => (await get(proxy, '/readyz'))[0] !== 200, 'it is not ready any more');
-  // Between readiness going down and the port closing the kernel may still take one, which is then reset.
+  // Between readiness going down and the port closing the kernel may still take one, which is then
+  // reset.
   await assert.rejects(
     echoed(address(proxy), 'x'),
     ({ code }) => code === 'ECONNREFUSED' || code === 'ECONNRESET',
@@ -284,7 +285,8 @@ test('a slow reader holds the writer back instead of filling the sidecar', async
   const chunk = Buffer.alloc(1 << 20);
   let accepted = 0;
   for (let i = 0; i < 64; i++) socket.write(chunk, () => accepted++);
-  // The kernel's buffers fill and then nothing moves: the count stands still while the reader is paused.
+  // The kernel's buffers fill and then nothing moves: the count stands still while the reader is
+  // paused.
   await until(() => accepted > 0, 'what the kernel has room for');
   await standstill(() => accepted);
   assert.ok(accepted < 48, `${accepted} of 64 MiB were taken although nobody reads`);

@@ -1,4 +1,7 @@
-/** repnet-proxy: how its connections are replicated, by flags and by options of endpoints, and the kill switch at run time. */
+/**
+ * repnet-proxy: how its connections are replicated, by flags and by options of endpoints, and the
+ * kill switch at run time.
+ */
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import net from 'node:net';
@@ -9,7 +12,9 @@ import { collect, freePort, listen } from '../../repnet/test/apps/support/server
 import { until } from '../../repnet/test/lib/support.mjs';
 
 const PROXY = '../repnet-proxy/dist/main.js';
-/** An unmodified server on this host is given one connection: this makes it one that is elsewhere. */
+/**
+ * An unmodified server on this host is given one connection: this makes it one that is elsewhere.
+ */
 const FAR_AWAY = new URL('../../repnet/test/lib/far-away.mjs', import.meta.url);
 const ADMIN = ['--admin', '127.0.0.1:0'];
 const start = (t, listens, connects, ...options) =>

@@ -1,4 +1,7 @@
-/** On the clients' host: sessions over each way in turn, of ten requests each; how long each took goes into a file. */
+/**
+ * On the clients' host: sessions over each way in turn, of ten requests each; how long each took
+ * goes into a file.
+ */
 import { spawn } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';

@@ -1,4 +1,6 @@
-/** Sizes of requests: from 1 KB to 100 KB, evenly over the logarithm; the same for the same seed. */
+/**
+ * Sizes of requests: from 1 KB to 100 KB, evenly over the logarithm; the same for the same seed.
+ */
 export function sizes(seed) {
   let state = 0x9e3779b9 ^ (seed * 0x85ebca6b);
   const random = () => {

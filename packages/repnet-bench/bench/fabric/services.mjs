@@ -24,7 +24,10 @@ const proxies = (port) => ({
   ],
 });
 
-/** A client of Redis or PostgreSQL: plain, by RepSYN to the unmodified server, or plain to the proxy beside it. */
+/**
+ * A client of Redis or PostgreSQL: plain, by RepSYN to the unmodified server, or plain to the proxy
+ * beside it.
+ */
 const WAYS = (port) => [
   { way: 'net', host: SERVER, port, replicate: false },
   { way: 'RepSYN', host: SERVER, port, replicate: 'syn' },
@@ -89,8 +92,9 @@ function listenHttp() {
 }
 
 /**
- * name: what the table calls it. programs: what is started beside the server, given where they are. listen: what the server's own
- * process does. proxies: how repnet-proxy is started at both ends. ways: how clients reach it; each opens one connection.
+ * name: what the table calls it. programs: what is started beside the server, given where they are.
+ * listen: what the server's own process does. proxies: how repnet-proxy is started at both ends.
+ * ways: how clients reach it; each opens one connection.
  */
 export const SERVICES = {
   http: {
@@ -126,7 +130,8 @@ export const SERVICES = {
   },
   postgres: {
     name: 'PostgreSQL, by pg',
-    // In a user and IPC namespace of its own: it refuses to run as root, and leaves shared memory behind when it is killed.
+    // In a user and IPC namespace of its own: it refuses to run as root, and leaves shared memory
+    // behind when it is killed.
     program: ({ postgres, data }) => [
       ...['unshare', '--user', '--ipc', '--map-user=1000', postgres, '-D', data],
       ...['listen_addresses=*', `port=${PORTS.postgres}`, 'unix_socket_directories=', 'fsync=off'].flatMap(
