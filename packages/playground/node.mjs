@@ -1,9 +1,11 @@
 /**
  * The WebAssembly module in Node, for tests and measurements:
  *
- *     node node.mjs run MODULE EXPERIMENT OUT    writes OUT/plan.json and OUT/ID.bin, the answer to
- * each run node node.mjs time MODULE EXPERIMENT       prints seconds of processor time of each run,
- * the first time and warm
+ *     node node.mjs run MODULE EXPERIMENT OUT
+ *     node node.mjs time MODULE EXPERIMENT
+ *
+ * The first writes OUT/plan.json and OUT/ID.bin, the answer to each run. The second prints seconds
+ * of processor time of each run, the first time and warm.
  */
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';

@@ -39,7 +39,7 @@ const SET_UP_SECONDS = 20;
 const place = (path) => fileURLToPath(new URL(path, import.meta.url));
 const python = place('../../../.venv/bin/python');
 
-/** Where a program is: in PATH, or among Debian's versions of PostgreSQL. */
+/** Returns the path of a program: in PATH, or among Debian's versions of PostgreSQL. */
 function find(name) {
   const versions = existsSync('/usr/lib/postgresql') ? readdirSync('/usr/lib/postgresql') : [];
   const folders = [
@@ -49,7 +49,7 @@ function find(name) {
   return folders.map((folder) => join(folder, name)).find(existsSync);
 }
 
-/** What a service needs besides Node, or why it cannot be had. */
+/** Prepares what a service needs besides Node; returns why it cannot be had. */
 function prepare(service, folder) {
   if (service === 'redis') {
     const redis = find('redis-server');

@@ -29,7 +29,7 @@ export interface FlowRow {
 
 export interface Dialer {
   readonly mode: BenchMode;
-  /** Whether a flow of so many bytes is to be replicated. */
+  /** Returns whether a flow of this size is to be replicated. */
   replicates(bytes: number): boolean;
   /** Open a connection to server `to`, from a port of the caller's choice if it has one. */
   dial(to: number, replicated: boolean, localPort?: number): Socket;

@@ -29,7 +29,7 @@ export interface ExchangeResult {
   readonly verified: number;
   /** Whether the library began two connections for the flow. */
   readonly replicated: boolean;
-  /** Which copy brought most of the bytes to the server, and to the client, first. */
+  /** The copy that brought most of the bytes first: to the server, and to the client. */
   readonly winner: { readonly up: string; readonly down: string };
 }
 

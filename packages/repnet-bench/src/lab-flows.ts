@@ -1,6 +1,6 @@
 /**
- * What a host of the kernel lab is to receive: which flow a connection brings, and whether every
- * byte of it is the right one.
+ * The flows that a host of the kernel lab is to receive: identifies the flow of a connection, and
+ * checks every byte.
  */
 
 /** A flow, as the host at either end of it is told. */
@@ -15,7 +15,7 @@ export interface HostFlow {
   readonly place: number;
 }
 
-/** So many bytes are at one place of the payload only. */
+/** A string of this length occurs at one place of the payload only. */
 const TELLING = 8;
 
 /** The bytes of all flows: each begins at a place of its own, and goes around. */
@@ -37,8 +37,8 @@ export class LabPayload {
   }
 
   /**
-   * Which byte of the flow is the first in `found` that is not its own, if there is one; `found`
-   * begins at `offset`.
+   * Returns the offset of the first wrong byte of the flow in `found`, which begins at `offset`;
+   * undefined if all are right.
    */
   mismatch(place: number, offset: number, found: Buffer): number | undefined {
     for (let done = 0; done < found.length; ) {
@@ -94,9 +94,9 @@ export class Arrival {
   readonly #expected: Expected;
   readonly #from: string;
   readonly #port: number;
-  /** What came before it was known which flow it is. */
+  /** Bytes that arrived before the flow was identified. */
   #head: Buffer = Buffer.alloc(0);
-  /** Which flow it is, once that is known. */
+  /** The flow, once it is identified. */
   flow: HostFlow | undefined;
   bytes = 0;
 
@@ -107,7 +107,7 @@ export class Arrival {
     this.#port = port;
   }
 
-  /** Whether all of its flow is there. */
+  /** Whether the whole flow has arrived. */
   get complete(): boolean {
     return this.bytes === this.flow?.bytes;
   }

@@ -11,7 +11,7 @@ import { createDialer, listenReplicated } from './dial.js';
 import { Arrival, Expected, type HostFlow, LabPayload } from './lab-flows.js';
 import { version } from './version.js';
 
-/** What a host is told at first. */
+/** The first message to a host: its part of the run. */
 export interface HostTask {
   readonly address: string;
   readonly port: number;
@@ -24,20 +24,20 @@ export interface HostTask {
   /** One period of the bytes of all flows, in hexadecimal. */
   readonly payload: string;
   readonly flows: readonly HostFlow[];
-  /** What other hosts send it. */
+  /** The flows that other hosts send to it. */
   readonly expected: readonly HostFlow[];
 }
 
-/** What a sender knows of a flow. Times are those of the monotonic clock, in ns. */
+/** A sender's record of a flow. Times are of the monotonic clock, in ns. */
 interface Sent {
   readonly index: number;
   readonly opened_ns: number;
   established_ns: number | null;
-  /** When it heard that the receiver, which has everything then, has ended the connection. */
+  /** When the receiver's end of the connection arrived: it has everything then. */
   acknowledged_ns: number | null;
 }
 
-/** What a receiver knows of a connection. */
+/** A receiver's record of a connection. */
 interface Taken {
   readonly arrival: Arrival;
   complete_ns: number | null;
@@ -56,7 +56,7 @@ const LONG = 65_536;
 /** Flows that a host carries to itself before it is ready. */
 const WARM_UPS = 30;
 
-/** So much before a flow is due it is awake. */
+/** Time before a flow is due at which the host wakes. */
 const AWAKE_MS = 0.15;
 const NOBODY_WAKES = new Int32Array(new SharedArrayBuffer(4));
 
@@ -138,8 +138,8 @@ export class LabHost {
     if (this.#wrong.length > 0) throw new Error(this.#wrong.join('; '));
     this.#sent.length = 0;
     this.#taken.length = 0;
-    // What the start has left behind is not collected while flows are due. Twice: what has survived
-    // once is still copied.
+    // Garbage of the start must not be collected while flows are due. Twice, because survivors of
+    // the first collection are still copied.
     for (let time = 0; time < 2; time++) globalThis.gc?.();
     this.#warm = true;
   }
@@ -236,7 +236,7 @@ export class LabHost {
     for (const taken of this.#taken) taken.in_arrivals ??= taken.arrival.bytes;
   }
 
-  /** What there is to tell, at the end. */
+  /** Returns the report of the run. */
   report(): object {
     this.note();
     const got = this.#taken.flatMap(({ arrival: { flow }, complete_ns, in_arrivals }) =>
@@ -246,12 +246,12 @@ export class LabHost {
   }
 }
 
-/** `repnet-bench lab`; ends when nobody is there any more to tell it anything. */
+/** Runs `repnet-bench lab` until its input ends. */
 export async function labMain(): Promise<never> {
   const say = (text: string): void => void process.stdout.write(text);
   let host: LabHost | undefined;
   const obey = (line: string): void => {
-    // What has arrived is read first.
+    // Bytes that have arrived are read first.
     if (line === 'note') setImmediate(() => host!.note());
     else if (line === 'report') say(`${JSON.stringify(host!.report())}\n`);
     else {
@@ -276,7 +276,7 @@ export async function labMain(): Promise<never> {
         .catch((error: Error) => say(`${JSON.stringify({ failed: error.message })}\n`));
     }
   });
-  // What is open then, ends with the process, and not before: others may still have to tell of it.
+  // Connections stay open until the process ends, because peers may still report on them.
   await new Promise((resolve) => process.stdin.once('end', resolve));
   process.exit(0);
 }

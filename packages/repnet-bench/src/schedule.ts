@@ -1,5 +1,5 @@
 /**
- * Which flows are sent, when and to whom, decided before anything is sent: from (seed, stream) and
+ * The flows to send, with times and destinations, decided before anything is sent: from (seed, stream) and
  * the workload alone, never from how fast earlier flows were, so that modes compared with one seed
  * carry the same flows.
  */

@@ -1,4 +1,4 @@
-/** Which copy of a replicated connection was faster, exchange by exchange. */
+/** The faster copy of a replicated connection, exchange by exchange. */
 import type { Socket } from 'node:net';
 import { info } from 'repnet';
 import { Winner } from './wire.js';

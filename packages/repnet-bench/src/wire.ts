@@ -1,10 +1,10 @@
 /**
- * What client and server of the traffic generator say to each other on a connection, one exchange
- * after another:
+ * The protocol between client and server of the traffic generator, one exchange after another on a
+ * connection. Each header has 32 bytes; `bytes` of payload follow a request with op UP, and a
+ * receipt of an op DOWN:
  *
- *   request  = "RNB1" op(1) flags(1) 0(2) key(4) 0(4) flow(8) bytes(8)      32 bytes, then `bytes`
- * of payload if op is UP receipt  = "RNR1" status(1) winner(1) 0(2) verified(8) clock(8)
- * lastByte(8)       32 bytes, then `bytes` of payload if op is DOWN
+ *   request = "RNB1" op(1) flags(1) 0(2) key(4) 0(4) flow(8) bytes(8)
+ *   receipt = "RNR1" status(1) winner(1) 0(2) verified(8) clock(8) lastByte(8)
  *
  * Integers are big-endian. `lastByte` is the server's monotonic clock in ns when the last payload
  * byte reached its application and `clock` names that clock: where it equals the client's, both
@@ -29,14 +29,13 @@ export interface Request {
 }
 
 /**
- * Which copy brought most of an exchange's bytes first; NONE where the connection is not
- * replicated.
+ * The copy that brought most of an exchange's bytes first; NONE without replication.
  */
 export const Winner = { NONE: 0, PRIMARY: 1, REPLICA: 2 } as const;
 
 export interface Receipt {
   readonly status: number;
-  /** Of the bytes that the server received. */
+  /** The winner of the bytes that the server received. */
   readonly winner: number;
   readonly verified: number;
   readonly clock: bigint;

@@ -1,4 +1,4 @@
-/** What `npm run bench:fabric` has measured, as JSON, as a table, and in the README. */
+/** Results of `npm run bench:fabric`, as JSON, as a table, and in the README. */
 const BEGIN = '<!-- made by npm run bench:fabric: begin -->';
 const END = '<!-- made by npm run bench:fabric: end -->';
 /** A quantile is told where so many requests lie beyond it. */
@@ -63,10 +63,10 @@ export function inReadme(readme, text) {
   return `${before}${BEGIN}${text === '' ? '' : `\n${text}`}\n${END}${after}`;
 }
 
-/** What stands between the marks. */
+/** Returns the text between the marks. */
 export const ofReadme = (readme) => readme.split(BEGIN)[1].split(END)[0].trim();
 
-/** What the README says above the table. */
+/** The README's text above the table. */
 export const README = `### What it does for the tail of three services
 
 Three paths between two racks at 50 Mbps, one of them congested: two long flows stand in its queue for 40 ms. Requests of 1 KB to 100 KB, ten on each
