@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from tailcut import _core, plan
 from tailcut.backends import FATAL_HINT, Backend, Capture, Options, Progress, backend
@@ -150,10 +150,8 @@ def _planned(text: str, name: str, directory: Path, overrides: list[tuple[str, s
         if prepared.errors:
             raise together([entry for error in prepared.errors for entry in error.errors])
         found = prepared.restored(json.loads(made))
-    if variant == "small":
-        found = {**found, "small": True}
-    elif variant == "medium":
-        found = {**found, "medium": True}
+    if variant is not None:
+        found = cast("Plan", {**found, variant: True})
     return {**found, "overrides": dict(overrides)} if overrides else found
 
 

@@ -2,7 +2,8 @@
 //! the price of a tenth of the build time.
 
 use pyo3::prelude::*;
-use pyo3::types::PyBytes;
+use pyo3::types::{PyBytes, PyDict};
+use tailcut_experiment::{Column, Values};
 
 /// An element type of arrays.
 pub(crate) trait Element: Copy {
@@ -52,6 +53,34 @@ pub(crate) fn array<T: Element>(py: Python<'_>, values: Vec<T>) -> PyResult<Boun
 }
 
 /// Returns a NumPy array of these texts.
-pub(crate) fn texts(py: Python<'_>, values: Vec<String>) -> PyResult<Bound<'_, PyAny>> {
+fn texts(py: Python<'_>, values: Vec<String>) -> PyResult<Bound<'_, PyAny>> {
     py.import("numpy")?.call_method1("array", (values, "str"))
+}
+
+/// Returns a column as a dictionary: `values`, `valid` and `categories`.
+fn column(py: Python<'_>, column: Column) -> PyResult<Bound<'_, PyDict>> {
+    let entry = PyDict::new(py);
+    let (values, categories) = match column.values {
+        Values::U64(v) => (array(py, v)?, None),
+        Values::I64(v) => (array(py, v)?, None),
+        Values::U32(v) => (array(py, v)?, None),
+        Values::U8(v) => (array(py, v)?, None),
+        Values::F64(v) => (array(py, v)?, None),
+        Values::Bool(v) => (array(py, v)?, None),
+        Values::Text(v) => (texts(py, v)?, None),
+        Values::Label { codes, categories } => (array(py, codes)?, Some(categories)),
+    };
+    entry.set_item("values", values)?;
+    entry.set_item("valid", column.valid.map(|v| array(py, v)).transpose()?)?;
+    entry.set_item("categories", categories)?;
+    Ok(entry)
+}
+
+/// Returns columns by name.
+pub(crate) fn table(py: Python<'_>, columns: Vec<Column>) -> PyResult<Bound<'_, PyDict>> {
+    let table = PyDict::new(py);
+    for c in columns {
+        table.set_item(c.name, column(py, c)?)?;
+    }
+    Ok(table)
 }

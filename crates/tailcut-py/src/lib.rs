@@ -13,12 +13,10 @@ use pyo3::create_exception;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
-use tailcut_experiment::{
-    CaptureRequest, Changes, Column, Failure, Plan, RunResult, TableReader, Values, Variant,
-};
+use tailcut_experiment::{CaptureRequest, Changes, Failure, Plan, RunResult, TableReader, Variant};
 use tailcut_net::measure::records::{RunCounters, Series};
 
-use crate::arrays::{array, texts};
+use crate::arrays::{array, table};
 use crate::tables::Tables;
 
 // The module in its name is the one that Python imports, so that pickling works.
@@ -67,8 +65,7 @@ fn experiment_error(py: Python<'_>, failure: &Failure) -> PyErr {
 /// Returns the plan of an experiment file, as JSON.
 ///
 /// `overrides` are (key, value) pairs as in `--set traffic.load=0.3`; values are written as in
-/// TOML. `variant` (`small`, `medium`) applies that table of the file before
-/// them.
+/// TOML. `variant` (`small`, `medium`) applies that table of the file before them.
 /// `read_table(content, wanted)` reads the bytes of a Parquet file. It returns a list of
 /// (name, kind, cells), one for each column; kind is `unsigned`, `signed`, `real`, `text`, `other`
 /// (cells as text), or `unread` without cells for a name that is not in `wanted`. It raises
@@ -108,9 +105,8 @@ fn loads(
 }
 
 fn variant_of(name: Option<&str>) -> PyResult<Option<Variant>> {
-    let Some(name) = name else { return Ok(None) };
-    let found = Variant::ALL.into_iter().find(|variant| variant.name() == name);
-    found.map(Some).ok_or_else(|| PyValueError::new_err(format!("there is no variant {name:?}")))
+    let unknown = |name| PyValueError::new_err(format!("there is no variant {name:?}"));
+    name.map(|name| Variant::named(name).ok_or_else(|| unknown(name))).transpose()
 }
 
 fn planned(
@@ -127,32 +123,6 @@ fn planned(
 
 fn to_json(value: &impl serde::Serialize) -> PyResult<String> {
     serde_json::to_string(value).map_err(|error| PyValueError::new_err(error.to_string()))
-}
-
-fn column(py: Python<'_>, column: Column) -> PyResult<Bound<'_, PyDict>> {
-    let entry = PyDict::new(py);
-    let (values, categories) = match column.values {
-        Values::U64(v) => (array(py, v)?, None),
-        Values::I64(v) => (array(py, v)?, None),
-        Values::U32(v) => (array(py, v)?, None),
-        Values::U8(v) => (array(py, v)?, None),
-        Values::F64(v) => (array(py, v)?, None),
-        Values::Bool(v) => (array(py, v)?, None),
-        Values::Text(v) => (texts(py, v)?, None),
-        Values::Label { codes, categories } => (array(py, codes)?, Some(categories)),
-    };
-    entry.set_item("values", values)?;
-    entry.set_item("valid", column.valid.map(|v| array(py, v)).transpose()?)?;
-    entry.set_item("categories", categories)?;
-    Ok(entry)
-}
-
-fn table(py: Python<'_>, columns: Vec<Column>) -> PyResult<Bound<'_, PyDict>> {
-    let table = PyDict::new(py);
-    for c in columns {
-        table.set_item(c.name, column(py, c)?)?;
-    }
-    Ok(table)
 }
 
 fn counters(py: Python<'_>, totals: RunCounters) -> PyResult<Bound<'_, PyDict>> {

@@ -2,7 +2,7 @@
 
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
@@ -30,8 +30,8 @@ ABOUT: dict[str, pl.DataType] = {
     "lost_on_links": pl.Int64(),
 }
 """Fields of run.json that are columns of ``runs``."""
-HEAD: dict[str, pl.DataType] = {"repeat": pl.UInt32(), "fabric": pl.String()}
-"""Columns that identify the runs of the lab of one planned run."""
+HEAD: dict[str, pl.DataType] = {"repeat": pl.UInt32(), "fabric": pl.String(), "faithful": pl.Boolean()}
+"""Columns that tell apart the runs of the lab of one planned run, and the verdict on each."""
 NO_FAITHFUL_RUN = "no faithful run of this cell is there"
 
 
@@ -75,22 +75,28 @@ class LabResults:
         """The runs of the lab that statistics are of: the faithful ones, or all if that is asked for."""
         return [one for one in self._of_lab if one.faithful or self.with_unfaithful]
 
+    def _head(self, run: lab_runs.LabRun) -> dict[str, Any]:
+        """Returns the columns that identify a run, with their values."""
+        return {
+            "id": run.id,
+            **self._result.labels(run.run),
+            "repeat": run.repeat,
+            "fabric": run.fabric,
+            "faithful": run.faithful,
+        }
+
     @cached_property
     def runs(self) -> pl.DataFrame:
         """A row per finished run of the lab: its verdict, with the reasons if it is not faithful, and its totals."""
         rows = [
             {
-                "id": one.id,
-                **self._result.labels(one.run),
-                "repeat": one.repeat,
-                "fabric": one.fabric,
-                "faithful": one.faithful,
+                **self._head(one),
                 "unfaithful": one.about["unfaithful"],
                 **{name: one.about[name] for name in ABOUT},
             }
             for one in self._of_lab
         ]
-        head = {"id": pl.String(), **self._result.label_schema, **HEAD, "faithful": pl.Boolean()}
+        head = {"id": pl.String(), **self._result.label_schema, **HEAD}
         return pl.DataFrame(rows, schema={**head, "unfaithful": pl.List(pl.String()), **ABOUT})
 
     @cached_property
@@ -132,7 +138,7 @@ class LabResults:
                     known = read_parquet(more) if more.exists() else pl.DataFrame(schema=schema(beside))
                     rows = rows.join(known, on="id", how="left", maintain_order="left")
                 parts.append(rows.select(*self._result.literals(one.run), repeat, fabric, verdict, pl.all()))
-        head = {**self._result.label_schema, **HEAD, "faithful": pl.Boolean()}
+        head = {**self._result.label_schema, **HEAD}
         return pl.concat(parts) if parts else pl.DataFrame(schema={**head, **schema(name), **further})
 
     @cached_property
@@ -142,17 +148,8 @@ class LabResults:
         Repeats of one seed are as far apart as kernels make them (``spread``); the summary takes all for one run.
         """
         counted = self.counted
-        rows = [
-            {
-                "id": one.id,
-                **self._result.labels(one.run),
-                "repeat": one.repeat,
-                "fabric": one.fabric,
-                "faithful": one.faithful,
-            }
-            for one in counted
-        ]
-        head = {"id": pl.String(), **self._result.label_schema, **HEAD, "faithful": pl.Boolean()}
+        rows = [self._head(one) for one in counted]
+        head = {"id": pl.String(), **self._result.label_schema, **HEAD}
         labels = pl.DataFrame(rows, schema=head)
         of_runs = self._derived.statistics({one.id: (tables_of(one.about), one.about["end_ns"]) for one in counted})
         return labels.join(of_runs, on="id", how="inner", maintain_order="left_right").drop("id")

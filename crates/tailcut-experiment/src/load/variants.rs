@@ -19,6 +19,11 @@ impl Variant {
     /// Every variant.
     pub const ALL: [Variant; 2] = [Variant::Small, Variant::Medium];
 
+    /// Returns the variant of this name.
+    pub fn named(name: &str) -> Option<Variant> {
+        Variant::ALL.into_iter().find(|variant| variant.name() == name)
+    }
+
     /// Returns the table's name, which is the option's, too.
     pub fn name(self) -> &'static str {
         match self {
