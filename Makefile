@@ -226,6 +226,7 @@ QUICK := errors:: fabric:: plan:: properties:: schema:: smoke:: tcp::
 
 check-rust: build lint-rust
 	$(CARGO_TEST) --workspace --lib
+	$(CARGO_TEST) --workspace --doc
 	$(CARGO_TEST) --workspace --test integration -- $(QUICK)
 
 check-python: lint-packages lint-python

@@ -37,13 +37,22 @@
 //! use tailcut_net::topology::star::Star;
 //! use tailcut_net::topology::{HostId, PortId};
 //!
-//! let graph = Star { hosts: 3, ..Star::default() }.build()?; let mut fabric =
-//! Fabric::new(&FabricSpec::with_defaults(&graph))?; // What is due, in order: time and port.
-//! Queues are drop-tail here, so that no transmitter has to be asked. let mut due: BTreeMap<(Time,
-//! PortId), ()> = BTreeMap::new(); let mut arrived = vec![];
+//! let graph = Star { hosts: 3, ..Star::default() }.build()?;
+//! let mut fabric = Fabric::new(&FabricSpec::with_defaults(&graph))?;
+//! // What is due, in order: time and port.
+//! // Queues are drop-tail here, so that no transmitter has to be asked.
+//! let mut due: BTreeMap<(Time, PortId), ()> = BTreeMap::new();
+//! let mut arrived = vec![];
 //!
 //! let key = FlowKey::new(HostId(0), HostId(2), 1024, 5000);
-//! let packet = Packet { key, connection: ConnectionId(7), seq: SeqField::new(0), options: NO_OPTIONS, wire_bytes: 1538, flags: Flags(0) };
+//! let packet = Packet {
+//!     key,
+//!     connection: ConnectionId(7),
+//!     seq: SeqField::new(0),
+//!     options: NO_OPTIONS,
+//!     wire_bytes: 1538,
+//!     flags: Flags(0),
+//! };
 //! let mut todo = vec![(Time::ZERO, fabric.host_port(HostId(0)), None, packet)];
 //! loop {
 //!     for (now, port, ingress, packet) in todo.drain(..) {
