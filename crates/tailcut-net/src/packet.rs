@@ -32,6 +32,16 @@ impl FlowKey {
         let (hosts, ports) = ((self.0 >> 32) as u32, self.0 as u32);
         FlowKey((hosts.rotate_left(16) as u64) << 32 | ports.rotate_left(16) as u64)
     }
+    /// The key with another source port: the entropy value of a packet towards the receiver.
+    #[inline]
+    pub const fn with_sport(self, sport: u16) -> FlowKey {
+        FlowKey(self.0 & !0xffff_0000 | (sport as u64) << 16)
+    }
+    /// The key with another destination port: the entropy value of a packet towards the sender.
+    #[inline]
+    pub const fn with_dport(self, dport: u16) -> FlowKey {
+        FlowKey(self.0 & !0xffff | dport as u64)
+    }
     /// Sending host.
     #[inline]
     pub const fn src(self) -> HostId {

@@ -5,6 +5,7 @@ use tailcut_engine::Time;
 
 use super::clock::EventKind;
 use super::connections::ConnectionInfo;
+use super::profile::TransportProfile;
 use super::tickets::PacketIds;
 use super::{Network, view};
 use crate::measure::{ConnectionEnd, Observer};
@@ -83,7 +84,8 @@ impl<O: Observer> Network<'_, O> {
     /// then.
     #[inline]
     pub(super) fn flush_receiver(&mut self, id: ConnectionId) {
-        let spreads = self.hosts.receiver_profile(id).is_multipath;
+        let &TransportProfile { is_multipath: spreads, has_entropy, .. } =
+            self.hosts.receiver_profile(id);
         self.hosts.retain(id);
         let &ConnectionInfo { flow, copy, key, .. } = self.hosts.receiver_info(id);
         while self.hosts.owes_answer(id) {
@@ -94,6 +96,7 @@ impl<O: Observer> Network<'_, O> {
             if data.map_or_else(all, |data| data.complete) {
                 segment.flags = segment.flags | Flags::FIRST_COPY;
             }
+            let key = if has_entropy { key.with_dport(segment.entropy) } else { key };
             self.send(key, id, segment);
         }
         self.expect_receiver(id);
@@ -107,7 +110,7 @@ impl<O: Observer> Network<'_, O> {
     /// A host hands a packet to its interface.
     #[inline]
     pub(super) fn send(&mut self, key: FlowKey, id: ConnectionId, segment: Segment) {
-        let Segment { seq, options, wire_bytes, flags } = segment;
+        let Segment { seq, options, wire_bytes, flags, .. } = segment;
         let mut packet =
             Packet { key, connection: id, seq: SeqField::new(seq), options, wire_bytes, flags };
         if self.fabric.marks_packets() {
@@ -128,7 +131,9 @@ impl<O: Observer> Network<'_, O> {
     /// Sends whatever the sender has to send, and sets its timer. The connection may be over then.
     #[inline]
     pub(super) fn flush_sender(&mut self, id: ConnectionId) {
-        let (now, spreads) = (self.clock.now(), self.hosts.sender_profile(id).is_multipath);
+        let now = self.clock.now();
+        let &TransportProfile { is_multipath: spreads, has_entropy, .. } =
+            self.hosts.sender_profile(id);
         self.hosts.retain(id);
         self.tally.note_acted(now, || {
             let (&ConnectionInfo { key, flow, copy, .. }, sender) =
@@ -153,6 +158,9 @@ impl<O: Observer> Network<'_, O> {
                 _ => {}
             }
             let segment = self.hosts.segment(id, now, transmit, mapping);
+            if has_entropy {
+                key = key.with_sport(segment.entropy);
+            }
             self.send(key, id, segment);
         }
         if let Some(due) = self.hosts.wake_for_sender(id) {

@@ -44,6 +44,8 @@ pub(super) struct TransportProfile {
     pub sizes: WireSizes,
     /// Connections are subflows that share the data of their flow.
     pub is_multipath: bool,
+    /// Senders choose an entropy value, a source port, for each packet.
+    pub has_entropy: bool,
     pub kind: TransportKind,
 }
 
@@ -72,6 +74,14 @@ macro_rules! kinds {
                 match self {
                     TransportKind::Tcp | TransportKind::Multipath(_) => true,
                     $(TransportKind::$name(_) => <$spec as CustomEndpoints>::HANDSHAKE,)*
+                }
+            }
+
+            /// Senders choose an entropy value for each packet.
+            fn has_entropy(&self) -> bool {
+                match self {
+                    TransportKind::Tcp | TransportKind::Multipath(_) => false,
+                    $(TransportKind::$name(_) => <$spec as CustomEndpoints>::ENTROPY,)*
                 }
             }
 
@@ -152,7 +162,13 @@ pub(super) fn profiles(scenario: &Scenario) -> Vec<TransportProfile> {
         let tcp = transport.segment_spec();
         let sizes = WireSizes::new(&tcp, scenario.host.framing_overhead);
         let spreads = matches!(kind, TransportKind::Multipath(_));
-        TransportProfile { sizes, is_multipath: spreads, tcp, kind }
+        TransportProfile {
+            sizes,
+            is_multipath: spreads,
+            has_entropy: kind.has_entropy(),
+            tcp,
+            kind,
+        }
     };
     scenario.scheme.transport.carriers().into_iter().map(one).collect()
 }

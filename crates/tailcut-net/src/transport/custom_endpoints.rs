@@ -38,6 +38,9 @@ pub(crate) trait CustomEndpoints: Clone + Debug {
     /// Whether receivers ask for packets, in turn at each host.
     const PULLS: bool = false;
 
+    /// Whether senders choose an entropy value for each packet.
+    const ENTROPY: bool = false;
+
     /// The parameters in a network: what is not said follows from it.
     fn fitted(self, graph: &Graph) -> Self;
     /// The sending half of a connection of `size` bytes that opens at `open_at`.

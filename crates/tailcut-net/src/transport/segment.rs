@@ -14,12 +14,15 @@ pub struct Segment {
     pub wire_bytes: u16,
     /// Flags; those that only the fabric sets mean nothing to an end.
     pub flags: Flags,
+    /// The entropy value that switches hash: the sender's port, in either direction. Set by ends
+    /// that choose it for each packet, and ignored of others.
+    pub entropy: u16,
 }
 
 impl Segment {
     /// A packet without options.
     pub fn bare(flags: Flags, seq: u32, wire_bytes: u16) -> Segment {
-        Segment { seq, options: NO_OPTIONS, wire_bytes, flags }
+        Segment { seq, options: NO_OPTIONS, wire_bytes, flags, entropy: 0 }
     }
 }
 

@@ -78,8 +78,9 @@ struct Connection {
 /// Returns the view of a packet for the ends of its connection.
 #[inline]
 fn as_segment(packet: &Packet) -> Segment {
-    let &Packet { seq, options, wire_bytes, flags, .. } = packet;
-    Segment { seq: seq.number(), options, wire_bytes, flags }
+    let &Packet { seq, options, wire_bytes, flags, key, .. } = packet;
+    let entropy = if flags.has(Flags::TO_SENDER) { key.dport() } else { key.sport() };
+    Segment { seq: seq.number(), options, wire_bytes, flags, entropy }
 }
 
 /// The outcome of a packet at a receiver.

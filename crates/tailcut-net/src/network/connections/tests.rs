@@ -13,7 +13,8 @@ const NOW: Time = Time::ZERO;
 pub(in crate::network) fn tcp() -> Vec<TransportProfile> {
     let tcp = TcpSpec::default();
     let sizes = WireSizes::new(&tcp, Default::default());
-    vec![TransportProfile { tcp, sizes, is_multipath: false, kind: profile::TransportKind::Tcp }]
+    let kind = profile::TransportKind::Tcp;
+    vec![TransportProfile { tcp, sizes, is_multipath: false, has_entropy: false, kind }]
 }
 
 /// A connection of ten full segments that opens at once.

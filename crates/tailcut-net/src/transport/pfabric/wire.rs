@@ -38,7 +38,7 @@ impl PfabricSender {
                 let again = if retransmission { Flags::RETRANSMISSION } else { Flags(0) };
                 let flags = Flags::DATA | Flags::ACK | again;
                 let wire_bytes = sizes.data(self.payload(spec, seq));
-                Segment { seq, options: priority(), wire_bytes, flags }
+                Segment { seq, options: priority(), wire_bytes, flags, entropy: 0 }
             }
             Transmit::Probe => Segment {
                 options: priority(),

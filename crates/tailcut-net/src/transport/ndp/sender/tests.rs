@@ -28,7 +28,8 @@ impl Script {
 
     fn hear(&mut self, flags: Flags, seq: u32, number: u32) -> Vec<Transmit> {
         let flags = flags | Flags::TO_SENDER;
-        let packet = Segment { seq, options: inline_number(number), wire_bytes: 78, flags };
+        let packet =
+            Segment { seq, options: inline_number(number), wire_bytes: 78, flags, entropy: 0 };
         self.sender.on_packet(&self.spec, self.now, &packet, &OptionStore::default());
         self.sent()
     }

@@ -87,7 +87,7 @@ impl Sender {
                 if last && spec.close == Close::Fin {
                     flags = flags | Flags::FIN;
                 }
-                Segment { seq, options, wire_bytes: sizes.data(payload), flags }
+                Segment { seq, options, wire_bytes: sizes.data(payload), flags, entropy: 0 }
             }
             Transmit::Ack => Segment::bare(Flags::ACK, 0, sizes.bare()),
             Transmit::Probe => Segment::bare(Flags::PROBE | Flags::ACK, self.una, sizes.data(1)),
