@@ -5,6 +5,7 @@
 //! not TCP's, one in the list after it as well.
 
 pub(crate) mod custom_endpoints;
+pub mod entropy;
 mod life;
 pub mod mixed;
 pub mod mmptcp;
