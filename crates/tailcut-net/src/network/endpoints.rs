@@ -84,7 +84,7 @@ impl<O: Observer> Network<'_, O> {
     /// then.
     #[inline]
     pub(super) fn flush_receiver(&mut self, id: ConnectionId) {
-        let &TransportProfile { is_multipath: spreads, has_entropy, .. } =
+        let &TransportProfile { is_multipath: spreads, echoes_entropy, .. } =
             self.hosts.receiver_profile(id);
         self.hosts.retain(id);
         let &ConnectionInfo { flow, copy, key, .. } = self.hosts.receiver_info(id);
@@ -96,7 +96,7 @@ impl<O: Observer> Network<'_, O> {
             if data.map_or_else(all, |data| data.complete) {
                 segment.flags = segment.flags | Flags::FIRST_COPY;
             }
-            let key = if has_entropy { key.with_dport(segment.entropy) } else { key };
+            let key = if echoes_entropy { key.with_dport(segment.entropy) } else { key };
             self.send(key, id, segment);
         }
         self.expect_receiver(id);

@@ -121,8 +121,9 @@ impl<O: Observer> Network<'_, O> {
         self.tally.trace(|observer| {
             let ReplicationPlan { copies, piece, .. } =
                 self.scenario.scheme.replicate.replication_plan(self.flows.flow(flow).bytes);
-            let alone =
-                copies == 1 && piece.is_none() && !self.hosts.sender_profile(id).is_multipath;
+            let profile = self.hosts.sender_profile(id);
+            let one_path = !profile.is_multipath && !profile.has_entropy;
+            let alone = copies == 1 && piece.is_none() && one_path;
             let orderly = alone && self.fabric.keeps_order();
             observer.connection_opens(self.clock.now(), id, flow, orderly);
         });

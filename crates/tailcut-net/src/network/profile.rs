@@ -9,6 +9,7 @@ use crate::scenario::Scenario;
 use crate::topology::Graph;
 use crate::transport::TransportSpec;
 use crate::transport::custom_endpoints::CustomEndpoints;
+use crate::transport::entropy::Surroundings;
 use crate::transport::other_ends;
 use crate::transport::spread::MultipathSpec;
 use crate::transport::tcp::options::UNSCALED_WINDOW;
@@ -46,6 +47,8 @@ pub(super) struct TransportProfile {
     pub is_multipath: bool,
     /// Senders choose an entropy value, a source port, for each packet.
     pub has_entropy: bool,
+    /// Receivers answer to the entropy value of the packet that they acknowledge.
+    pub echoes_entropy: bool,
     pub kind: TransportKind,
 }
 
@@ -100,7 +103,8 @@ other_ends!(kinds);
 impl TransportProfile {
     /// Whether packets of one connection may take several paths.
     pub fn scatters(&self) -> bool {
-        matches!(&self.kind, TransportKind::Multipath(spread) if spread.scatters())
+        self.has_entropy
+            || matches!(&self.kind, TransportKind::Multipath(spread) if spread.scatters())
     }
 
     /// Returns the transport as the closed form of a lone flow sees it. A window that may grow
@@ -159,13 +163,19 @@ impl TransportProfile {
 pub(super) fn profiles(scenario: &Scenario) -> Vec<TransportProfile> {
     let one = |transport: &TransportSpec| {
         let kind = TransportKind::of(transport, &scenario.graph);
-        let tcp = transport.segment_spec();
+        let mut tcp = transport.segment_spec();
         let sizes = WireSizes::new(&tcp, scenario.host.framing_overhead);
+        tcp.entropy = tcp.entropy.map(|entropy| {
+            let (full, answer) = (sizes.data(tcp.mss.0), sizes.bare());
+            let around = Surroundings::of(&scenario.graph, full, answer, tcp.min_rto, false);
+            entropy.fitted(&around)
+        });
         let spreads = matches!(kind, TransportKind::Multipath(_));
         TransportProfile {
             sizes,
             is_multipath: spreads,
-            has_entropy: kind.has_entropy(),
+            has_entropy: kind.has_entropy() || tcp.entropy.is_some(),
+            echoes_entropy: kind.has_entropy(),
             tcp,
             kind,
         }

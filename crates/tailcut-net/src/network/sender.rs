@@ -7,6 +7,7 @@ use crate::measure::{SenderView, TcpView};
 use crate::packet::{Flags, OptionStore};
 use crate::registry::static_methods;
 use crate::transport::custom_endpoints::CustomEndpoints;
+use crate::transport::entropy::EntropyState;
 use crate::transport::tcp::{self, SenderCounters};
 use crate::transport::{ConnectionState, Mapping, Segment, SendLimit, Timer, Transmit, other_ends};
 
@@ -146,6 +147,13 @@ impl Sender {
     pub fn draw_from(&mut self, seed: u64, entity: u64) {
         if let Sender::Tcp(sender) = self {
             sender.draw_from(seed, entity);
+        }
+    }
+
+    /// Lets a policy choose the source port of each packet; `port` is the connection's.
+    pub fn choose_ports(&mut self, policy: EntropyState, port: u16) {
+        if let Sender::Tcp(sender) = self {
+            sender.choose_ports(policy, port);
         }
     }
 

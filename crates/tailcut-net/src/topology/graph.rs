@@ -103,10 +103,16 @@ impl Graph {
     /// Returns the propagation delay from the first host to the host farthest from it. No two hosts
     /// are more than twice as far apart.
     pub fn reach(&self) -> Time {
+        self.farthest(|link| link.propagation)
+    }
+
+    /// Returns the time from the first host to the host farthest from it, where `takes` returns the
+    /// time that a link takes.
+    pub fn farthest(&self, takes: impl Fn(&Link) -> Time) -> Time {
         let mut neighbours = vec![vec![]; self.nodes()];
         for link in &self.links {
-            neighbours[link.a.index()].push((link.b, link.propagation));
-            neighbours[link.b.index()].push((link.a, link.propagation));
+            neighbours[link.a.index()].push((link.b, takes(link)));
+            neighbours[link.b.index()].push((link.a, takes(link)));
         }
         let mut distances = vec![Time::NEVER; self.nodes()];
         let mut queue = BinaryHeap::from([(Reverse(Time::ZERO), 0)]);

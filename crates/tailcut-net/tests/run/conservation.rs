@@ -1,6 +1,8 @@
 //! Random small scenarios: packets are conserved on every link, queues keep their limits, ports
 //! their rates, and a finished flow has delivered exactly its bytes.
 
+mod transports;
+
 use std::ops::Range;
 
 use proptest::prelude::*;
@@ -40,14 +42,9 @@ use tailcut_net::topology::star::Star;
 use tailcut_net::topology::{Graph, Link, PortId};
 use tailcut_net::traffic::Flow;
 use tailcut_net::transport::TransportSpec;
-use tailcut_net::transport::mixed::{Lot, MixedTransport, TransportPart};
-use tailcut_net::transport::mmptcp::{MmptcpSpec, ScatterThreshold, SwitchTrigger};
-use tailcut_net::transport::mptcp::MptcpSpec;
-use tailcut_net::transport::ndp::NdpSpec;
-use tailcut_net::transport::pfabric::PfabricSpec;
-use tailcut_net::transport::tcp::congestion::{bbr::BbrSpec, cubic::CubicSpec, dctcp::DctcpSpec};
-use tailcut_net::transport::tcp::{Close, CongestionSpec, Recovery, ReorderingSpec, TcpSpec};
+use tailcut_net::transport::tcp::Recovery;
 
+use self::transports::transports;
 use crate::run::ledger::Ledger;
 use crate::run::support::{limit_queues, row, run, run_observed, scenario, tcp};
 
@@ -109,113 +106,6 @@ fn replication() -> impl Strategy<Value = ReplicateSpec> {
             _ => ReplicateSpec::Repsyn(RepSyn { copies, copy_delay, ..RepSyn::default() }),
         }
     })
-}
-
-fn windows() -> impl Strategy<Value = Bytes> {
-    (1..40u64).prop_map(|segments| Bytes(segments * 1_460))
-}
-
-fn mptcps() -> impl Strategy<Value = TransportSpec> {
-    (1..9u32, windows(), tcps()).prop_map(|(subflows, receive_window, tcp)| {
-        TransportSpec::Mptcp(MptcpSpec { subflows, receive_window, tcp })
-    })
-}
-
-fn mmptcps() -> impl Strategy<Value = TransportSpec> {
-    let switch = prop_oneof![
-        Just(SwitchTrigger::Congestion {}),
-        (0..200_000u64).prop_map(|bytes| SwitchTrigger::Volume { bytes: Bytes(bytes) }),
-    ];
-    (2..9u32, windows(), tcps(), switch, any::<bool>()).prop_map(
-        |(subflows, receive_window, tcp, switch, robust)| {
-            let dupack_threshold =
-                if robust { ScatterThreshold::Topology } else { ScatterThreshold::Tcp };
-            TransportSpec::Mmptcp(MmptcpSpec {
-                subflows,
-                switch,
-                dupack_threshold,
-                receive_window,
-                tcp,
-            })
-        },
-    )
-}
-
-fn transports() -> impl Strategy<Value = TransportSpec> {
-    let pfabric = (1..20u32, 20..400u64, 1..4u32).prop_map(|(initial_window, rto, probe_after)| {
-        let max_window = initial_window + 5;
-        let rto = Time::from_us(rto);
-        let spec =
-            PfabricSpec { initial_window, max_window, rto, probe_after, ..Default::default() };
-        TransportSpec::Pfabric(spec)
-    });
-    let ndp = (1..40u32, 20..9_000u64).prop_map(|(initial_window, rto)| {
-        let rto = Time::from_us(rto);
-        TransportSpec::Ndp(NdpSpec { initial_window, rto: Some(rto), ..NdpSpec::default() })
-    });
-    prop_oneof![
-        3 => tcps().prop_map(TransportSpec::Tcp),
-        1 => pfabric,
-        1 => ndp,
-        1 => mptcps(),
-        1 => mmptcps(),
-        1 => (tcps(), mptcps(), mmptcps()).prop_map(|(tcp, mptcp, mmptcp)| {
-            let part = |transport| TransportPart { transport, weight: 1, above: Bytes(0), up_to: None };
-            let parts = [TransportSpec::Tcp(tcp), mptcp, mmptcp].map(part).to_vec();
-            TransportSpec::Mixed(MixedTransport { parts, by: Lot::Flows })
-        }),
-        1 => (tcps(), tcps()).prop_map(|(short, long)| {
-            let small = Bytes(5_000);
-            let parts = [(short, Bytes(0), Some(small)), (long, small, None)];
-            let part = |(tcp, above, up_to)| TransportPart {
-                transport: TransportSpec::Tcp(tcp),
-                weight: 1,
-                above,
-                up_to,
-            };
-            TransportSpec::Mixed(MixedTransport { parts: parts.map(part).to_vec(), by: Lot::Flows })
-        }),
-    ]
-}
-
-fn tcps() -> impl Strategy<Value = TcpSpec> {
-    let congestion = prop_oneof![
-        2 => Just(CongestionSpec::default()),
-        1 => Just(CongestionSpec::Cubic(CubicSpec::default())),
-        2 => Just(CongestionSpec::Dctcp(DctcpSpec::default())),
-        1 => Just(CongestionSpec::Bbr(BbrSpec::default())),
-    ];
-    let kinds = (any::<bool>(), any::<bool>(), 1..3u32, any::<bool>(), 1..20u32, 1..4u64);
-    let kinds = (kinds, congestion, any::<bool>(), reordering());
-    kinds.prop_map(
-        |((sack, fin, ack_every, timestamps, window, rto_ms), congestion, ecn, reordering)| {
-            let sack = sack || matches!(congestion, CongestionSpec::Bbr(_));
-            TcpSpec {
-                reordering: if sack { reordering } else { ReorderingSpec::None {} },
-                congestion,
-                ecn,
-                recovery: if sack { Recovery::SackPrr } else { Recovery::Newreno },
-                close: if fin { Close::Fin } else { Close::None },
-                ack_every,
-                timestamps,
-                initial_window: Amount::Packets(window),
-                receive_window: Bytes(1 << 20),
-                min_rto: Time::from_ms(rto_ms),
-                delayed_ack_timeout: Time::from_ms(1),
-                ..TcpSpec::default()
-            }
-        },
-    )
-}
-
-fn reordering() -> impl Strategy<Value = ReorderingSpec> {
-    prop::sample::select(vec![
-        ReorderingSpec::None {},
-        ReorderingSpec::Adaptive(Default::default()),
-        ReorderingSpec::RrTcp(Default::default()),
-        ReorderingSpec::Ncr(Default::default()),
-        ReorderingSpec::Rack(Default::default()),
-    ])
 }
 
 fn balancers() -> impl Strategy<Value = BalanceSpec> {

@@ -1,7 +1,7 @@
 //! A connection that is to be: what its packets go by, what it carries, and the sender that will.
 
-use tailcut_engine::Time;
 use tailcut_engine::random::mix;
+use tailcut_engine::{RandomStream, Time};
 
 use crate::network::flow_predictor::{key_of, source_port};
 use crate::network::profile::{ProfileId, TransportProfile};
@@ -54,8 +54,13 @@ impl NewConnection {
         let &OpenConnection { copy, piece, from, bytes, at } = open;
         let mut sender = Sender::new(transport, bytes, at);
         sender.set_links(links);
-        sender.draw_from(seed, mix(flow.id) ^ (piece << 8 | u64::from(copy)));
+        let entity = mix(flow.id) ^ (piece << 8 | u64::from(copy));
+        sender.draw_from(seed, entity);
         let key = key_of(flow, copy, piece);
+        if let Some(entropy) = &transport.tcp.entropy {
+            let stream = RandomStream::new(seed, entity, "entropy");
+            sender.choose_ports(entropy.state(stream), key.sport());
+        }
         NewConnection { key, flow: index, copy, from, profile, sender, closed: false }
     }
 

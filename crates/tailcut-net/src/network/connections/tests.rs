@@ -14,7 +14,14 @@ pub(in crate::network) fn tcp() -> Vec<TransportProfile> {
     let tcp = TcpSpec::default();
     let sizes = WireSizes::new(&tcp, Default::default());
     let kind = profile::TransportKind::Tcp;
-    vec![TransportProfile { tcp, sizes, is_multipath: false, has_entropy: false, kind }]
+    vec![TransportProfile {
+        tcp,
+        sizes,
+        is_multipath: false,
+        has_entropy: false,
+        echoes_entropy: false,
+        kind,
+    }]
 }
 
 /// A connection of ten full segments that opens at once.

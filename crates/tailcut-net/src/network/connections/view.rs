@@ -12,7 +12,8 @@ impl Connections<'_> {
     /// Returns an observer's view of a packet of a flow.
     pub fn view(&self, packet: &Packet, flow: &Flow) -> PacketView {
         let id = packet.connection;
-        let TransportProfile { tcp, sizes, is_multipath: spreads, .. } = self.sender_profile(id);
+        let profile = self.sender_profile(id);
+        let TransportProfile { tcp, sizes, is_multipath: spreads, has_entropy, .. } = profile;
         let sender = self.sender(id);
         let flow_bytes = self.carries(id, flow);
         // The segments of a subflow may carry data of any place, some of it again.
@@ -36,8 +37,9 @@ impl Connections<'_> {
             (offset(sender.una()) + if done { fin } else { 0 }, 1 + if done { fin } else { 0 })
         };
         let options = self.options().get(packet.options);
-        // Whoever rewrites a packet on its way puts it back before its host sees it.
-        let key = match packet.flags.has(Flags::REWRITTEN) {
+        // Whoever rewrites a packet on its way puts it back before its host sees it. The entropy
+        // value of a packet stands for its flow label, and leaves its ports as they are.
+        let key = match *has_entropy || packet.flags.has(Flags::REWRITTEN) {
             true if packet.flags.has(Flags::TO_SENDER) => self.receiver_info(id).key,
             true => self.sender_info(id).key,
             false => packet.key,

@@ -20,6 +20,7 @@ use tailcut_engine::{RandomStream, Time};
 
 use crate::component::SpecError;
 use crate::registry::{Inline, registry};
+use crate::topology::Graph;
 
 /// What became of a packet that carried a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -45,6 +46,21 @@ pub struct Surroundings {
     pub rto: Time,
     /// Whether full queues trim packets, so that a timeout is a failure and not congestion.
     pub trims: bool,
+}
+
+impl Surroundings {
+    /// Returns the surroundings of connections in a network. `full` and `answer` are the bytes of a
+    /// full packet and of its acknowledgement on the wire.
+    pub fn of(graph: &Graph, full: u16, answer: u16, rto: Time, trims: bool) -> Surroundings {
+        let base_rtt = graph.farthest(|link| {
+            let bytes = u64::from(full) + u64::from(answer);
+            link.rate.transmission_time(bytes) + link.propagation + link.propagation
+        });
+        let slowest = graph.links.iter().map(|link| link.rate).min().unwrap_or_default();
+        let packet = slowest.transmission_time(u64::from(full)).0.max(1);
+        let bdp_packets = u32::try_from(base_rtt.0.div_ceil(packet)).unwrap_or(u32::MAX);
+        Surroundings { bdp_packets, base_rtt, rto, trims }
+    }
 }
 
 /// The parameters of a policy.
@@ -94,6 +110,9 @@ pub trait ChooseValue: Debug {
     /// Announces the first packet after a time with nothing in flight.
     fn restart_after_idle(&mut self, _now: Time) {}
 
+    /// Takes note of a SYN that was not answered in time.
+    fn on_handshake_timeout(&mut self, _now: Time) {}
+
     /// Takes note of a round-trip time.
     fn note_rtt(&mut self, _now: Time, _rtt: Time) {}
 }
@@ -118,8 +137,7 @@ registry! {
     }
 
     /// The policy of one connection.
-    #[allow(missing_docs)] // a variant for each kind above
-    pub enum EntropyState: ChooseValue = Inline<EntropyPolicy::State>, state(stream: RandomStream) {
+    pub(crate) enum EntropyState: ChooseValue = Inline<EntropyPolicy::State>, state(stream: RandomStream) {
         /// Returns the value of the next packet.
         static pub fn next(&mut self, now: Time) -> u16;
         /// Takes note of what became of a packet.
@@ -129,7 +147,7 @@ registry! {
 
 impl EntropySpec {
     /// Creates the state of a connection; `stream` is seeded by the run's seed and the connection.
-    pub fn state(&self, stream: RandomStream) -> EntropyState {
+    pub(crate) fn state(&self, stream: RandomStream) -> EntropyState {
         EntropyState::of(self, stream).expect("every policy has a state")
     }
 

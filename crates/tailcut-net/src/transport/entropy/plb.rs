@@ -225,6 +225,10 @@ impl ChooseValue for Rehashing {
         }
     }
 
+    fn on_handshake_timeout(&mut self, now: Time) {
+        self.on_timeout(now);
+    }
+
     fn restart_after_idle(&mut self, now: Time) {
         self.rehash_after(now, self.spec.idle_rehash_rounds);
     }

@@ -6,6 +6,7 @@ use tailcut_engine::{Bytes, RandomStream};
 use super::{MmptcpSpec, ScatterThreshold, SwitchTrigger};
 use crate::packet::SOURCE_PORTS;
 use crate::traffic::Flow;
+use crate::transport::entropy::random::Draws;
 use crate::transport::segments_of;
 use crate::transport::spread::{
     DataMapping, MultipathSpec, OpenSubflow, SubflowAction, SubflowEvent, SubflowManager, View,
@@ -19,7 +20,7 @@ struct Manager {
     switch: SwitchTrigger,
     bears_all_paths: bool,
     /// Source ports of the packets that are scattered.
-    ports: RandomStream,
+    ports: Draws,
 }
 
 impl MultipathSpec for MmptcpSpec {
@@ -45,7 +46,7 @@ impl MultipathSpec for MmptcpSpec {
             data,
             switch: self.switch.clone(),
             bears_all_paths: self.dupack_threshold == ScatterThreshold::Topology,
-            ports: RandomStream::new(seed, flow.id, "packet-scatter"),
+            ports: Draws::new(SOURCE_PORTS, RandomStream::new(seed, flow.id, "packet-scatter")),
         })
     }
     fn collected(&self, flow: &Flow) -> DataReassembly {
@@ -144,7 +145,7 @@ impl SubflowManager for Manager {
     }
 
     fn carries(&mut self, copy: u8, seq: u32) -> DataMapping {
-        let scattered = (copy == 0).then(|| self.ports.below(SOURCE_PORTS) as u16);
+        let scattered = (copy == 0).then(|| self.ports.draw());
         DataMapping { scattered, ..self.data.carries(copy, seq) }
     }
 }

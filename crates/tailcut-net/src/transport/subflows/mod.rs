@@ -46,6 +46,12 @@ pub(super) fn check_subflow_spec(
         return Err(SpecError::new("mptcp-congestion", "tcp.congestion", message)
             .hint("leave congestion and ecn out"));
     }
+    if tcp.entropy.is_some() {
+        let message = "every subflow keeps its port, but for the one that MMPTCP scatters";
+        return Err(
+            SpecError::new("mptcp-entropy", "tcp.entropy", message).hint("leave tcp.entropy out")
+        );
+    }
     tcp.check().map_err(|error| SpecError { field: format!("tcp.{}", error.field), ..error })
 }
 

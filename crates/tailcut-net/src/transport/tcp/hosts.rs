@@ -10,6 +10,7 @@ use super::deviations::Imitation;
 use super::reordering::ReorderingSpec;
 use super::spec::{Close, Recovery, ReductionBase, RtoVariation, TcpSpec, WindowGrowth};
 use crate::amount::{Amount, Limit};
+use crate::transport::entropy::EntropySpec;
 
 /// Source of the defaults of parameters that are not written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
@@ -79,18 +80,22 @@ macro_rules! written {
         pub(super) struct Written {
             #[serde(default)]
             hosts: HostDefaults,
+            #[serde(default, deserialize_with = "some")]
+            entropy: Option<EntropySpec>,
             $(#[serde(default, deserialize_with = "some")] $field: Option<$kind>,)*
         }
 
         impl From<Written> for TcpSpec {
             fn from(written: Written) -> TcpSpec {
                 let mut spec = written.hosts.defaults();
+                spec.entropy = written.entropy;
                 $(if let Some(value) = written.$field { spec.$field = value; })*
                 spec
             }
         }
 
-        /// Plans say every parameter but those of [`LATER`] that plain hosts have by default.
+        /// Plans say every parameter but those of [`LATER`] that plain hosts have by default, and
+        /// `entropy` where there is none.
         impl Serialize for TcpSpec {
             fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
                 let default = TcpSpec::default();
@@ -105,6 +110,9 @@ macro_rules! written {
                         said.serialize_entry(name, &self.$field)?;
                     }
                 )*
+                if let Some(entropy) = &self.entropy {
+                    said.serialize_entry("entropy", entropy)?;
+                }
                 said.end()
             }
         }
@@ -184,6 +192,16 @@ mod tests {
         assert!(LATER.iter().all(|later| said.get(later).is_none()));
         let fine = TcpSpec { timestamp_tick: Time::from_us(1), ..TcpSpec::default() };
         assert_eq!(spec(to_value(&fine).unwrap()), fine);
+    }
+
+    #[test]
+    fn an_entropy_policy_is_said_where_there_is_one() {
+        for hosts in ["plain", "linux"] {
+            let plain = spec(json!({ "hosts": hosts }));
+            assert_eq!(to_value(plain).unwrap().get("entropy"), None, "{hosts}");
+            let reps = spec(json!({ "hosts": hosts, "entropy": { "kind": "reps" } }));
+            assert_eq!(spec(to_value(&reps).unwrap()), reps);
+        }
     }
 
     #[test]

@@ -10,6 +10,7 @@ use super::deviations::Imitation;
 use super::hosts::{HostDefaults, Written};
 use super::reordering::ReorderingSpec;
 use crate::amount::{Amount, Limit};
+use crate::transport::entropy::EntropySpec;
 
 /// Parameters of TCP.
 #[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
@@ -77,6 +78,10 @@ pub struct TcpSpec {
     pub close: Close,
     /// Departures from the RFCs, to compare with another simulator.
     pub imitate: Imitation,
+    /// Policy by which the sender varies the source port of its packets, and so their path under
+    /// ECMP. By default all packets have the connection's port.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub entropy: Option<EntropySpec>,
 }
 
 /// Loss recovery.
@@ -182,6 +187,7 @@ impl Default for TcpSpec {
             mss_option: true,
             close: Close::Fin,
             imitate: Imitation::NONE,
+            entropy: None,
         }
     }
 }

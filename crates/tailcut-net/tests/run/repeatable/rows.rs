@@ -47,7 +47,8 @@ pub fn schemes() -> Vec<Row> {
         { "kind": "link-down", "link": "s0>s8", "at": "20ms", "until": "50ms" },
     ]});
     let mut rows = replicated();
-    let under = [first(), multipath(), balanced(), detected(), senders(), queues(), broken()];
+    let under =
+        [first(), multipath(), balanced(), detected(), senders(), entropies(), queues(), broken()];
     for (name, sections) in under.into_iter().flatten() {
         // One uplink is down for a while, unless the row has faults of its own.
         rows.push((name.to_owned(), asked(&with(json!({ "faults": uplink }), sections))));
@@ -261,6 +262,49 @@ fn senders() -> Sections {
             "mixed by hosts",
             json!({ "transport": { "kind": "mixed", "by": "hosts", "parts": parts } }),
         ),
+    ]
+}
+
+/// Policies by which hosts choose paths, while a link loses half of its packets.
+fn entropies() -> Sections {
+    let faulty = json!({ "incidents": [
+        { "kind": "loss", "link": "s0>s8", "probability": 0.5, "at": "5ms", "until": "50ms" },
+    ]});
+    let dctcp = |entropy: Value| {
+        let robust = robust(kind("rack"));
+        let entropy = json!({ "congestion": { "kind": "dctcp" }, "entropy": entropy });
+        json!({ "transport": with(robust, entropy), "queue": kind("ecn"), "faults": faulty })
+    };
+    let reps = |more: Value| dctcp(with(kind("reps"), more));
+    let public_simulator = json!({
+        "values": 64, "frozen": "in-turn", "thaw": { "kind": "clear" },
+        "failure": { "kind": "timeout" }, "freeze": "2ms",
+    });
+    let never = json!({ "thaw": { "kind": "explore", "packets": 20 }, "failure": kind("never"), "uses": 2 });
+    let quiet =
+        json!({ "kind": "quiet-timeout", "most": 100.0, "within": "20ms", "base_rtt": "300us" });
+    let penalties = json!({ "kind": "bitmap", "penalties": { "unknown": "first" } });
+    let clock = |more: Value| {
+        let rounds = with(kind("clock"), more);
+        dctcp(json!({ "kind": "plb", "rounds": rounds, "rehash_rounds": 2, "cong_thresh": 64 }))
+    };
+    vec![
+        ("random ports", dctcp(kind("random"))),
+        ("oblivious", dctcp(kind("oblivious"))),
+        ("bitmap", dctcp(kind("bitmap"))),
+        ("bitmap that punishes the first value", dctcp(penalties)),
+        ("REPS", reps(json!({}))),
+        ("REPS as in the public simulator", reps(public_simulator)),
+        ("REPS that never freezes", reps(never)),
+        (
+            "REPS after low round-trip times",
+            reps(json!({ "failure": kind("quiet-timeout"), "ring": 4 })),
+        ),
+        ("REPS after low round-trip times, given", reps(json!({ "failure": quiet }))),
+        ("mixed ports", dctcp(kind("mixed"))),
+        ("PLB", dctcp(with(kind("plb"), json!({ "rehash_rounds": 2 })))),
+        ("PLB by the clock", clock(json!({}))),
+        ("PLB by a given clock", clock(json!({ "length": "500us", "timeout_gap": "1ms" }))),
     ]
 }
 

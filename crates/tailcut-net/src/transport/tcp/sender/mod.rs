@@ -5,6 +5,7 @@
 //! to wake it. Positions count segments; windows count bytes, as in the RFCs.
 
 mod ecn;
+mod entropy;
 mod method;
 mod newreno;
 mod ns3_newreno;
@@ -280,7 +281,10 @@ impl Sender {
             self.on_ecn_feedback(spec, ack, echo);
         }
         let senses = self.senses.is_some();
-        let news = if senses { self.preview_ack(spec, now, ack, blocks) } else { News::default() };
+        let news = match senses {
+            true => self.preview_ack(spec, now, ack, blocks, echo),
+            false => News::default(),
+        };
         match spec.recovery {
             Recovery::Newreno if spec.guesses() => self.on_ack_guessing(spec, now, ack),
             Recovery::Newreno => self.on_ack_newreno(spec, now, ack),

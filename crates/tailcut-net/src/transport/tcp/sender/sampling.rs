@@ -5,6 +5,7 @@
 use tailcut_engine::Time;
 
 use super::Sender;
+use super::entropy::PortChoice;
 use super::reordering::split;
 use crate::packet::{SackBlocks, Timestamps};
 use crate::transport::tcp::TcpSpec;
@@ -22,6 +23,8 @@ pub(super) struct Senses {
     /// The timestamps of the ACK in hand.
     timestamps: Option<Timestamps>,
     sample: Option<AckSample>,
+    /// None where all packets have the connection's port.
+    pub(super) ports: Option<Box<PortChoice>>,
 }
 
 /// Facts of an ACK before the scoreboard reads it.
@@ -44,6 +47,7 @@ impl Sender {
                 min_rtt: Time::NEVER,
                 timestamps: None,
                 sample: None,
+                ports: None,
             })
         });
     }
@@ -78,6 +82,7 @@ impl Sender {
     /// After a timeout.
     #[cold]
     pub(super) fn tell_timeout(&mut self, spec: &TcpSpec, now: Time) {
+        self.note_lost_value(now);
         let Some(senses) = &mut self.senses else { return };
         if let Some(pacing) = self.congestion.after_timeout(&mut self.window, spec.mss.0, now) {
             senses.pacer.pacing = pacing;
@@ -117,6 +122,9 @@ impl Sender {
     pub(super) fn sense_departure(&mut self, spec: &TcpSpec, seq: u32, now: Time) {
         let (idle, bytes) = (self.board.pipe() == 0, self.payload(spec, seq));
         let all_known = self.una == self.board.end();
+        if all_known {
+            self.note_restart(now);
+        }
         if let Some(senses) = &mut self.senses {
             if all_known
                 && senses.sampler.is_app_limited()
@@ -147,7 +155,9 @@ impl Sender {
         now: Time,
         ack: u32,
         blocks: &SackBlocks,
+        echo: bool,
     ) -> News {
+        self.note_arrived_values(now, ack, blocks, echo);
         let flight = self.pipe(spec);
         let (size, mss) = (self.size, spec.mss.0);
         let mut news = News { flight, lost: self.board.ever_lost(), ..News::default() };
@@ -174,6 +184,9 @@ impl Sender {
         let Some(senses) = &mut self.senses else { return };
         if let Some(rtt) = news.rtt {
             senses.min_rtt = senses.min_rtt.min(rtt);
+        }
+        if let Some(ports) = &mut senses.ports {
+            ports.on_ack(now, una, end, news.delivered, echo, news.rtt);
         }
         let timestamps = senses.timestamps.take();
         let sample = AckSample {

@@ -63,6 +63,7 @@ impl Sender {
                     return self.life.give_up();
                 }
                 self.rtt.back_off(spec);
+                self.note_handshake_timeout(now);
                 self.life.set_pending(owed::SYN);
             }
             ConnectionState::Established => self.on_timeout(spec, now),

@@ -99,6 +99,9 @@ impl Sender {
             }
             Transmit::Reset => Segment::bare(Flags::RST, 0, sizes.bare()),
         };
+        if spec.entropy.is_some() {
+            packet.entropy = self.choose_port(now, transmit);
+        }
         if spec.timestamps {
             stamp(&mut packet, spec, now, self.recent, options);
         }
