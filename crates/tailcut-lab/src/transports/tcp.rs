@@ -73,6 +73,7 @@ pub(super) fn check_tcp(checked: &mut RunCheck, spec: &TcpSpec) {
         mss_option,
         close,
         imitate,
+        entropy,
     } = spec;
     checked.done("transport.hosts", "sets the defaults of the other transport parameters");
     let options = if *timestamps { 12 } else { 0 };
@@ -126,6 +127,13 @@ pub(super) fn check_tcp(checked: &mut RunCheck, spec: &TcpSpec) {
         "the kernel's TCP",
         "kernels cannot imitate ns-3's departures from the RFCs: remove transport.imitate",
     );
+    if entropy.is_some() {
+        checked.fatal(
+            "transport.entropy",
+            "the kernel sends all packets of a connection from one port, and its PLB needs IPv6: \
+             remove transport.entropy",
+        );
+    }
     let (probes, doubts) = match reordering {
         ReorderingSpec::Rack(rack) => (rack.tail_loss_probe, rack.f_rto),
         _ => (false, false),
