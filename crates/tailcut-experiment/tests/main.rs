@@ -4,6 +4,7 @@
 mod builds;
 mod common;
 mod demand;
+mod entropy;
 mod errors;
 mod fabric;
 mod failures;

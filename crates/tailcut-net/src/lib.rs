@@ -30,5 +30,6 @@ pub mod watch;
 pub mod workload;
 
 pub use network::{
-    PredictedFlow, SimError, predict_flows, simulate, simulate_observed, simulate_watched,
+    PathReach, PredictedFlow, SimError, path_reach, predict_flows, simulate, simulate_observed,
+    simulate_watched,
 };

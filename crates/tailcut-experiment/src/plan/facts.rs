@@ -207,15 +207,23 @@ impl RunFlows {
             ),
             demand: self.demand,
             draws: notes::draws(config, &self.network.graph, self.flows_with_choice > 0),
-            notes: notes::notes(
-                config,
-                &self.network.graph,
-                &self.network.routes,
-                self.round_trip,
-                self.flows_with_choice > 0,
-            ),
+            notes: self.notes(config),
             routing: notes::routing(config),
         }
+    }
+}
+
+impl RunFlows {
+    fn notes(&self, config: &Config) -> Vec<String> {
+        let RoutedGraph { graph, routes } = &*self.network;
+        let choice = self.flows_with_choice > 0;
+        let mut notes = notes::notes(config, graph, routes, self.round_trip, choice);
+        let longest = self.hops.iter().max();
+        let farthest = self.flows.iter().zip(&self.hops).find(|(_, hops)| Some(*hops) == longest);
+        if let Some((flow, _)) = farthest.filter(|_| choice) {
+            notes.extend(notes::entropy(config, graph, routes, flow));
+        }
+        notes
     }
 }
 

@@ -5,8 +5,10 @@ use tailcut_net::faults::Incident;
 use tailcut_net::queue::{QueueSpec, Ties};
 use tailcut_net::scenario::Scheme;
 use tailcut_net::topology::{Graph, PortId, Routes};
+use tailcut_net::traffic::Flow;
 use tailcut_net::transport::TransportSpec;
 use tailcut_net::transport::tcp::{CongestionSpec, ReorderingSpec};
+use tailcut_net::{PathReach, path_reach};
 
 use crate::sections::Config;
 
@@ -31,6 +33,33 @@ pub fn notes(
     .into_iter()
     .flatten()
     .collect()
+}
+
+/// Notes how many paths the values of an entropy policy reach, for a flow over the longest path,
+/// and parameters that do not go with the policy.
+pub fn entropy(config: &Config, graph: &Graph, routes: &Routes, flow: &Flow) -> Vec<String> {
+    let Scheme { balance, transport, .. } = &config.scheme;
+    let carriers = transport.carriers();
+    let Some((carrier, entropy)) =
+        carriers.iter().find_map(|carrier| Some((carrier, carrier.entropy()?)))
+    else {
+        return vec![];
+    };
+    let mut notes = vec![];
+    let (src, dst, values) = (flow.src, flow.dst, entropy.values());
+    if balance.is_per_connection() {
+        let PathReach { paths, reached } = path_reach(graph, routes, balance, flow, values);
+        notes.push(format!(
+            "transport.entropy: its {values} values reach {reached:.1} of the {paths} shortest paths from h{src} to h{dst}, on average over the switches' salts."
+        ));
+    } else {
+        notes.push("transport.entropy chooses paths only where switches hash ports: balance.kind = \"ecmp\" does.".into());
+    }
+    let tcp = matches!(carrier, TransportSpec::Tcp(_));
+    if tcp && entropy.scatters() && carrier.segment_spec().reordering.is_none() {
+        notes.push("transport.entropy lets packets overtake each other, which duplicate ACKs take for loss. reordering.kind = \"rack\" tells one from the other.".into());
+    }
+    notes
 }
 
 /// Notes a window that does not grow because packets overtake each other all the time.
@@ -73,11 +102,12 @@ fn reordered<T>(
     choice: bool,
     wanted: impl Fn(&ReorderingSpec) -> Option<T>,
 ) -> Option<T> {
-    if !choice || config.scheme.balance.is_per_connection() {
-        return None;
-    }
+    let one_path = config.scheme.balance.is_per_connection();
     let carriers = config.scheme.transport.carriers();
-    carriers.iter().find_map(|carrier| wanted(&carrier.segment_spec().reordering))
+    let mut reordered = carriers.iter().filter(|carrier| {
+        choice && (!one_path || carrier.entropy().is_some_and(|entropy| entropy.scatters()))
+    });
+    reordered.find_map(|carrier| wanted(&carrier.segment_spec().reordering))
 }
 
 /// Returns whether the seed decides anything but the flows. `choice` says whether some flows have
@@ -92,7 +122,8 @@ pub fn draws(config: &Config, graph: &Graph, choice: bool) -> bool {
         TransportSpec::Mixed(_) | TransportSpec::Mmptcp(_) => true,
         other => matches!(other.segment_spec().congestion, CongestionSpec::Bbr(_)),
     };
-    lossy || of_queues || of_transport || choice && balance.draws()
+    let ports = transport.carriers().iter().any(|carrier| carrier.entropy().is_some());
+    lossy || of_queues || of_transport || choice && (balance.draws() || ports)
 }
 
 /// Notes the attributes of a graph file that are not read.

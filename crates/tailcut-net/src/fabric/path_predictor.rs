@@ -13,6 +13,13 @@ pub(crate) struct PathPredictor<'a> {
     balancer: &'a Balancer,
 }
 
+impl<'a> PathPredictor<'a> {
+    /// Creates the predictor of a network.
+    pub fn new(graph: &'a Graph, routes: &'a Routes, balancer: &'a Balancer) -> PathPredictor<'a> {
+        PathPredictor { graph, routes, balancer }
+    }
+}
+
 impl PathPredictor<'_> {
     /// The ports that packets with this key cross, first to last. Where switches go by anything
     /// besides, it is one of the shortest paths, which all have as many links.

@@ -6,6 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tailcut_engine::{Bytes, RandomStream};
 
+use super::entropy::EntropySpec;
 use super::spread::MultipathSpec;
 use super::tcp::TcpSpec;
 use super::{Transport, TransportSpec};
@@ -177,6 +178,11 @@ impl Transport for MixedTransport {
 
     fn mixture_conflict(&self) -> Option<(&'static str, &'static str)> {
         Some(("a mixture within a mixture", "list its parts in this one"))
+    }
+
+    /// Each part has its own policy.
+    fn entropy(&self) -> Option<&EntropySpec> {
+        None
     }
 
     /// Each part spreads its own flows.

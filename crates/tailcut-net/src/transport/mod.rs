@@ -103,6 +103,12 @@ pub trait Transport {
         None
     }
 
+    /// Returns the policy by which senders choose the source port of each packet; `None` if a
+    /// connection keeps its port.
+    fn entropy(&self) -> Option<&entropy::EntropySpec> {
+        None
+    }
+
     /// Returns the parameters of its subflows; `None` for one connection per flow.
     fn multipath(&self) -> Option<Arc<dyn MultipathSpec>> {
         None
@@ -177,5 +183,8 @@ impl Transport for tcp::TcpSpec {
     fn marks_requirement(&self) -> Option<(&'static str, &'static str)> {
         let field = if self.ecn { "ecn" } else { "congestion" };
         self.uses_ecn().then_some((field, "the transport"))
+    }
+    fn entropy(&self) -> Option<&entropy::EntropySpec> {
+        self.entropy.as_ref()
     }
 }

@@ -5,6 +5,7 @@ use tailcut_engine::{Bytes, Time};
 use super::{Recovery, TcpSpec};
 use crate::amount::{Amount, Limit};
 use crate::component::SpecError;
+use crate::transport::entropy::EntropySpec;
 
 /// An IP packet has at most 65,535 bytes (RFC 791); this leaves room for all headers and framing.
 const MAX_MSS: u64 = 64_000;
@@ -57,6 +58,7 @@ impl TcpSpec {
                 .hint("write recovery = \"sack-prr\" as well"));
         }
         self.congestion.check_recovery(self.recovery)?;
+        self.check_entropy()?;
         if self.dupack_threshold == 0 {
             let message =
                 "dupack_threshold = 0: every acknowledgement would be a loss; at least 1 is needed";
@@ -114,6 +116,21 @@ impl TcpSpec {
         Ok(())
     }
 
+    /// Checks the entropy policy against the feedback that the connection has.
+    fn check_entropy(&self) -> Result<(), SpecError> {
+        let Some(entropy) = &self.entropy else { return Ok(()) };
+        entropy
+            .check()
+            .map_err(|error| SpecError { field: format!("entropy.{}", error.field), ..error })?;
+        if matches!(entropy, EntropySpec::Plb(_)) && !self.echoes_marks() {
+            let message =
+                "PLB goes by the share of marked bytes, which only DCTCP's receiver echoes";
+            return Err(SpecError::new("entropy-plb-needs-dctcp", "entropy.kind", message)
+                .hint("write congestion = { kind = \"dctcp\" } as well"));
+        }
+        Ok(())
+    }
+
     fn check_windows(&self, mss: u64) -> Result<(), SpecError> {
         let hint = format!("write at least \"{}\" (one segment)", self.mss);
         if self.receive_window.0 < mss {
@@ -151,6 +168,7 @@ impl TcpSpec {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::transport::tcp::CongestionSpec;
     use tailcut_engine::Bytes;
 
     fn field_at_fault(change: impl FnOnce(&mut TcpSpec)) -> String {
@@ -197,6 +215,18 @@ mod tests {
         for timestamp_tick in [Time::from_us(1), Time::from_ms(1_000)] {
             assert_eq!(TcpSpec { timestamp_tick, ..TcpSpec::default() }.check(), Ok(()));
         }
+    }
+
+    #[test]
+    fn an_entropy_policy_has_sound_parameters_and_plb_the_marks_of_dctcp() {
+        let policy = |json| serde_json::from_value(json).expect("it is a policy");
+        let odd = policy(serde_json::json!({ "kind": "reps", "values": 3 }));
+        assert_eq!(field_at_fault(|s| s.entropy = Some(odd)), "entropy.values");
+        let plb = policy(serde_json::json!({ "kind": "plb" }));
+        assert_eq!(field_at_fault(|s| s.entropy = Some(plb.clone())), "entropy.kind");
+        let congestion = CongestionSpec::Dctcp(Default::default());
+        let dctcp = TcpSpec { congestion, entropy: Some(plb), ..TcpSpec::default() };
+        assert_eq!(dctcp.check(), Ok(()));
     }
 
     #[test]
