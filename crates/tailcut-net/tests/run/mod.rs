@@ -6,6 +6,7 @@ mod conservation;
 mod coupling;
 mod dctcp;
 mod drr;
+mod entropy;
 mod faults;
 mod hystart;
 mod ideal;
