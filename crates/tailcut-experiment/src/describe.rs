@@ -123,7 +123,9 @@ fn chosen_within(
     for (parameter, property) in
         table.get("properties").and_then(Json::as_object).into_iter().flatten()
     {
-        let Some(name) = reference(property).or_else(|| reference(property.get("items")?)) else {
+        let optional = || property.get("anyOf")?.as_array()?.iter().find_map(reference);
+        let of_list = || reference(property.get("items")?);
+        let Some(name) = reference(property).or_else(of_list).or_else(optional) else {
             continue;
         };
         let target = &definitions[name];

@@ -46,11 +46,11 @@ pub fn entropy(config: &Config, graph: &Graph, routes: &Routes, flow: &Flow) -> 
         return vec![];
     };
     let mut notes = vec![];
-    let (src, dst, values) = (flow.src, flow.dst, entropy.values());
+    let values = entropy.values();
     if balance.is_per_connection() {
         let PathReach { paths, reached } = path_reach(graph, routes, balance, flow, values);
         notes.push(format!(
-            "transport.entropy: its {values} values reach {reached:.1} of the {paths} shortest paths from h{src} to h{dst}, on average over the switches' salts."
+            "transport.entropy: its {values} values reach {reached:.1} of the {paths} shortest paths between hosts far apart, on average over the switches' salts."
         ));
     } else {
         notes.push("transport.entropy chooses paths only where switches hash ports: balance.kind = \"ecmp\" does.".into());

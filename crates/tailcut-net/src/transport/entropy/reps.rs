@@ -61,8 +61,9 @@ pub enum FrozenOrder {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Thaw {
-    /// At the first unmarked acknowledgement. Then every n-th packet takes a random value for a
-    /// while.
+    /// At the first unmarked acknowledgement; the ring is kept.
+    ///
+    /// Then every n-th packet takes a random value for a while.
     Explore {
         /// Packets of that while; by default a bandwidth-delay product.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -71,8 +72,9 @@ pub enum Thaw {
         #[serde(default = "eighth")]
         every: u32,
     },
-    /// At the first feedback of any kind, which empties the ring. Then some packets take random
-    /// values.
+    /// At the first feedback of any kind, which empties the ring.
+    ///
+    /// Then some packets take random values.
     Clear {
         /// Packets that take random values.
         #[serde(default = "sixteen")]

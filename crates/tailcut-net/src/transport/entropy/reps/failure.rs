@@ -15,7 +15,9 @@ use crate::component::SpecError;
 pub enum Failure {
     /// All.
     Timeout {},
-    /// Those before which round-trip times were low, as in REPS's artifact. For queues that drop.
+    /// Those before which round-trip times were low (REPS's artifact).
+    ///
+    /// For queues that drop, where a timeout may be congestion.
     QuietTimeout {
         /// The most that a round-trip time may be, as a multiple of `base_rtt`.
         #[serde(default = "low")]
