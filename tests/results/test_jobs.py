@@ -19,7 +19,7 @@ JOBS = pl.DataFrame(
 )
 
 
-def statistics(unfinished: str, kind: str) -> dict[str, dict[str, float]]:
+def statistics(unfinished: object, kind: str) -> dict[str, dict[str, float]]:
     rows = summary.of_jobs(JOBS, {"unfinished": unfinished}, end_ns=102_000)
     of_kind = rows.filter(pl.col("grouping") == "job", pl.col("class") == kind)
     return {row["statistic"]: row for row in of_kind.iter_rows(named=True)}
@@ -39,3 +39,9 @@ def test_unfinished_jobs_enter_by_the_plans_rule(unfinished: str, mean: float) -
     assert query["mean"]["lower_bound"] == (unfinished == "censored")
     assert (query["mean"]["n_flows"], query["mean"]["n_unfinished"]) == (3, 1)
     assert query["p50"]["value_us"] == (30 if unfinished == "censored" else 10)
+
+
+def test_jobs_that_finish_after_the_given_time_of_the_run_are_left_out() -> None:
+    query = statistics({"by": "20us"}, "query")["mean"]
+    assert (query["value_us"], query["lower_bound"]) == (10, False)
+    assert (query["n_flows"], query["n_unfinished"]) == (3, 2)

@@ -112,6 +112,14 @@ def test_excluded_flows_are_left_out_and_still_counted() -> None:
     assert (row["lower_bound"], row["n_flows"], row["n_unfinished"]) == (False, 2, 1)
 
 
+@pytest.mark.parametrize(("by", "mean", "unfinished"), [("599us", 100.0, 3), ("600us", 150.0, 2), ("700us", 200.0, 1)])
+def test_flows_that_finish_after_the_given_time_of_the_run_are_left_out(by: str, mean: float, unfinished: int) -> None:
+    table = made_up.flows([100, 200, 300, None], start_us=400)
+    row = cell(of_run(table, made_up.MEASURE | {"unfinished": {"by": by}}, end_ns=1_000_000), **SHORT_MEAN)
+    assert row["value_us"] == mean
+    assert (row["lower_bound"], row["n_flows"], row["n_unfinished"]) == (False, 4, unfinished)
+
+
 @given(st.lists(st.integers(1, 900), min_size=1, max_size=50), st.lists(st.integers(0, 900), max_size=10), st.data())
 def test_a_censored_statistic_not_marked_as_a_bound_is_what_waiting_longer_would_give(
     finished: list[int], starts: list[int], data: st.DataObject

@@ -4,7 +4,8 @@ use std::borrow::Cow;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
-use tailcut_engine::Bytes;
+use tailcut_engine::{Bytes, Time};
+use tailcut_net::component::SpecError;
 
 /// What is measured and how it is counted. Percentiles are nearest rank.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -36,6 +37,20 @@ pub struct MeasureSpec {
     pub fabric_instants: u32,
 }
 
+impl MeasureSpec {
+    /// Checks the keys that change no table of a run. `TableOptions` checks the others.
+    pub(crate) fn check(&self) -> Result<(), SpecError> {
+        match self.unfinished {
+            Unfinished::By(Time(0)) => Err(SpecError::new(
+                "measure-unfinished",
+                "unfinished.by",
+                "by = \"0s\": must be greater than 0s, or no flow has finished",
+            )),
+            _ => Ok(()),
+        }
+    }
+}
+
 /// The end of a flow's completion time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
@@ -58,6 +73,8 @@ pub enum Unfinished {
     /// Count the time until the run's end: a lower bound of their completion time.
     #[default]
     Censored,
+    /// Leave out the flows that have not finished by this time of the run, and report their number.
+    By(Time),
 }
 
 impl Default for MeasureSpec {

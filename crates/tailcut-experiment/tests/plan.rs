@@ -302,9 +302,18 @@ fn keys_that_change_a_table_change_the_run_id() {
 
 #[test]
 fn summary_only_keys_keep_the_run_id() {
-    let changed =
-        plan_with(GOOD, &[("measure.unfinished", "exclude"), ("report.baseline", "RepFlow")]);
-    assert_eq!(ids(&changed), ids(&plan(GOOD)));
+    for unfinished in ["exclude", "{ by = \"500ms\" }"] {
+        let changed =
+            plan_with(GOOD, &[("measure.unfinished", unfinished), ("report.baseline", "RepFlow")]);
+        assert_eq!(ids(&changed), ids(&plan(GOOD)));
+    }
+}
+
+#[test]
+fn the_time_by_which_flows_must_finish_can_be_set_by_a_dotted_key() {
+    let plan = plan_with(GOOD, &[("measure.unfinished.by", "500ms")]);
+    let written = serde_json::to_value(&plan.measure).expect("a plan is plain data");
+    assert_eq!(written["unfinished"], serde_json::json!({ "by": "500ms" }));
 }
 
 #[test]

@@ -132,6 +132,9 @@ def _job_time(made: Made, measure: Measure, plan_measure: Mapping[str, Any]) -> 
         jobs = jobs.filter(pl.col("kind").cast(pl.String) == measure.population.kind)
     if not jobs.height:
         return Part(np.zeros(0))
+    last = samples.last_finish_ns(plan_measure)
+    if last is not None:
+        jobs = jobs.filter(pl.col("start_ns") + pl.col("completion_ns") <= last)
     counted = plan_measure["unfinished"] == "censored"
     time = pl.coalesce("completion_ns", made.end_ns - pl.col("start_ns")) if counted else pl.col("completion_ns")
     return Part(_sorted(jobs.select(time.alias("time"))["time"]) / MILLISECOND)

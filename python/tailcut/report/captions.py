@@ -37,11 +37,18 @@ def load(study: Study) -> str:
 def unfinished(study: Study) -> str:
     """Returns how flows that never finished enter the statistics."""
     if study.summary["n_unfinished"].sum() == 0:
-        return "Every flow finished before its run ended." if study.measured else ""
+        when = "in time" if study.unfinished_policy == "by" else "before its run ended"
+        return f"Every flow finished {when}." if study.measured else ""
     if study.unfinished_policy == "censored":
         return (
             "Flows that had not finished when the run ended enter with the time they had been running,"
             " so that the statistics they reach are lower bounds (hollow, “at least”)."
+        )
+    if study.unfinished_policy == "by":
+        by = study.plan["measure"]["unfinished"]["by"]
+        return (
+            f"Flows that had not finished {by} after the run began are left out of the statistics and counted in their"
+            " own figure."
         )
     return (
         "Flows that had not finished when the run ended are left out of the statistics and counted in their own figure."

@@ -223,8 +223,9 @@ class Study:
 
     @property
     def unfinished_policy(self) -> str:
-        """The treatment of unfinished flows in means and percentiles: ``exclude`` or ``censored``."""
-        return str(self.plan["measure"].get("unfinished", "censored"))
+        """The treatment of unfinished flows in means and percentiles: ``exclude``, ``censored`` or ``by``."""
+        policy = self.plan["measure"].get("unfinished", "censored")
+        return policy if isinstance(policy, str) else "by"
 
     @property
     def backends(self) -> tuple[str, ...]:

@@ -385,8 +385,11 @@ def cautions(study: Study, table: pl.DataFrame) -> list[str]:
         enter = "are left out"
         if study.unfinished_policy == "censored":
             enter = "enter with the time they had been running, where others of their kind have finished"
+        when = "when their runs ended"
+        if study.unfinished_policy == "by":
+            when = f"{study.plan['measure']['unfinished']['by']} after their runs began"
         said.append(
-            f"{of_class['n_unfinished'].sum():,} flows had not finished when their runs ended; they {enter}. The most:"
+            f"{of_class['n_unfinished'].sum():,} flows had not finished {when}; they {enter}. The most:"
             f" {significant(worst['share'] * 100)} % of {worst['class']} flows under {worst['scheme']}"
             f"{_where(study, worst)}."
         )

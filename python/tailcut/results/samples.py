@@ -9,6 +9,7 @@ import numpy as np
 import polars as pl
 
 from tailcut.results.statistics import Values
+from tailcut.units import time_ps
 
 COMPLETION_COLUMNS = {"receiver": ("fct_ns", "ideal_fct_ns"), "sender": ("fct_ack_ns", "ideal_fct_ack_ns")}
 """The completion time by each clock, and the best possible one."""
@@ -83,7 +84,8 @@ def of_flows(flows: pl.DataFrame, measure: Mapping[str, Any], end_ns: int) -> pl
     Args:
         flows: the flow table.
         measure: the plan's ``measure``; its ``clock`` says which completion time counts, its ``unfinished`` whether
-            flows that did not complete are left out (``exclude``) or enter with the time they had (``censored``).
+            flows that did not complete are left out (``exclude``) or enter with the time they had (``censored``); with
+            ``{"by": time}`` flows that completed after that time of the run are left out as well.
         end_ns: when the run ended.
     """
     clock, ideal = COMPLETION_COLUMNS[measure["clock"]]
@@ -94,7 +96,7 @@ def of_flows(flows: pl.DataFrame, measure: Mapping[str, Any], end_ns: int) -> pl
         had=end_ns - pl.col("start_ns"),
         ideal=pl.when(pl.col(ideal) > 0).then(pl.col(ideal)),
     )
-    return _kept(FLOWS, timed, ["class", "size_group"], measure)
+    return _kept(FLOWS, timed, ["class", "size_group"], measure, end_ns)
 
 
 def of_jobs(jobs: pl.DataFrame, measure: Mapping[str, Any], end_ns: int) -> pl.DataFrame:
@@ -107,10 +109,19 @@ def of_jobs(jobs: pl.DataFrame, measure: Mapping[str, Any], end_ns: int) -> pl.D
         had=end_ns - pl.col("start_ns"),
         ideal=pl.lit(None, pl.Int64),
     )
-    return _kept(JOBS, timed, ["class", "size_group"], measure)
+    return _kept(JOBS, timed, ["class", "size_group"], measure, end_ns)
 
 
-def _kept(kind: str, timed: pl.DataFrame, groups: list[str], measure: Mapping[str, Any]) -> pl.DataFrame:
+def last_finish_ns(measure: Mapping[str, Any]) -> int | None:
+    """Returns the time of the run, in ns, after which a completion does not count; None without such a limit."""
+    policy = measure["unfinished"]
+    return None if isinstance(policy, str) else time_ps(policy["by"]) // 1000
+
+
+def _kept(kind: str, timed: pl.DataFrame, groups: list[str], measure: Mapping[str, Any], end_ns: int) -> pl.DataFrame:
+    last = last_finish_ns(measure)
+    if last is not None:  # `had` is the time from the flow's start to the end of the run
+        timed = timed.with_columns(time=pl.when(pl.col("time") - pl.col("had") + end_ns <= last).then(pl.col("time")))
     unfinished = pl.col("time").is_null()
     with_slowdown = timed.with_columns(unfinished=unfinished, time=pl.coalesce("time", "had")).with_columns(
         slowdown=pl.col("time") / pl.col("ideal")

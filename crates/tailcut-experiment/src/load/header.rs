@@ -3,6 +3,7 @@
 use serde::de::DeserializeOwned;
 
 use super::Loader;
+use super::configs::unrealisable;
 use crate::diagnostic::{Code, Problem};
 use crate::document::{Node, Value};
 use crate::file::{MAX_RUNS, MeasureSpec, ReportSpec};
@@ -33,7 +34,10 @@ impl Loader<'_> {
                 seeds
             }
         };
-        let measure = self.section("measure");
+        let measure: MeasureSpec = self.section("measure");
+        if let Err(error) = measure.check() {
+            self.problems.push(unrealisable(&self.root, "measure", &error));
+        }
         let model = self.section("model");
         let lab = self.section("lab");
         let report: ReportSpec = self.section("report");
