@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from support.imports import carried, finished, graph, imported, read_or_refused, refused, written
 from support.traces import Flow
 from tailcut import imports
+from tailcut.imports import ImportOptions
 
 LEAVES = """# eight hosts
 Nodes 8
@@ -101,6 +102,26 @@ def test_a_matrix_alone_is_put_on_a_star(tmp_path: Path) -> None:
     out = imported(tmp_path, {"some.tm": MATRIX})
     assert "hosts = 8" in (out / "experiment.toml").read_text()
     assert len(carried(out)) == 3
+
+
+def test_starts_are_read_in_the_unit_asked_for(tmp_path: Path) -> None:
+    matrix = "Nodes 3\nConnections 2\n1->0 id 1 start 15 size 9\n2->0 id 2 start 0.5 size 8\n"
+    out = imported(tmp_path, {"a.cm": matrix}, ImportOptions(start_unit_ps=10**6))
+    assert carried(out) == [Flow(2, 2, 0, 8, 500), Flow(1, 1, 0, 9, 15_000)]
+
+
+def test_a_start_below_a_nanosecond_suggests_microseconds(tmp_path: Path) -> None:
+    error = refused(tmp_path, {"a.cm": "Nodes 2\nConnections 1\n1->0 id 1 start 15 size 9\n"})
+    assert "--start-unit us" in (error.hint or "")
+
+
+def test_messages_on_one_connection_become_flows(tmp_path: Path) -> None:
+    matrix = "Nodes 2\nConnections 3\n" + "".join(
+        f"0->1 id 1 {mark} size 7\n" for mark in ("msg start 0", "msg 2 start 0", "addon msg start 0")
+    )
+    _, found = imports.read(written(tmp_path, {"a.cm": matrix}))
+    assert [(flow.size, flow.id) for flow in found.flows or []] == [(7, None)] * 3
+    assert [note.partition(": ")[2].split()[0] for note in found.notes] == ["marks", "messages"]
 
 
 def test_priorities_and_queues_are_left_out_with_a_note(tmp_path: Path) -> None:

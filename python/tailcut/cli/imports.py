@@ -41,6 +41,14 @@ def import_(
     delay: Annotated[
         str | None, typer.Option(metavar="TIME", help="The delay of links that state none, such as 5us.")
     ] = None,
+    start_unit: Annotated[
+        str | None,
+        typer.Option(
+            metavar="UNIT",
+            help="The unit of htsim's start times: ps (by default), ns or us; uec and swift count us.",
+            show_default=False,
+        ),
+    ] = None,
 ) -> None:
     """Write an experiment from files of another program: its network, its flows, its TOML."""
     import re
@@ -53,6 +61,7 @@ def import_(
     options = imports.ImportOptions(
         None if rate is None else amounts.rate_bps(Word("--rate", 1, 1, rate), "rate", None),
         None if delay is None else amounts.delay_ps(Word("--delay", 1, 1, delay), "delay"),
+        None if start_unit is None else amounts.unit_ps(Word("--start-unit", 1, 1, start_unit), "start unit"),
     )
     known, found = imports.read(files, format_, options)
     stem = re.sub(r"[^\w-]+", "-", files[0].name.partition(".")[0]).strip("-") or known.name

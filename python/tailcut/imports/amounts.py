@@ -60,6 +60,14 @@ def delay_ps(word: Word, what: str, bare: Fraction | None = None) -> int:
     return int(exact)
 
 
+def unit_ps(word: Word, what: str) -> int:
+    """Returns a unit of time in picoseconds: ``ps``, ``us``."""
+    unit = _DELAYS_PS.get(word.text)
+    if unit is None or unit.denominator != 1:
+        word.refuse(f"{what}: {word.text!r} is no unit of time", "write one such as ps, ns or us")
+    return int(unit)
+
+
 def rate_text(bps: int) -> str:
     """A rate as graphs have it, in the largest unit that leaves it whole."""
     for scale, unit in ((10**12, "Tbps"), (10**9, "Gbps"), (10**6, "Mbps"), (10**3, "kbps")):

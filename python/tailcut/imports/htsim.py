@@ -1,11 +1,12 @@
 """htsim, and its fork for Ultra Ethernet: connection matrices (``.cm``, ``.tm``) and fat trees (``.topo``).
 
-A matrix counts nodes and connections, and has a line for each: ``0->1 id 1 start 0 size 1000``, with the start in
-picoseconds. A tree counts hosts, tiers and hosts of a pod, and says of each tier what leads down from it.
+A matrix counts nodes and connections, and has a line for each: ``0->1 id 1 start 0 size 1000``. Programs disagree on
+the unit of ``start``: picoseconds in ndp, eqds, roce and hpcc, microseconds in uec and swift. A tree counts hosts,
+tiers and hosts of a pod, and says of each tier what leads down from it.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from tailcut.imports.fat_tree import LARGEST, Tier, build
@@ -13,7 +14,13 @@ from tailcut.imports.network import Format, Imported, ImportedFlow, ImportOption
 from tailcut.imports.source import MAX_FLOWS, MAX_HOSTS, Source, Word
 
 _MATRICES = (".cm", ".tm")
-_TRIGGERS = ("trigger", "send_done_trigger", "recv_done_trigger", "addon")
+_TRIGGERS = ("trigger", "send_done_trigger", "recv_done_trigger")
+_LEFT_OUT = {
+    "addon": "marks of added flows (addon) are left out: they have no effect here",
+    "msg": "messages (msg) become flows of their own, numbered anew: connections are not reused",
+    "prio": "priorities (prio) are left out: flows here have none",
+}
+"""Attributes without a meaning here, with the note that says so."""
 _KEYS = {
     "downlink_speed_gbps": "speed_bps", "radix_up": "up", "radix_down": "down", "oversubscribed": "oversubscribed",
     "bundle": "bundle", "switch_latency_ns": "switch_ps", "downlink_latency_ns": "delay_ps",
@@ -25,14 +32,14 @@ def _fits(paths: Sequence[Path]) -> bool:
     return all(path.suffix in (*_MATRICES, ".topo") for path in paths)
 
 
-def _read(paths: Sequence[Path], _options: ImportOptions) -> Imported:
+def _read(paths: Sequence[Path], options: ImportOptions) -> Imported:
     topology = pick(paths, "topology", lambda path: path.suffix == ".topo")
     matrix = pick(paths, "connection matrix", lambda path: path.suffix != ".topo")
     found = Imported()
     if topology is not None:
         _tree(Source(topology), found)
     if matrix is not None:
-        _matrix(Source(matrix), found)
+        _matrix(Source(matrix), found, options.start_unit_ps or 1)
     return found
 
 
@@ -41,11 +48,11 @@ def _refuse_trigger(word: Word) -> None:
     word.refuse(what, "give each flow a start, or ask for partition-aggregate or shuffle traffic", "TC-I003")
 
 
-def _matrix(source: Source, found: Imported) -> None:
+def _matrix(source: Source, found: Imported, unit_ps: int) -> None:
     counts: dict[str, tuple[int, Word]] = {}
     flows: list[ImportedFlow] = []
     ids: dict[int, Word] = {}
-    priority: Word | None = None
+    left_out: dict[str, Word] = {}
     for words in source.lines("#"):
         first = words[0]
         if first.text in ("Nodes", "Connections", "Triggers", "Failures"):
@@ -56,8 +63,9 @@ def _matrix(source: Source, found: Imported) -> None:
             first.refuse("failures cannot be imported", "remove it, and describe it under [faults]", "TC-I003")
         elif "->" in first.text:
             given = _attributes(words)
-            priority = priority or given.get("prio")
-            flow = _flow(first, given, _nodes(counts, first), ids)
+            for name in _LEFT_OUT.keys() & given.keys():
+                left_out.setdefault(name, given[name])
+            flow = _flow(first, given, _nodes(counts, first), ids, unit_ps)
             flows.append(checked_flow(flow, first, len(flows) + 1))
         else:
             first.refuse(f"{first.text!r} is no line of a connection matrix", "write SRC->DST start PS size BYTES")
@@ -70,8 +78,10 @@ def _matrix(source: Source, found: Imported) -> None:
     if found.network is not None and nodes > len(found.network.hosts):
         what = f"{nodes} nodes, and the topology has {len(found.network.hosts)} hosts"
         counts["Nodes"][1].refuse(what, "name the topology that belongs to the matrix", "TC-I004")
-    if priority is not None:
-        found.notes.append(f"{priority.file}:{priority.line}: priorities (prio) are left out: flows here have none")
+    if "msg" in left_out:
+        flows = [replace(flow, id=None) for flow in flows]
+    for name, word in sorted(left_out.items()):
+        found.notes.append(f"{word.file}:{word.line}: {_LEFT_OUT[name]}")
     found.flows, found.hosts = flows, nodes
 
 
@@ -96,24 +106,27 @@ def _nodes(counts: dict[str, tuple[int, Word]], word: Word) -> int:
 
 
 def _attributes(words: list[Word]) -> dict[str, Word]:
-    """Return the names and values that follow a connection."""
+    """Returns the names and values that follow a connection; a mark without a value is its own value."""
     found: dict[str, Word] = {}
-    rest = iter(words[1:])
-    for name in rest:
+    rest = words[:0:-1]
+    while rest:
+        name = rest.pop()
         if name.text in _TRIGGERS:
             _refuse_trigger(name)
-        if name.text not in ("start", "size", "id", "prio"):
-            name.refuse(f"{name.text!r} is no attribute of a connection", "use start, size, id and prio")
-        value = next(rest, None)
-        if value is None:
-            name.refuse(f"{name.text} has no value", "write it behind the name")
+        if name.text not in ("start", "size", "id", *_LEFT_OUT):
+            name.refuse(f"{name.text!r} is no attribute of a connection", "use start, size, id, prio, msg and addon")
         if name.text in found:
             name.refuse(f"{name.text} is given twice", "remove one of them")
-        found[name.text] = value
+        if name.text == "addon" or (name.text == "msg" and not (rest and rest[-1].text.isdecimal())):
+            found[name.text] = name
+        elif rest:
+            found[name.text] = rest.pop()
+        else:
+            name.refuse(f"{name.text} has no value", "write it behind the name")
     return found
 
 
-def _flow(word: Word, given: dict[str, Word], nodes: int, ids: dict[int, Word]) -> ImportedFlow:
+def _flow(word: Word, given: dict[str, Word], nodes: int, ids: dict[int, Word], unit_ps: int) -> ImportedFlow:
     ends = []
     for text in word.text.split("->", 1):
         number = Word(word.file, word.line, word.column, text).whole("node")
@@ -121,17 +134,28 @@ def _flow(word: Word, given: dict[str, Word], nodes: int, ids: dict[int, Word]) 
             word.refuse(f"there is no node {number}: the matrix counts {nodes}", f"nodes go from 0 to {nodes - 1}")
         ends.append(number)
     if "start" not in given:
-        word.refuse("the connection has no start", "write start and picoseconds")
+        word.refuse("the connection has no start", "write start and a time")
     if "size" not in given:
         word.refuse("the connection has no size, and lasts for ever", "write size and bytes", "TC-I003")
-    start = given["start"].nanoseconds(given["start"].number("start") / 1000)
+    start = _start(given["start"], unit_ps)
     own: int | None = None
     if "id" in given:
         own = given["id"].whole("id")
-        if own in ids:
+        if own in ids and "msg" not in given:
             given["id"].refuse(f"id {own} is that of line {ids[own].line}, too", "every flow needs an id of its own")
         ids[own] = given["id"]
     return ImportedFlow(ends[0], ends[1], given["size"].whole("size"), start, own)
+
+
+def _start(word: Word, unit_ps: int) -> int:
+    """Returns a start in nanoseconds."""
+    exact = word.number("start") * unit_ps / 1000
+    if exact.denominator != 1 and unit_ps == 1:
+        word.refuse(
+            f"start: {word.text} is finer than a nanosecond",
+            "matrices of uec and swift count microseconds: say so with --start-unit us; else round it",
+        )
+    return word.nanoseconds(exact)
 
 
 @dataclass(slots=True)

@@ -129,10 +129,12 @@ class ImportOptions:
     Attributes:
         rate_bps: the rate of links that state none.
         delay_ps: their delay.
+        start_unit_ps: the unit of start times without a unit, in picoseconds.
     """
 
     rate_bps: int | None = None
     delay_ps: int | None = None
+    start_unit_ps: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
