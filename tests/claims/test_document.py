@@ -70,6 +70,15 @@ def test_readings_set_dotted_keys_however_they_are_nested() -> None:
     assert document.read("paper", text).readings["slow"].overrides == {"transport.min_rto": "200ms"}
 
 
+def test_readings_quote_names_of_schemes_that_are_no_bare_keys() -> None:
+    text = MINIMAL.replace(
+        "[[claims]]",
+        '[readings.slow]\nsays = "slow"\nset = { schemes."MPTCP, 2".transport.kind = "tcp" }\n\n[[claims]]',
+    )
+    expected = {'schemes."MPTCP, 2".transport.kind': "tcp"}
+    assert document.read("paper", text).readings["slow"].overrides == expected
+
+
 # --- those that come with Tailcut -----------------------------------------------------------------
 
 PAPERS = claims.load()

@@ -1,5 +1,7 @@
 """Claims as the files ``claims.toml`` state them, checked against the vocabulary."""
 
+import json
+import re
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -9,12 +11,14 @@ from typing import Any
 from tailcut import _core
 from tailcut.claims.verdict import Precision, Target
 from tailcut.errors import ClaimsError
-from tailcut.plan import Value, flatten
+from tailcut.plan import Value
 
 STATED = "stated"
 """The reading that every claim is shown under first: the experiment as the paper states it."""
 AUTHORS = "authors"
 """The name under which the authors' own numbers answer, as backends do."""
+BARE_KEYS = re.compile("[A-Za-z0-9_-]+")
+"""What TOML takes as a key without quotes."""
 CLAIM_CLOCKS = ("receiver", "sender", "connect")
 STATISTICS = ("mean", "p50", "p99", "p99_9", "sd", "max", "share_at_most", "share_above", "share")
 WITH_LIMIT = ("share_at_most", "share_above")
@@ -224,7 +228,7 @@ def read(name: str, text: str) -> Paper:
         raise ClaimsError("TC-K001", f"claims of {name}: {error}", HINT) from None
     table = _ClaimTable(document, name)
     readings = {
-        key: Reading(key, inner.text("says"), MappingProxyType(flatten(inner.table("set").rest())))
+        key: Reading(key, inner.text("says"), MappingProxyType(_settings(inner.table("set").rest())))
         for key, inner in table.tables("readings")
     }
     readings.setdefault(STATED, Reading(STATED, "The experiment as the paper states it.", MappingProxyType({})))
@@ -309,6 +313,15 @@ class _ClaimTable:
 
 def _tuple(kinds: type | tuple[type, ...]) -> tuple[type, ...]:
     return kinds if isinstance(kinds, tuple) else (kinds,)
+
+
+def _settings(table: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Nested tables as the dotted keys of ``--set``; a name of other characters is quoted, as TOML wants it."""
+    flat: dict[str, Any] = {}
+    for name, value in table.items():
+        key = prefix + (name if BARE_KEYS.fullmatch(name) else json.dumps(name))
+        flat |= _settings(value, f"{key}.") if isinstance(value, Mapping) else {key: value}
+    return flat
 
 
 def _claim(paper: str, table: _ClaimTable, readings: Mapping[str, Reading]) -> Claim:

@@ -38,6 +38,9 @@ impl KernelTransport for KernelTcp {
 /// include/net/tcp.h).
 const QUICK_ACKS: u32 = 16;
 
+const FIRST_DATA: &str = "the kernel takes its first sample from the handshake: remove \
+                          transport.first_data_rto";
+
 fn whole_ms(time: Time) -> Option<u64> {
     let ms = time.as_ns() / 1_000_000;
     (Time::from_ms(ms) == time).then_some(ms)
@@ -62,6 +65,7 @@ pub(super) fn check_tcp(checked: &mut RunCheck, spec: &TcpSpec) {
         min_rto,
         max_rto,
         initial_rto,
+        first_data_rto,
         clock_granularity,
         rto_variation,
         syn_retries,
@@ -92,6 +96,9 @@ pub(super) fn check_tcp(checked: &mut RunCheck, spec: &TcpSpec) {
     checked.sysctl("ipv4/tcp_ecn", u8::from(*ecn || spec.uses_ecn()));
     checked.done("transport.ecn", "sysctl tcp_ecn at both ends");
     timers(checked, *min_rto, *max_rto, *initial_rto, *syn_retries);
+    if first_data_rto.is_some() {
+        checked.fatal("transport.first_data_rto", FIRST_DATA);
+    }
     granularity(checked, *clock_granularity, *min_rto);
     variation(checked, *rto_variation);
     acknowledgements(checked, *ack_every, *quick_acks, *delayed_ack_timeout);

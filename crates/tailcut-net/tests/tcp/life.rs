@@ -76,6 +76,33 @@ fn after_a_repeated_syn_data_waits_for_three_seconds_or_what_the_back_off_says()
     }
 }
 
+/// As MMPTCP's authors have it: 1.5 s, then 3 s, until data has given a sample.
+#[test]
+fn a_first_data_timeout_replaces_the_handshakes_sample() {
+    for lost_syns in [0, 1] {
+        let first_data_rto = Some(Time::from_ms(1_500));
+        let mut script = Script::opening(TcpSpec { first_data_rto, ..newreno(4) }, ENDLESS);
+        (0..lost_syns).for_each(|_| drop(script.expire()));
+        script.pass(RTT);
+        script.syn_ack();
+        assert_eq!(script.sender.rtt().smoothed(), Time::ZERO);
+        assert_eq!(script.timer(), Time::from_ms(1_500));
+        script.expire();
+        assert_eq!(script.timer(), Time::from_ms(3_000));
+    }
+}
+
+#[test]
+fn the_first_round_trip_of_data_ends_the_first_data_timeout() {
+    let first_data_rto = Some(Time::from_ms(1_500));
+    let mut script = Script::opening(TcpSpec { first_data_rto, ..newreno(4) }, ENDLESS);
+    script.pass(RTT);
+    script.syn_ack();
+    script.pass(RTT);
+    script.ack(2);
+    assert_eq!((script.sender.rtt().smoothed(), script.timer()), (RTT, Time::from_ms(10)));
+}
+
 /// RFC 6928 section 2.
 #[test]
 fn a_syn_repeated_once_leaves_the_initial_window_and_one_repeated_twice_a_segment() {

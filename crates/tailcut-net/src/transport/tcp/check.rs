@@ -69,6 +69,7 @@ impl TcpSpec {
             ("min_rto", self.min_rto),
             ("initial_rto", self.initial_rto),
             ("max_rto", self.max_rto),
+            ("first_data_rto", self.first_data_rto.unwrap_or(self.max_rto)),
         ] {
             if timer < MIN_RTO || timer > MAX_TIMER {
                 let message = format!(
@@ -204,6 +205,9 @@ mod tests {
         assert_eq!(field_at_fault(|s| s.min_rto = Time::ZERO), "min_rto");
         assert_eq!(field_at_fault(|s| s.max_rto = Time::from_ms(1)), "min_rto");
         assert_eq!(field_at_fault(|s| s.initial_rto = Time::from_ms(61_000)), "initial_rto");
+        assert_eq!(field_at_fault(|s| s.first_data_rto = Some(Time::ZERO)), "first_data_rto");
+        let longer = Some(Time::from_ms(61_000));
+        assert_eq!(field_at_fault(|s| s.first_data_rto = longer), "first_data_rto");
         assert_eq!(field_at_fault(|s| s.max_rto = Time::NEVER), "max_rto");
     }
 

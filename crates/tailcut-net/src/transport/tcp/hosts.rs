@@ -82,6 +82,8 @@ macro_rules! written {
             hosts: HostDefaults,
             #[serde(default, deserialize_with = "some")]
             entropy: Option<EntropySpec>,
+            #[serde(default, deserialize_with = "some")]
+            first_data_rto: Option<Time>,
             $(#[serde(default, deserialize_with = "some")] $field: Option<$kind>,)*
         }
 
@@ -89,13 +91,14 @@ macro_rules! written {
             fn from(written: Written) -> TcpSpec {
                 let mut spec = written.hosts.defaults();
                 spec.entropy = written.entropy;
+                spec.first_data_rto = written.first_data_rto;
                 $(if let Some(value) = written.$field { spec.$field = value; })*
                 spec
             }
         }
 
         /// Plans say every parameter but those of [`LATER`] that plain hosts have by default, and
-        /// `entropy` where there is none.
+        /// `entropy` and `first_data_rto` where there is none.
         impl Serialize for TcpSpec {
             fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
                 let default = TcpSpec::default();
@@ -112,6 +115,9 @@ macro_rules! written {
                 )*
                 if let Some(entropy) = &self.entropy {
                     said.serialize_entry("entropy", entropy)?;
+                }
+                if let Some(timeout) = &self.first_data_rto {
+                    said.serialize_entry("first_data_rto", timeout)?;
                 }
                 said.end()
             }
@@ -201,6 +207,17 @@ mod tests {
             assert_eq!(to_value(plain).unwrap().get("entropy"), None, "{hosts}");
             let reps = spec(json!({ "hosts": hosts, "entropy": { "kind": "reps" } }));
             assert_eq!(spec(to_value(&reps).unwrap()), reps);
+        }
+    }
+
+    #[test]
+    fn plans_say_the_first_data_timeout_only_where_it_is_written() {
+        for hosts in ["plain", "linux"] {
+            let default = spec(json!({ "hosts": hosts }));
+            assert_eq!(to_value(default).unwrap().get("first_data_rto"), None, "{hosts}");
+            let written = spec(json!({ "hosts": hosts, "first_data_rto": "1500ms" }));
+            assert_eq!(written.first_data_rto, Some(Time::from_ms(1_500)));
+            assert_eq!(spec(to_value(&written).unwrap()), written);
         }
     }
 

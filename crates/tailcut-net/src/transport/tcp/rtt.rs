@@ -118,6 +118,12 @@ impl Rtt {
         self.rto = self.rto.max(first.min(spec.max_rto.0));
     }
 
+    /// Sets the timeout of the first data to `spec.first_data_rto`: the handshake gives no
+    /// measurement then.
+    pub fn await_data(&mut self, timeout: Time) {
+        self.rto = timeout.0;
+    }
+
     /// The current timeout.
     #[inline]
     pub fn rto(&self) -> Time {

@@ -54,6 +54,11 @@ pub struct TcpSpec {
     pub max_rto: Time,
     /// Timeout of the first SYN, doubled on each retry. RFC 6298 says 1 s, RepNet's testbed 3 s.
     pub initial_rto: Time,
+    /// Timeout of the data until a data segment has given a round-trip sample, doubled on each
+    /// retry. The handshake gives no sample then (MMPTCP's authors: 1.5 s). By default it gives one,
+    /// as RFC 6298 wants.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub first_data_rto: Option<Time>,
     /// Clock granularity G of RFC 6298: RTO = SRTT + max(G, 4 RTTVAR).
     pub clock_granularity: Time,
     /// Substitute for 4 RTTVAR.
@@ -176,6 +181,7 @@ impl Default for TcpSpec {
             min_rto: Time::from_ms(10),
             max_rto: Time::from_ms(60_000),
             initial_rto: Time::from_ms(10),
+            first_data_rto: None,
             clock_granularity: Time::from_ms(1),
             rto_variation: RtoVariation::Rfc6298,
             syn_retries: 20,

@@ -215,11 +215,17 @@ impl Sender {
         match answer {
             SynAck::Opens if self.life.syn_tries == 1 || spec.imitate.repeated_syn_measures => {
                 let rtt = now.since(self.opened);
-                self.rtt.sample(spec, rtt, self.una, self.board.end());
+                match spec.first_data_rto {
+                    Some(timeout) => self.rtt.await_data(timeout),
+                    None => self.rtt.sample(spec, rtt, self.una, self.board.end()),
+                }
                 self.note_handshake(rtt);
             }
             SynAck::Opens => {
-                self.rtt.established_late(spec);
+                match spec.first_data_rto {
+                    Some(timeout) => self.rtt.await_data(timeout),
+                    None => self.rtt.established_late(spec),
+                }
                 // One repeated SYN may have been needless, or chance; two are congestion (RFC 6928
                 // section 2).
                 if self.life.syn_tries > 2 {
