@@ -311,3 +311,63 @@ fn what_is_reported_in_doubt_tells_of_what_it_overtook() {
     });
     assert_eq!((rfc, ns3), (vec![], vec![again(0)]));
 }
+
+/// RFC 6582 step 1: until what the timeout lost is acknowledged, duplicates tell nothing new.
+#[test]
+fn ns3_10_retransmits_fast_on_duplicates_between_a_timeout_and_its_repair() {
+    let [rfc, ns3_10] = [&[][..], &["duplicates-after-timeout"]].map(|names| {
+        let imitate = Imitation::of(names).expect("it is known");
+        let mut script = Script::timed_out(TcpSpec { imitate, ..newreno(8) });
+        script.ack(2);
+        let sent: Vec<Transmit> = (0..3).flat_map(|_| script.ack(2)).collect();
+        (sent, script.sender.state(), script.sender.counters().fast_recoveries)
+    });
+    assert_eq!(rfc, (vec![], CongestionState::Loss, 0));
+    assert_eq!((ns3_10.0[0], ns3_10.1, ns3_10.2), (again(2), CongestionState::Recovery, 1));
+}
+
+/// RFC 6582 step 2: needless retransmissions of what the timeout covered cause such duplicates.
+#[test]
+fn ns3_10_retransmits_fast_on_duplicates_of_where_a_timeout_ended() {
+    let recoveries = [&[][..], &["duplicates-after-timeout"]].map(|names| {
+        let imitate = Imitation::of(names).expect("it is known");
+        let mut script = Script::timed_out(TcpSpec { imitate, ..newreno(4) });
+        script.ack(4);
+        (0..3).for_each(|_| drop(script.ack(4)));
+        script.sender.counters().fast_recoveries
+    });
+    assert_eq!(recoveries, [0, 1]);
+}
+
+/// Of ten segments 1, 2 and 6 to 8 have arrived, and the timer expires. The window has room for two
+/// segments when the fifth is acknowledged.
+#[test]
+fn ns3_10_goes_back_and_sends_again_what_sack_had_reported() {
+    let sent_again = [&[][..], &["go-back-n"]].map(|names| {
+        let imitate = Imitation::of(names).expect("it is known");
+        let mut script = Script::established(TcpSpec { imitate, ..sack(10) }, 10);
+        script.sack(0, &[(1, 3)]);
+        script.sack(0, &[(6, 9), (1, 3)]);
+        let mut sent = script.expire();
+        sent.extend(script.sack(3, &[(6, 9)]));
+        sent.extend(script.sack(5, &[(6, 9)]));
+        sent.extend(script.sack(9, &[]));
+        sent
+    });
+    let selective = vec![again(0), again(3), again(4), again(5), again(9)];
+    assert_eq!(sent_again, [selective, [0, 3, 4, 5, 6, 9].map(again).to_vec()]);
+}
+
+/// A sender without SACK has no reports to forget.
+#[test]
+fn without_sack_a_timeout_goes_back_whether_ns3_10_is_imitated_or_not() {
+    let sent = [&[][..], &["go-back-n"]].map(|names| {
+        let imitate = Imitation::of(names).expect("it is known");
+        let mut script = Script::established(TcpSpec { imitate, ..newreno(8) }, ENDLESS);
+        let mut sent = script.expire();
+        (1..4).for_each(|ack| sent.extend(script.ack(ack)));
+        sent
+    });
+    assert_eq!(sent[0], sent[1]);
+    assert_eq!(sent[0], (0..7).map(again).collect::<Vec<_>>());
+}

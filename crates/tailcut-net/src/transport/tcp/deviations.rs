@@ -19,22 +19,34 @@ pub struct Deviation {
 }
 
 macro_rules! departures {
-    ($($field:ident, $name:literal, $what:literal, $source:literal;)*) => {
+    (
+        $($field:ident, $name:literal, $what:literal, $source:literal;)*
+        => only by name:
+        $($single:ident, $single_name:literal, $single_what:literal, $single_source:literal;)*
+    ) => {
         /// The departures that are switched on.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
         pub struct Imitation {
             $(#[doc = $what] pub $field: bool,)*
+            $(#[doc = $single_what] pub $single: bool,)*
         }
 
-        /// All departures, those of ns-3.
+        /// The departures of `"ns-3"`.
         pub const DEPARTURES: &[Deviation] =
             &[$(Deviation { name: $name, what: $what, source: $source }),*];
 
+        /// The departures of ns-3.10, which `"ns-3"` does not include.
+        pub const OLDER_DEPARTURES: &[Deviation] = &[$(
+            Deviation { name: $single_name, what: $single_what, source: $single_source }
+        ),*];
+
         impl Imitation {
             /// No departure: the RFCs' rules.
-            pub const NONE: Imitation = Imitation { $($field: false),* };
-            /// Everything that ns-3 does and that decides results.
-            pub const NS3: Imitation = Imitation { $($field: true),* };
+            pub const NONE: Imitation =
+                Imitation { $($field: false,)* $($single: false),* };
+            /// Everything that a current ns-3 does and that decides results.
+            pub const NS3: Imitation =
+                Imitation { $($field: true,)* $($single: false),* };
 
             /// The departures of these names.
             ///
@@ -45,6 +57,7 @@ macro_rules! departures {
                 for name in names {
                     match *name {
                         $($name => imitation.$field = true,)*
+                        $($single_name => imitation.$single = true,)*
                         unknown => return Err(unknown),
                     }
                 }
@@ -55,6 +68,7 @@ macro_rules! departures {
             pub fn names(&self) -> Vec<&'static str> {
                 let mut names = vec![];
                 $(if self.$field { names.push($name); })*
+                $(if self.$single { names.push($single_name); })*
                 names
             }
         }
@@ -168,6 +182,15 @@ departures! {
         "Without SACK, a scoreboard by guesses stands in for the inflated window; duplicate ACKs of where the last recovery \
          or timeout ended count; a timeout sends everything again.",
         "ns-3, TcpTxBuffer::AddRenoSack";
+    => only by name:
+    duplicates_after_timeout, "duplicates-after-timeout",
+        "Without SACK, duplicate ACKs also count before what a timeout lost is acknowledged, and where the last recovery or \
+         timeout ended: the third begins a fast retransmit, be needless retransmissions the cause (against RFC 6582).",
+        "ns-3.10, TcpNewReno::DupAck";
+    go_back_n, "go-back-n",
+        "Under SACK, a timeout forgets what was reported to have arrived: everything from the first unacknowledged segment on \
+         is sent again, in order, as it always is without SACK.",
+        "ns-3.10, TcpNewReno::Retransmit";
 }
 
 /// Writes `"none"` or the names in a list, all of ns-3's too: a departure that is added or renamed
@@ -215,12 +238,12 @@ impl JsonSchema for Imitation {
             let description = format!("{} ({})", departure.what, departure.source);
             json_schema!({ "type": "string", "const": departure.name, "description": description })
         };
-        let each: Vec<Schema> = DEPARTURES.iter().map(one).collect();
+        let each: Vec<Schema> = DEPARTURES.iter().chain(OLDER_DEPARTURES).map(one).collect();
         json_schema!({
             "description": "Known departures from the RFCs that can be switched on, to compare with another simulator.",
             "oneOf": [
                 { "type": "string", "const": "none", "description": "None: what the RFCs say." },
-                { "type": "string", "const": "ns-3", "description": "All: those of ns-3 that decide results." },
+                { "type": "string", "const": "ns-3", "description": "All of a current ns-3 that decide results; not those of ns-3.10." },
                 { "type": "array", "items": { "oneOf": each }, "uniqueItems": true }
             ]
         })
@@ -259,5 +282,16 @@ mod tests {
         assert_eq!(Imitation::of(&names), Ok(Imitation::NS3));
         assert_eq!(Imitation::NS3.names(), names);
         assert!(DEPARTURES.iter().all(|d| d.what.ends_with('.') && d.source.starts_with("ns-3, ")));
+    }
+
+    #[test]
+    fn departures_of_ns3_10_are_no_part_of_ns3() {
+        let ns3 = Imitation::NS3.names();
+        for departure in OLDER_DEPARTURES {
+            assert!(departure.what.ends_with('.') && departure.source.starts_with("ns-3.10, "));
+            assert!(!ns3.contains(&departure.name), "{}", departure.name);
+            let imitation = Imitation::of(&[departure.name]).expect("it is known");
+            assert_eq!(imitation.names(), [departure.name]);
+        }
     }
 }

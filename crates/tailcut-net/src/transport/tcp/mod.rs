@@ -14,7 +14,7 @@ pub mod sender;
 mod spec;
 
 pub use congestion::{Congestion, CongestionSpec, Coupled, Window};
-pub use deviations::{DEPARTURES, Deviation, Imitation};
+pub use deviations::{DEPARTURES, Deviation, Imitation, OLDER_DEPARTURES};
 pub use hosts::HostDefaults;
 pub use options::WireSizes;
 pub use receiver::{AckTiming, Receiver};

@@ -1,6 +1,8 @@
 //! The rows that have a digest: every kind that an experiment can name is in some row, each of
 //! which takes a tenth of a second.
 
+mod older;
+
 use serde_json::{Value, json};
 use tailcut_net::transport::tcp::DEPARTURES;
 use tailcut_net::workload::BUILTIN;
@@ -47,8 +49,17 @@ pub fn schemes() -> Vec<Row> {
         { "kind": "link-down", "link": "s0>s8", "at": "20ms", "until": "50ms" },
     ]});
     let mut rows = replicated();
-    let under =
-        [first(), multipath(), balanced(), detected(), senders(), entropies(), queues(), broken()];
+    let under = [
+        first(),
+        multipath(),
+        balanced(),
+        detected(),
+        senders(),
+        entropies(),
+        queues(),
+        broken(),
+        older::older(),
+    ];
     for (name, sections) in under.into_iter().flatten() {
         // One uplink is down for a while, unless the row has faults of its own.
         rows.push((name.to_owned(), asked(&with(json!({ "faults": uplink }), sections))));

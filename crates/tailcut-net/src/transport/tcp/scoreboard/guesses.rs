@@ -31,7 +31,7 @@ impl Scoreboard {
         self.lose_first();
     }
 
-    /// After a timeout nothing is guessed to have arrived, and everything is lost.
+    /// Takes everything for lost after a timeout, whatever was guessed or reported to have arrived.
     pub fn lose_all_and_guesses(&mut self) {
         for entry in &mut self.entries {
             *entry &= !(SACKED | LOST | RESENT);

@@ -50,7 +50,9 @@ impl Sender {
         self.counters.duplicate_acks += 1;
         // Of what the last recovery or timeout covered, needless retransmissions may be the cause
         // (RFC 6582 step 2).
-        if self.una == self.recover && self.una > 0 && self.state != CongestionState::Recovery {
+        let guarded = !spec.imitate.duplicates_after_timeout;
+        let ended_here = self.una == self.recover && self.una > 0;
+        if guarded && ended_here && self.state != CongestionState::Recovery {
             return;
         }
         self.duplicates += 1;
@@ -59,7 +61,10 @@ impl Sender {
         }
         match self.state {
             CongestionState::Recovery => self.window.cwnd += mss,
-            CongestionState::Open | CongestionState::Disorder
+            // Until what the timeout lost is acknowledged, duplicate ACKs tell nothing new (RFC
+            // 6582 step 1).
+            CongestionState::Loss if guarded => {}
+            CongestionState::Open | CongestionState::Disorder | CongestionState::Loss
                 if self.duplicates >= self.threshold =>
             {
                 // Segments sent by limited transmit do not count as flight (RFC 5681 3.2).
@@ -71,8 +76,6 @@ impl Sender {
                 self.life.set_pending(owed::RESEND);
             }
             CongestionState::Open => self.state = CongestionState::Disorder,
-            // Until what the timeout lost is acknowledged, duplicate ACKs tell nothing new (RFC
-            // 6582 step 1).
             CongestionState::Disorder | CongestionState::Loss => {}
         }
     }

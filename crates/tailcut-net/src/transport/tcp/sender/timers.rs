@@ -105,7 +105,12 @@ impl Sender {
         match spec.recovery {
             Recovery::Newreno if spec.guesses() => self.board.lose_all_and_guesses(),
             Recovery::Newreno => self.next = self.una,
-            Recovery::SackPrr => self.lose_by_timeout(spec, now),
+            Recovery::SackPrr => {
+                self.lose_by_timeout(spec, now);
+                if spec.imitate.go_back_n {
+                    self.board.lose_all_and_guesses();
+                }
+            }
         }
         if self.senses.is_some() {
             self.tell_timeout(spec, now);
