@@ -134,13 +134,13 @@ pub(super) fn check_tcp(checked: &mut RunCheck, spec: &TcpSpec) {
         "the kernel's TCP",
         "kernels cannot imitate ns-3's departures from the RFCs: remove transport.imitate",
     );
-    if entropy.is_some() {
-        checked.fatal(
-            "transport.entropy",
-            "the kernel sends all packets of a connection from one port, and its PLB needs IPv6: \
-             remove transport.entropy",
-        );
-    }
+    checked.done_or_fatal(
+        entropy.is_none(),
+        "transport.entropy",
+        "all packets of a connection leave from one port",
+        "the kernel sends all packets of a connection from one port, and its PLB needs IPv6: \
+         remove transport.entropy",
+    );
     let (probes, doubts) = match reordering {
         ReorderingSpec::Rack(rack) => (rack.tail_loss_probe, rack.f_rto),
         _ => (false, false),
