@@ -89,13 +89,10 @@ def what_comes_along() -> str:
 def what_is_claimed() -> str:
     """Every claim of the papers with what came out, from the scorecard."""
     card, papers = Scorecard.shipped(), [*claims.load().values()]
-    totals = card.totals(papers)
     text = (
         "# The papers' claims\n\n"
         "Made from the scorecard that is checked in, by one rule: [how](../guide/claims.md).\n"
-        f"{totals.total()} claims as stated: "
-        + ", ".join(f"{totals[verdict]} {verdict.value}" for verdict in Verdict if totals[verdict])
-        + ".\n"
+        f"{words.all_totals(card, papers)}\n"
     )
     if card.stale:
         text += f"\nOf an older version of results are {len(card.stale)} rows; they are marked.\n"
@@ -107,7 +104,7 @@ def what_is_claimed() -> str:
 def table_of_claims(name: str) -> str:
     """A paper's claims as stated: the paper's number, ours, and the verdict."""
     card, paper = Scorecard.shipped(), claims.load()[name]
-    text = "| claim | the paper | ours | verdict |\n|---|---|---|---|\n"
+    text = f"| claim | {'known' if paper.known else 'the paper'} | ours | verdict |\n|---|---|---|---|\n"
     for claim in paper.claims:
         row = card.main(claim)
         verdict = card.verdict(claim).value + (f" ({words.STALE})" if row is not None and row.stale else "")
@@ -119,7 +116,7 @@ def table_of_claims(name: str) -> str:
 
 def counts_of_claims() -> str:
     """How many claims of each paper have which verdict as stated."""
-    card, papers = Scorecard.shipped(), [*claims.load().values()]
+    card, papers = Scorecard.shipped(), [paper for paper in claims.load().values() if not paper.known]
     shown = [verdict for verdict in Verdict if card.totals(papers)[verdict]]
     head = ["paper", "claims", *(verdict.value for verdict in shown)]
     text = "| " + " | ".join(head) + " |\n|" + "---|" * len(head) + "\n"

@@ -13,6 +13,8 @@ from tailcut.claims.verdict import Precision, Target
 from tailcut.errors import ClaimsError
 from tailcut.plan import Value
 
+KNOWN = "known"
+"""The name under which answers are kept that are known from elsewhere than the five papers."""
 STATED = "stated"
 """The reading that every claim is shown under first: the experiment as the paper states it."""
 AUTHORS = "authors"
@@ -34,6 +36,7 @@ METRICS: Mapping[str, str] = MappingProxyType(
         "timeouts": "share of flows with a retransmission timeout",
         "retransmitted": "data packets sent again over those sent first",
         "data_packets": "data packets that were sent, copies and retransmissions included",
+        "queueing": "time that flows spent in queues, in ms (measure.attribution)",
         "drops": "packets that found a queue full over packets that crossed the tier's links",
     }
 )
@@ -202,14 +205,19 @@ class Paper:
     readings: Mapping[str, Reading]
     claims: tuple[Claim, ...]
 
+    @property
+    def known(self) -> bool:
+        """Whether these are answers known from theory and other programs, not a paper's claims."""
+        return self.name == KNOWN
+
 
 def load() -> dict[str, Paper]:
-    """Every paper that comes with Tailcut, by its name.
+    """Every paper that comes with Tailcut, by its name, and the known answers last.
 
     Raises:
         ClaimsError: TC-K001: a file says what the vocabulary has no word for.
     """
-    return {name: read(name, text) for name, text in _core.claims()}
+    return {name: read(name, text) for name, text in sorted(_core.claims(), key=lambda one: one[0] == KNOWN)}
 
 
 def read(name: str, text: str) -> Paper:
@@ -335,7 +343,8 @@ def _claim(paper: str, table: _ClaimTable, readings: Mapping[str, Reading]) -> C
     backends: tuple[str, ...] = ()
     most = False
     if table.has("experiment"):
-        experiment = f"papers/{paper}/{table.text('experiment')}"
+        folder = paper if paper == KNOWN else f"papers/{paper}"
+        experiment = f"{folder}/{table.text('experiment')}"
         measure = _measure(table.table("measure"))
         compare = _compare(table.table("compare"))
         at = {key: tuple(values) for key, values in table.table("at").rest().items()}

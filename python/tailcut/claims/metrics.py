@@ -121,6 +121,15 @@ def _fct(made: Made, measure: Measure, plan_measure: Mapping[str, Any]) -> Part:
     return Part(_sample(made, measure, plan_measure).times / MILLISECOND)
 
 
+def _queueing(made: Made, measure: Measure, _plan_measure: Mapping[str, Any]) -> Part:
+    flows = chosen(made.table("flows"), measure.population)
+    parts = [name for name in flows.columns if name.startswith("part_queue_")]
+    waited = (
+        flows.filter(pl.col("finished")).select(pl.sum_horizontal(parts).alias("waited"))["waited"] if parts else None
+    )
+    return Part(np.zeros(0) if waited is None else _sorted(waited) / MILLISECOND)
+
+
 def _slowdown(made: Made, measure: Measure, plan_measure: Mapping[str, Any]) -> Part:
     found = _sample(made, measure, plan_measure).slowdowns
     return Part(np.zeros(0) if found is None else found)
@@ -203,6 +212,7 @@ COMPUTE: Mapping[str, Callable[[Made, Measure, Mapping[str, Any]], Part]] = Mapp
     {
         "fct": _fct,
         "slowdown": _slowdown,
+        "queueing": _queueing,
         "job_time": _job_time,
         "throughput": _throughput,
         "share_of_ideal": _share_of_ideal,

@@ -15,11 +15,12 @@ class Precision(Enum):
     PRINTED = "printed"
     READ = "read off a figure"
     ABOUT = "about"
+    COMPUTED = "computed"
 
 
-RELATIVE = {Precision.PRINTED: 0.10, Precision.READ: 0.15, Precision.ABOUT: 0.25}
+RELATIVE = {Precision.PRINTED: 0.10, Precision.READ: 0.15, Precision.ABOUT: 0.25, Precision.COMPUTED: 0.02}
 """By how much of the paper's value ours may differ."""
-POINTS = {Precision.PRINTED: 0.05, Precision.READ: 0.08, Precision.ABOUT: 0.10}
+POINTS = {Precision.PRINTED: 0.05, Precision.READ: 0.08, Precision.ABOUT: 0.10, Precision.COMPUTED: 0.02}
 """By how much of the whole a change may differ from the paper's: 0.05 are five percentage points."""
 BEYOND = 10
 """Fewest flows beyond a percentile that is judged."""

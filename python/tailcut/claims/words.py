@@ -1,20 +1,20 @@
 """Claims' numbers as text, the same in the terminal, on the page and in the documentation."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
-from tailcut.claims.document import Claim
-from tailcut.claims.scorecard import Point, Row
+from tailcut.claims.document import Claim, Paper
+from tailcut.claims.scorecard import Point, Row, Scorecard
 from tailcut.claims.verdict import Number, Target, Verdict
 from tailcut.plan import short_keys, written
 
 STALE = "of an older version"
 MINUS = "−"
-UNITS: Mapping[str, str] = {"fct": " ms", "job_time": " ms", "throughput": " Mbps"}
+UNITS: Mapping[str, str] = {"fct": " ms", "queueing": " ms", "job_time": " ms", "throughput": " Mbps"}
 IN_PERCENT = ("change", "contrast", "excess")
 
 
-def totals(of: Mapping[Verdict, int]) -> str:
-    """How many claims have which verdict, in a sentence: ``Of 106 claims, 40 are reproduced, …``."""
+def totals(of: Mapping[Verdict, int], what: str = "claims") -> str:
+    """How many claims, or known answers, have which verdict: ``Of 106 claims, 40 are reproduced, …``."""
     words = {
         Verdict.REPRODUCED: "are reproduced",
         Verdict.DIRECTION: "have the direction",
@@ -25,7 +25,15 @@ def totals(of: Mapping[Verdict, int]) -> str:
         Verdict.ABSENT: "have not been run",
     }
     known = ", ".join(f"{of[verdict]} {said}" for verdict, said in words.items() if of.get(verdict))
-    return f"Of {sum(of.values())} claims, {known}."
+    return f"Of {sum(of.values())} {what}, {known}."
+
+
+def all_totals(scorecard: Scorecard, papers: Iterable[Paper]) -> str:
+    """A sentence for the claims of papers, and one for the known answers if there are any."""
+    papers = [*papers]
+    said = [totals(scorecard.totals(paper for paper in papers if not paper.known))]
+    known = scorecard.totals(paper for paper in papers if paper.known)
+    return " ".join([*said, totals(known, "known answers")] if known else said)
 
 
 def percent(claim: Claim) -> bool:

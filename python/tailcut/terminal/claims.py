@@ -32,9 +32,11 @@ def overview(papers: Sequence[Paper], scorecard: Scorecard, reading: str | None 
                 _line(table, claim, shown, verdict)
         if table.row_count:
             parts.append(table)
-    totals = scorecard.totals(papers)
-    said = ", ".join(f"{totals[verdict]} {verdict.value}" for verdict in Verdict if totals[verdict])
-    parts.append(Text(f"{totals.total()} claims as stated: {said}."))
+    for known, what in ((False, "claims"), (True, "known answers")):
+        totals = scorecard.totals(paper for paper in papers if paper.known == known)
+        said = ", ".join(f"{totals[verdict]} {verdict.value}" for verdict in Verdict if totals[verdict])
+        if totals:
+            parts.append(Text(f"{totals.total()} {what} as stated: {said}."))
     stale = len(scorecard.stale)
     if stale:
         those = "row is" if stale == 1 else "rows are"
