@@ -139,8 +139,9 @@ def departures() -> str:
     named = schema["$defs"]["Imitation"]["oneOf"][-1]["items"]["oneOf"]
     text = (
         "# Departures that can be imitated\n\n"
-        '`imitate = "ns-3"` switches all of these on but those of ns-3.10, `imitate = ["no-rescue"]` single ones. They\n'
-        "are there to compare [TCP](../components/tcp.md) with [ns-3](../validation/ns3.md), and ns-3.10's for claims of\n"
+        '`imitate = "ns-3"` switches all of these on but those of ns-3.10, `imitate = ["no-rescue"]` single ones. '
+        "They\nare there to compare [TCP](../components/tcp.md) with [ns-3](../validation/ns3.md), and ns-3.10's for "
+        "claims of\n"
         "papers that used it.\n\n| name | what it does |\n|---|---|\n"
     )
     return text + "".join(f"| `{one['const']}` | {one['description']} |\n" for one in named)
