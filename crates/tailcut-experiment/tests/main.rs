@@ -12,6 +12,7 @@ mod fuzz;
 mod limits;
 mod measure;
 mod memory;
+mod paws;
 mod plan;
 mod properties;
 mod schema;

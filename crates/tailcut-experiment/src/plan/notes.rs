@@ -7,7 +7,7 @@ use tailcut_net::scenario::Scheme;
 use tailcut_net::topology::{Graph, PortId, Routes};
 use tailcut_net::traffic::Flow;
 use tailcut_net::transport::TransportSpec;
-use tailcut_net::transport::tcp::{CongestionSpec, ReorderingSpec};
+use tailcut_net::transport::tcp::{CongestionSpec, ReorderingSpec, TcpSpec};
 use tailcut_net::{PathReach, path_reach};
 
 use crate::sections::Config;
@@ -28,6 +28,7 @@ pub fn notes(
         timeout,
         standing_window(config, choice),
         false_recoveries(config, choice),
+        old_timestamps(config, choice),
         ties_without_effect(config),
     ]
     .into_iter()
@@ -82,6 +83,12 @@ fn false_recoveries(config: &Config, choice: bool) -> Option<String> {
     ))
 }
 
+/// Notes that PAWS discards segments that a retransmission overtakes on another path.
+fn old_timestamps(config: &Config, choice: bool) -> Option<String> {
+    on_several_paths(config, choice, |spec| (!spec.paws.is_off()).then_some(()))?;
+    Some("transport.paws discards what a retransmission overtakes: on several paths, segments that are merely late. They are sent again, and flows take longer.".into())
+}
+
 /// Notes an order of simultaneous packets (`queue.ties`) that has no effect.
 fn ties_without_effect(config: &Config) -> Option<String> {
     let queue = &config.scheme.queue;
@@ -102,12 +109,22 @@ fn reordered<T>(
     choice: bool,
     wanted: impl Fn(&ReorderingSpec) -> Option<T>,
 ) -> Option<T> {
+    on_several_paths(config, choice, |spec| wanted(&spec.reordering))
+}
+
+/// Returns the first `Some` of `wanted` among the scheme's TCPs, if packets of a connection may take
+/// several paths; `None` otherwise.
+fn on_several_paths<T>(
+    config: &Config,
+    choice: bool,
+    wanted: impl Fn(&TcpSpec) -> Option<T>,
+) -> Option<T> {
     let one_path = config.scheme.balance.is_per_connection();
     let carriers = config.scheme.transport.carriers();
     let mut reordered = carriers.iter().filter(|carrier| {
         choice && (!one_path || carrier.entropy().is_some_and(|entropy| entropy.scatters()))
     });
-    reordered.find_map(|carrier| wanted(&carrier.segment_spec().reordering))
+    reordered.find_map(|carrier| wanted(&carrier.segment_spec()))
 }
 
 /// Returns whether the seed decides anything but the flows. `choice` says whether some flows have

@@ -74,6 +74,7 @@ pub(super) fn check_tcp(checked: &mut RunCheck, spec: &TcpSpec) {
         quick_acks,
         timestamps,
         timestamp_tick,
+        paws: _,
         mss_option,
         close,
         imitate,

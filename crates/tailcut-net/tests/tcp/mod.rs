@@ -14,6 +14,7 @@ mod linux;
 mod newreno;
 mod pair;
 mod pairs;
+mod paws;
 mod rack;
 mod reordering;
 mod sack;

@@ -107,6 +107,11 @@ impl TcpSpec {
             return Err(SpecError::new("tcp-timestamp-tick", "timestamp_tick", message)
                 .hint("RFC 7323 wants 1ms to 1s; Linux can do 1us"));
         }
+        if !self.paws.is_off() && !self.timestamps {
+            let message = "PAWS goes by timestamps, which segments do not carry";
+            return Err(SpecError::new("tcp-paws-needs-timestamps", "paws", message)
+                .hint("write timestamps = true as well"));
+        }
         let delay = self.delayed_ack_timeout;
         if self.ack_every > 1 && (delay == Time::ZERO || delay > MAX_TIMER) {
             let message = format!(
@@ -169,7 +174,7 @@ impl TcpSpec {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::transport::tcp::CongestionSpec;
+    use crate::transport::tcp::{CongestionSpec, Paws};
     use tailcut_engine::Bytes;
 
     fn field_at_fault(change: impl FnOnce(&mut TcpSpec)) -> String {
@@ -198,6 +203,11 @@ mod tests {
             field_at_fault(|s| s.initial_ssthresh = Limit::AtMost(Amount::Packets(1))),
             "initial_ssthresh"
         );
+    }
+
+    #[test]
+    fn paws_needs_timestamps() {
+        assert_eq!(field_at_fault(|s| s.paws = Paws::Rfc7323), "paws");
     }
 
     #[test]

@@ -8,7 +8,7 @@ use tailcut_engine::{Bytes, Time};
 use super::congestion::CongestionSpec;
 use super::deviations::Imitation;
 use super::reordering::ReorderingSpec;
-use super::spec::{Close, Recovery, ReductionBase, RtoVariation, TcpSpec, WindowGrowth};
+use super::spec::{Close, Paws, Recovery, ReductionBase, RtoVariation, TcpSpec, WindowGrowth};
 use crate::amount::{Amount, Limit};
 use crate::transport::entropy::EntropySpec;
 
@@ -84,6 +84,8 @@ macro_rules! written {
             entropy: Option<EntropySpec>,
             #[serde(default, deserialize_with = "some")]
             first_data_rto: Option<Time>,
+            #[serde(default)]
+            paws: Paws,
             $(#[serde(default, deserialize_with = "some")] $field: Option<$kind>,)*
         }
 
@@ -92,13 +94,14 @@ macro_rules! written {
                 let mut spec = written.hosts.defaults();
                 spec.entropy = written.entropy;
                 spec.first_data_rto = written.first_data_rto;
+                spec.paws = written.paws;
                 $(if let Some(value) = written.$field { spec.$field = value; })*
                 spec
             }
         }
 
         /// Plans say every parameter but those of [`LATER`] that plain hosts have by default, and
-        /// `entropy` and `first_data_rto` where there is none.
+        /// `entropy`, `first_data_rto` and `paws` where there is none.
         impl Serialize for TcpSpec {
             fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
                 let default = TcpSpec::default();
@@ -118,6 +121,9 @@ macro_rules! written {
                 }
                 if let Some(timeout) = &self.first_data_rto {
                     said.serialize_entry("first_data_rto", timeout)?;
+                }
+                if !self.paws.is_off() {
+                    said.serialize_entry("paws", &self.paws)?;
                 }
                 said.end()
             }
@@ -218,6 +224,16 @@ mod tests {
             let written = spec(json!({ "hosts": hosts, "first_data_rto": "1500ms" }));
             assert_eq!(written.first_data_rto, Some(Time::from_ms(1_500)));
             assert_eq!(spec(to_value(&written).unwrap()), written);
+        }
+    }
+
+    #[test]
+    fn plans_say_paws_only_where_it_is_on() {
+        for hosts in ["plain", "linux"] {
+            assert_eq!(to_value(spec(json!({ "hosts": hosts }))).unwrap().get("paws"), None);
+            let on = spec(json!({ "hosts": hosts, "timestamps": true, "paws": "rfc-7323" }));
+            assert_eq!((on.paws, on.check()), (Paws::Rfc7323, Ok(())));
+            assert_eq!(spec(to_value(&on).unwrap()), on);
         }
     }
 

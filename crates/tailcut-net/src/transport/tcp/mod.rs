@@ -20,4 +20,4 @@ pub use options::WireSizes;
 pub use receiver::{AckTiming, Receiver};
 pub use sender::reordering::{self, ReorderingSpec};
 pub use sender::{CongestionState, Sender, SenderCounters};
-pub use spec::{Close, Recovery, ReductionBase, RtoVariation, TcpSpec, WindowGrowth};
+pub use spec::{Close, Paws, Recovery, ReductionBase, RtoVariation, TcpSpec, WindowGrowth};

@@ -77,6 +77,10 @@ pub struct TcpSpec {
     /// A tick of the timestamps' clock (RFC 7323: 1 ms to 1 s; Linux: 1 ms, and 1 us by the route
     /// feature `tcp_usec_ts`). Delays one way are told in whole ticks.
     pub timestamp_tick: Time,
+    /// Discard data segments whose timestamp is older than the newest one that came in order (RFC
+    /// 7323 section 5), and answer them by an ACK; needs `timestamps`.
+    #[serde(skip_serializing_if = "Paws::is_off")]
+    pub paws: Paws,
     /// Announce the MSS in the SYN: 4 bytes (RFC 9293 requires it; ns-3 leaves it out).
     pub mss_option: bool,
     /// The end of a finished connection.
@@ -138,6 +142,40 @@ pub enum WindowGrowth {
     Delivered,
 }
 
+/// Protection against wrapped sequence numbers: which timestamps are too old.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Paws {
+    /// None: segments are taken whatever their timestamp.
+    #[default]
+    Off,
+    /// Any older timestamp (RFC 7323 section 5.3).
+    #[serde(rename = "rfc-7323")]
+    Rfc7323,
+    /// Timestamps older by more than a tick, as in Linux (`TCP_PAWS_WINDOW`).
+    Linux,
+}
+
+impl Paws {
+    /// Returns whether no segment is discarded.
+    #[inline]
+    pub fn is_off(&self) -> bool {
+        *self == Paws::Off
+    }
+
+    /// Returns whether a segment with timestamp `value` is discarded after one with `recent`. The
+    /// clock wraps around (RFC 7323 section 5.2).
+    #[inline]
+    pub(super) fn discards(self, value: u32, recent: u32) -> bool {
+        let age = recent.wrapping_sub(value) as i32;
+        match self {
+            Paws::Off => false,
+            Paws::Rfc7323 => age > 0,
+            Paws::Linux => age > 1,
+        }
+    }
+}
+
 /// By how much round trips vary, in the retransmission timeout.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum RtoVariation {
@@ -190,6 +228,7 @@ impl Default for TcpSpec {
             quick_acks: 0,
             timestamps: false,
             timestamp_tick: Time::from_ms(1),
+            paws: Paws::Off,
             mss_option: true,
             close: Close::Fin,
             imitate: Imitation::NONE,
@@ -234,5 +273,26 @@ impl TcpSpec {
     /// the sender has reduced its window.
     pub fn echoes_marks(&self) -> bool {
         self.congestion.echoes_marks()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Paws;
+    use proptest::prelude::*;
+
+    proptest! {
+        /// The clock counts in 32 bits: of two timestamps within half of its range the later is the
+        /// newer, wherever the clock begins anew between them.
+        #[test]
+        fn age_is_told_across_the_clocks_wrap(recent in any::<u32>(), ticks in 0..=0x7fff_ffffu32) {
+            let (older, newer) = (recent.wrapping_sub(ticks), recent.wrapping_add(ticks));
+            prop_assert_eq!(Paws::Rfc7323.discards(older, recent), ticks > 0);
+            prop_assert_eq!(Paws::Linux.discards(older, recent), ticks > 1);
+            prop_assert!(!Paws::Off.discards(older, recent));
+            for paws in [Paws::Off, Paws::Rfc7323, Paws::Linux] {
+                prop_assert!(!paws.discards(newer, recent));
+            }
+        }
     }
 }

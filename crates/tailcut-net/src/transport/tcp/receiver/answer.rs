@@ -6,7 +6,7 @@ use super::{AckTiming, Receiver};
 use crate::packet::{Flags, NO_OPTIONS, OptionStore, SackBlocks, inline_number};
 use crate::transport::segment::{DataAck, Segment};
 use crate::transport::tcp::options::{WireSizes, stamp};
-use crate::transport::tcp::{Close, Recovery, TcpSpec};
+use crate::transport::tcp::{Close, Paws, Recovery, TcpSpec};
 
 /// Flags of what a receiver is to send, in the order in which it leaves.
 mod owed {
@@ -39,8 +39,8 @@ impl Receiver {
         if spec.imitate.fin_repeats && self.after_fin(now, flags) {
             return false;
         }
-        if spec.timestamps {
-            self.note_timestamp(packet, options);
+        if spec.timestamps && !self.note_timestamp(spec, packet, options) {
+            return false;
         }
         if spec.uses_ecn() {
             self.hear_marks(spec, flags);
@@ -135,12 +135,23 @@ impl Receiver {
     }
 
     /// Updates the timestamp to echo (RFC 7323 section 4.3): that of a segment at or before the
-    /// last acknowledgement sent.
+    /// last acknowledgement sent, under PAWS unless it is older. Returns false for a data segment
+    /// that PAWS discards and answers by an ACK (section 5.3, R1).
     #[cold]
-    fn note_timestamp(&mut self, packet: &Segment, options: &OptionStore) {
-        if !packet.flags.has(Flags::DATA) || packet.seq <= self.last_acknowledged() {
-            self.recent = options.get(packet.options).timestamps.value;
+    fn note_timestamp(&mut self, spec: &TcpSpec, packet: &Segment, options: &OptionStore) -> bool {
+        let value = options.get(packet.options).timestamps.value;
+        let data = packet.flags.has(Flags::DATA);
+        if self.is_open && data && !self.closed && spec.paws.discards(value, self.recent) {
+            self.discarded += 1;
+            self.owes |= owed::ACK;
+            return false;
         }
+        let older =
+            self.is_open && !spec.paws.is_off() && Paws::Rfc7323.discards(value, self.recent);
+        if !older && (!data || packet.seq <= self.last_acknowledged()) {
+            self.recent = value;
+        }
+        true
     }
 
     /// ns-3's answer to everything up to the FIN: an ACK if it comes with the FIN, a FIN of its

@@ -54,6 +54,8 @@ pub struct Receiver {
     duplicate: Option<u32>,
     /// Segments that had arrived before.
     duplicates: u64,
+    /// Segments that PAWS discarded.
+    discarded: u64,
     /// Half-open ranges beyond `next`, the most recently changed first.
     ranges: Vec<(u32, u32)>,
     /// The blocks to be reported, where those are not the latest of `ranges`.
@@ -84,6 +86,7 @@ impl Receiver {
             recent: 0,
             duplicate: None,
             duplicates: 0,
+            discarded: 0,
             ranges: Vec::new(),
             listed: None,
             fin_sent: false,
@@ -275,6 +278,11 @@ impl Receiver {
     /// Segments that arrived more than once.
     pub fn duplicates(&self) -> u64 {
         self.duplicates
+    }
+
+    /// Data segments discarded for an old timestamp (PAWS).
+    pub fn discarded(&self) -> u64 {
+        self.discarded
     }
 
     fn store(&mut self, spec: &TcpSpec, seq: u32) {

@@ -13,7 +13,13 @@ pub fn older() -> Sections {
     };
     let late = json!({ "first_data_rto": "30ms" });
     let subflows = json!({ "kind": "mptcp", "tcp": late });
+    let paws = |paws: &str| {
+        let stamps = json!({ "timestamps": true, "timestamp_tick": "1us", "paws": paws });
+        json!({ "queue": queue, "transport": tcp(stamps), "balance": { "kind": "spray" } })
+    };
     vec![
+        ("PAWS, sprayed", paws("rfc-7323")),
+        ("PAWS of Linux, sprayed", paws("linux")),
         ("NewReno of ns-3.10", imitating("newreno", "duplicates-after-timeout")),
         ("SACK that goes back", imitating("sack-prr", "go-back-n")),
         ("first data waits", json!({ "queue": queue, "transport": tcp(late.clone()) })),
