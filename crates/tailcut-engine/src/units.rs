@@ -310,6 +310,12 @@ impl Rate {
         let bits_ps = u128::from(bytes) * 8_000_000_000_000;
         Time(((bits_ps + u128::from(self.0 / 2)) / u128::from(self.0)) as u64)
     }
+
+    /// Returns the bytes that are sent in `time`, rounded to the nearest.
+    pub fn bytes_in(self, time: Time) -> u64 {
+        let bits_ps = 8_000_000_000_000_u128;
+        ((u128::from(time.0) * u128::from(self.0) + bits_ps / 2) / bits_ps) as u64
+    }
 }
 
 #[cfg(test)]

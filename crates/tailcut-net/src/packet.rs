@@ -4,8 +4,10 @@
 //! and are cut once; captures and logs translate them to bytes. Everything that
 //! few packets carry (SACK blocks, timestamps) waits in an [`OptionStore`].
 
+mod selective_ack;
 mod seq_field;
 
+pub use self::selective_ack::SelectiveAck;
 pub use self::seq_field::SeqField;
 use crate::topology::HostId;
 
@@ -94,8 +96,14 @@ impl Flags {
     pub const PROBE: Flags = Flags(2048);
     /// Towards the sender: the receiver asks for more (NDP).
     pub const PULL: Flags = Flags::PROBE;
-    /// Towards the sender: the payload of a segment was cut on its way (NDP).
+    /// Towards the sender: the payload of a segment was cut on its way (NDP, Ultra Ethernet).
     pub const TRIMMED: Flags = Flags::ECN_ECHO;
+    /// Towards the receiver: the sender asks for an acknowledgement at once (Ultra Ethernet).
+    pub const ACK_REQUEST: Flags = Flags::PROBE;
+    /// Of a trimmed header: the packet had been marked before it was trimmed.
+    pub const MARKED_BEFORE: Flags = Flags::ECN_ECHO;
+    /// Of a trimmed header: the packet was trimmed on the link to its receiver.
+    pub const LAST_HOP: Flags = Flags::WINDOW_REDUCED;
 
     /// Towards the sender: all has arrived, and by no other copy of the flow before. It is no part
     /// of a header: captures leave it out.
@@ -214,10 +222,14 @@ pub struct Packet {
 
 impl Packet {
     /// Returns the packet without its payload, `wire_bytes` long, as a trimming queue forwards it:
-    /// marked as having met congestion.
+    /// marked as having met congestion. `last_hop`: it is trimmed on the link to its receiver.
     #[inline]
-    pub fn trimmed(self, wire_bytes: u16) -> Packet {
-        let flags = Flags(self.flags.0 & !Flags::DATA.0) | Flags::CONGESTION_EXPERIENCED;
+    pub fn trimmed(self, wire_bytes: u16, last_hop: bool) -> Packet {
+        let also = |condition, flag: Flags| if condition { flag } else { Flags(0) };
+        let flags = Flags(self.flags.0 & !Flags::DATA.0)
+            | Flags::CONGESTION_EXPERIENCED
+            | also(self.flags.has(Flags::CONGESTION_EXPERIENCED), Flags::MARKED_BEFORE)
+            | also(last_hop, Flags::LAST_HOP);
         Packet { flags, wire_bytes: wire_bytes.min(self.wire_bytes), ..self }
     }
 
@@ -230,7 +242,8 @@ impl Packet {
     /// Turns the header of a trimmed packet around, with its addresses exchanged.
     #[inline]
     pub fn returned(self) -> Packet {
-        Packet { key: self.key.reversed(), flags: self.flags | Flags::TO_SENDER, ..self }
+        let flags = Flags(self.flags.0 & !Flags::LAST_HOP.0) | Flags::TO_SENDER;
+        Packet { key: self.key.reversed(), flags, ..self }
     }
 
     /// Whether it is a header on its way back to the sender of its packet.
@@ -317,6 +330,8 @@ pub struct Options {
 pub struct OptionStore {
     entries: Vec<Options>,
     free: Vec<u32>,
+    /// Acknowledgements by the numbers of their entries, as far as any has carried one.
+    acks: Vec<SelectiveAck>,
 }
 
 impl OptionStore {
@@ -329,6 +344,21 @@ impl OptionStore {
         }
         self.entries.push(options);
         self.entries.len() as u32 - 1
+    }
+    /// Stores an acknowledgement for a packet and returns what its `options` must say.
+    pub fn insert_ack(&mut self, ack: SelectiveAck) -> u32 {
+        let index = self.insert(SackBlocks::default());
+        if self.acks.len() <= index as usize {
+            self.acks.resize(index as usize + 1, SelectiveAck::default());
+        }
+        self.acks[index as usize] = ack;
+        index
+    }
+    /// Returns the acknowledgement that a packet carries; only meaningful for packets that got it
+    /// by [`OptionStore::insert_ack`].
+    #[inline]
+    pub fn ack(&self, options: u32) -> Option<&SelectiveAck> {
+        self.acks.get(options as usize)
     }
     /// The options of a packet; none for [`NO_OPTIONS`].
     pub fn get(&self, options: u32) -> Options {
@@ -432,7 +462,7 @@ mod tests {
             wire_bytes: 1_538,
             flags,
         };
-        let header = data.trimmed(84);
+        let header = data.trimmed(84, false);
         let back = header.returned();
         assert_eq!([data, header, back].map(|p| p.is_trimmed()), [false, true, false]);
         assert_eq!([data, header, back].map(|p| p.is_returned()), [false, false, true]);

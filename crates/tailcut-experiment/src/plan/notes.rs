@@ -183,7 +183,10 @@ fn shares(config: &Config, graph: &Graph, routes: &Routes) -> Option<String> {
 /// Notes a first timeout so short that it may expire during a handshake without loss.
 fn first_timeout(config: &Config, round_trip: Time) -> Option<String> {
     let shakes_hands = |carrier: &&TransportSpec| {
-        !matches!(carrier, TransportSpec::Pfabric(_) | TransportSpec::Ndp(_))
+        !matches!(
+            carrier,
+            TransportSpec::Pfabric(_) | TransportSpec::Ndp(_) | TransportSpec::Uet(_)
+        )
     };
     let carriers = config.scheme.transport.carriers().into_iter().filter(shakes_hands);
     let first = carriers.map(|carrier| carrier.segment_spec().initial_rto).min()?;

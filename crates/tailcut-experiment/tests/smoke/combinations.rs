@@ -60,14 +60,18 @@ fn reasons(
         ),
         (
             "trimming-needs-ndp",
-            is(queue, "trimming") && transport.is_some() && !is(transport, "ndp"),
+            is(queue, "trimming")
+                && transport.is_some()
+                && !is(transport, "ndp")
+                && !is(transport, "uet"),
         ),
         ("ecn-needs-marks", transport.is_some_and(reacts_to_marks) && queue.is_some() && !marks),
         (
             "replicate-transport",
             copied
                 && transport.is_some_and(|t| {
-                    has_subflows(t) || t["kind"] == "pfabric" || t["kind"] == "ndp"
+                    has_subflows(t)
+                        || ["pfabric", "ndp", "uet"].iter().any(|kind| t["kind"] == *kind)
                 }),
         ),
         (

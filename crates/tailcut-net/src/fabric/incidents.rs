@@ -117,6 +117,11 @@ impl FaultTimeline {
         (touched, learned)
     }
 
+    /// Returns the rate that a port was built with.
+    fn built_rate(&self, port: PortId) -> Rate {
+        self.wires[&port][0].rate
+    }
+
     /// Applies a port's wanted state. Returns the state before and after.
     fn turn(&mut self, port: PortId) -> (Wire, Wire) {
         let up = self.down[port.link()] == 0;
@@ -212,6 +217,7 @@ impl Fabric {
             }
         }
         if (before.rate, before.propagation) != (after.rate, after.propagation) {
+            self.scheduled.change_rate(number, after.rate, self.incidents.built_rate(number));
             let port = &mut self.ports[number.index()];
             let first = port.retime(now, after.rate, after.propagation);
             if first.is_some() {

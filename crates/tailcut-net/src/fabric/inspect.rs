@@ -29,6 +29,18 @@ impl Fabric {
         &self.ports[port.index()]
     }
 
+    /// Returns the packets in the scheduled queue of a port; 0 without one.
+    #[inline]
+    pub(crate) fn waiting_at(&self, port: PortId) -> u32 {
+        self.scheduled.waiting(port).unwrap_or(0)
+    }
+
+    /// Whether a port has nothing to send at `now`.
+    #[inline]
+    pub(crate) fn is_idle(&self, now: Time, port: PortId) -> bool {
+        self.busy_until(port) <= now && self.waiting_at(port) == 0
+    }
+
     /// Returns when the last bit that a port has accepted leaves.
     #[inline]
     pub(crate) fn busy_until(&self, port: PortId) -> Time {

@@ -104,6 +104,7 @@ impl Fabric {
                 let at = PortContext {
                     number: number.0,
                     host,
+                    last_hop: !host && graph.switch(to).is_none(),
                     limit,
                     threshold,
                     full_packet,

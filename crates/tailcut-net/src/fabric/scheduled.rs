@@ -6,7 +6,7 @@ use crate::packet::Packet;
 use crate::queue::{Headers, Scheduler};
 use crate::topology::PortId;
 use crate::trace::trace;
-use tailcut_engine::Time;
+use tailcut_engine::{Rate, Time};
 
 /// A port without such a queue, in [`Scheduled::backlog`].
 const NONE: u32 = u32::MAX;
@@ -73,6 +73,13 @@ impl Scheduled {
     #[inline]
     pub fn waiting(&self, port: PortId) -> Option<u32> {
         self.backlog.get(port.index()).copied().filter(|&waiting| waiting != NONE)
+    }
+
+    /// The link of a port has another rate than it was built with, or has that again.
+    pub fn change_rate(&mut self, port: PortId, now: Rate, built: Rate) {
+        if let Some(Some(queue)) = self.queues.get_mut(port.index()) {
+            queue.change_rate(now, built);
+        }
     }
 
     /// Takes the packet that a port is to send next.

@@ -262,6 +262,11 @@ hooks! {
     pull_wanted(now: Time, connection: ConnectionId);
     /// The receiver of a connection gets its turn and sends a pull.
     pull_turn(now: Time, connection: ConnectionId);
+    /// The sender of a connection waits for its turn at its host's interface.
+    turn_wanted(now: Time, connection: ConnectionId);
+    /// The sender of a connection gets its turn and may send a packet. `alone`: no other sender of
+    /// the host waits for one.
+    turn_given(now: Time, connection: ConnectionId, alone: bool);
 }
 
 /// The observer that observes nothing.

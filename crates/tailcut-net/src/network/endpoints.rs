@@ -132,7 +132,7 @@ impl<O: Observer> Network<'_, O> {
     #[inline]
     pub(super) fn flush_sender(&mut self, id: ConnectionId) {
         let now = self.clock.now();
-        let &TransportProfile { is_multipath: spreads, has_entropy, .. } =
+        let &TransportProfile { is_multipath: spreads, has_entropy, takes_turns, .. } =
             self.hosts.sender_profile(id);
         self.hosts.retain(id);
         self.tally.note_acted(now, || {
@@ -163,6 +163,16 @@ impl<O: Observer> Network<'_, O> {
             }
             self.send(key, id, segment);
         }
+        self.expect_sender(id);
+        if takes_turns {
+            self.ask_for_turn(id);
+        }
+        self.hosts.release(id);
+    }
+
+    /// Makes sure that a sender is woken no later than it wants to be.
+    #[inline]
+    pub(super) fn expect_sender(&mut self, id: ConnectionId) {
         if let Some(due) = self.hosts.wake_for_sender(id) {
             self.clock.wake(EventKind::Sender(id), due);
         }
@@ -171,7 +181,6 @@ impl<O: Observer> Network<'_, O> {
             let stop = self.hosts.sender(id).stop(self.hosts.sender_profile(id));
             observer.sender_limited(self.clock.now(), id, stop);
         });
-        self.hosts.release(id);
     }
 
     /// Reports the sender's limit to the observer.
@@ -221,8 +230,14 @@ impl<O: Observer> Network<'_, O> {
             self.tally.trace(|observer| observer.timer_fires(now, id, ConnectionEnd::Sender));
         }
         let window = self.trace_sender_timer(id);
+        let opens = self.hosts.sender(id).phase() == ConnectionState::Closed;
         let retransmits = self.hosts.fire_sender_timer(id, now);
         self.trace_window(id, window);
+        if opens && self.hosts.sender(id).phase() == ConnectionState::Established {
+            // Without a handshake the first data packet is the copy's first.
+            self.flows.note_copy(self.hosts.sender_info(id).flow);
+            self.on_established(id);
+        }
         if retransmits && self.hosts.sender_profile(id).is_multipath {
             self.manage(id, SubflowEvent::TimedOut);
         }
@@ -242,6 +257,7 @@ impl<O: Observer> Network<'_, O> {
         self.clock.cancel(EventKind::Sender(id));
         self.clock.cancel(EventKind::Receiver(id));
         self.leave_pulls(id);
+        self.leave_turns(id);
         if let Some(audit) = self.fabric.audit() {
             self.flows.settle(audit, &self.hosts);
         }

@@ -1,5 +1,7 @@
 //! Packets on the fabric: what the loop does when it takes them, hands them out or loses them.
 
+use tailcut_engine::Time;
+
 use super::clock::EventKind;
 use super::tickets::PacketIds;
 use super::{Network, view};
@@ -141,7 +143,7 @@ impl<O: Observer> Network<'_, O> {
                     }
                 }
                 if let Some(at) = idle {
-                    self.clock.schedule(EventKind::Idle(port), at);
+                    self.expect_idle(port, at);
                 }
                 return;
             }
@@ -174,17 +176,44 @@ impl<O: Observer> Network<'_, O> {
     /// The transmitter of a port with a scheduled queue falls idle.
     #[inline]
     pub(super) fn idle(&mut self, port: PortId) {
-        let Some(taken) = self.fabric.on_transmitter_idle(self.clock.now(), port) else { return };
+        if self.turns.any() {
+            return self.idle_in_turns(port);
+        }
+        self.depart(port);
+    }
+
+    /// The same, where senders hand over packets in turns.
+    #[inline(never)]
+    fn idle_in_turns(&mut self, port: PortId) {
+        self.before_departure(port);
+        let taken = self.depart(port);
+        self.after_departure(port, taken.as_ref());
+    }
+
+    /// The transmitter of a port takes the next packet from its queue, and returns it.
+    #[inline]
+    fn depart(&mut self, port: PortId) -> Option<Packet> {
         let now = self.clock.now();
+        let taken = self.fabric.on_transmitter_idle(now, port)?;
         self.tally.trace(|observer| {
             let ticket = PacketIds::of(&taken.packet);
             observer.packet_leaves(now, ticket, port, self.fabric.port(port));
         });
         self.offered(port, taken.packet, taken.offered);
         if let Some(at) = taken.idle {
-            self.clock.schedule(EventKind::Idle(port), at);
+            self.expect_idle(port, at);
         }
         self.expect_frames();
+        Some(taken.packet)
+    }
+
+    /// A transmitter falls idle at this time. Where senders take turns it may be known already.
+    #[inline]
+    fn expect_idle(&mut self, port: PortId, at: Time) {
+        match self.turns.any() {
+            true => self.clock.reschedule(EventKind::Idle(port), at),
+            false => self.clock.schedule(EventKind::Idle(port), at),
+        }
     }
 
     /// Something fails or comes back.

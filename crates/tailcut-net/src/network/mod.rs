@@ -24,6 +24,7 @@ mod tally;
 mod tests;
 mod tickets;
 mod tracing;
+mod turns;
 mod wire;
 
 use std::ops::ControlFlow;
@@ -51,6 +52,7 @@ pub use reach::{PathReach, path_reach};
 use starts::FlowStarts;
 use tally::RunRecorder;
 use tickets::PacketIds;
+use turns::Turns;
 pub use wire::full_packet;
 
 /// A run in progress. Each part keeps its own state; what one thing that happens means to several
@@ -64,6 +66,7 @@ pub struct Network<'a, O: Observer> {
     starts: FlowStarts<'a>,
     foresight: FlowPredictor<'a>,
     pulls: Pulls,
+    turns: Turns,
     tally: RunRecorder<O>,
     /// None, where nobody follows packets.
     tickets: PacketIds,
@@ -151,13 +154,14 @@ impl<'a, O: Observer> Network<'a, O> {
     ) -> Result<Self, SimError> {
         check_scenario(scenario)?;
         let mut fabric = Fabric::new(&scenario.fabric_spec())?;
-        if !O::WANTS_VIEWS && !O::TRACES_PACKETS {
+        let turns = Turns::new(profiles, &scenario.graph);
+        if !O::WANTS_VIEWS && !O::TRACES_PACKETS && !turns.any() {
             fabric.defer_departures();
         }
         let full = profiles.iter().map(|p| p.sizes.data(p.tcp.mss.0)).max().unwrap_or(1);
         let pulls = Pulls::new(profiles, &scenario.graph, &fabric);
         let seldom = OptionalEvents {
-            idle: fabric.has_scheduled_queues(),
+            idle: fabric.has_scheduled_queues() || turns.any(),
             frames: fabric.has_flow_control(),
             pulls: pulls.any(),
         };
@@ -170,6 +174,7 @@ impl<'a, O: Observer> Network<'a, O> {
             tally: RunRecorder::new(scenario, &fabric, observer)?,
             foresight: FlowPredictor::new(scenario, profiles)?,
             pulls,
+            turns,
             tickets: PacketIds::default(),
             fabric,
         };
@@ -264,7 +269,10 @@ impl<'a, O: Observer> Network<'a, O> {
                     .clock
                     .upcoming_arrival(ahead)
                     .filter(|&port| self.fabric.has_scheduled_queue(port)),
-                false => self.clock.upcoming_idle(ahead),
+                false => self
+                    .clock
+                    .upcoming_idle(ahead)
+                    .filter(|&port| self.fabric.has_scheduled_queue(port)),
             };
             if let Some(port) = upcoming(4) {
                 self.fabric.fetch_idle(port);

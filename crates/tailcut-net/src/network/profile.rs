@@ -49,6 +49,8 @@ pub(super) struct TransportProfile {
     pub has_entropy: bool,
     /// Receivers answer to the entropy value of the packet that they acknowledge.
     pub echoes_entropy: bool,
+    /// Senders hand data to their interface in turns.
+    pub takes_turns: bool,
     pub kind: TransportKind,
 }
 
@@ -64,10 +66,10 @@ macro_rules! kinds {
         }
 
         impl TransportKind {
-            fn of(transport: &TransportSpec, graph: &Graph) -> TransportKind {
+            fn of(transport: &TransportSpec, graph: &Graph, sizes: &WireSizes) -> TransportKind {
                 match (transport.multipath(), transport) {
                     (Some(multipath), _) => TransportKind::Multipath(multipath),
-                    $((None, TransportSpec::$name(spec)) => TransportKind::$name(spec.clone().fitted(graph)),)*
+                    $((None, TransportSpec::$name(spec)) => TransportKind::$name(spec.clone().fitted(graph, sizes)),)*
                     (None, _) => TransportKind::Tcp,
                 }
             }
@@ -80,11 +82,27 @@ macro_rules! kinds {
                 }
             }
 
+            /// A SYN opens connections.
+            fn sends_syn(&self) -> bool {
+                match self {
+                    TransportKind::Tcp | TransportKind::Multipath(_) => true,
+                    $(TransportKind::$name(_) => <$spec as CustomEndpoints>::SYN,)*
+                }
+            }
+
             /// Senders choose an entropy value for each packet.
             fn has_entropy(&self) -> bool {
                 match self {
                     TransportKind::Tcp | TransportKind::Multipath(_) => false,
                     $(TransportKind::$name(_) => <$spec as CustomEndpoints>::ENTROPY,)*
+                }
+            }
+
+            /// Senders hand data to their interface in turns.
+            pub fn takes_turns(&self) -> bool {
+                match self {
+                    TransportKind::Tcp | TransportKind::Multipath(_) => false,
+                    $(TransportKind::$name(_) => <$spec as CustomEndpoints>::TURNS,)*
                 }
             }
 
@@ -116,7 +134,7 @@ impl TransportProfile {
             mss,
             header: sizes.bare(),
             ack: sizes.bare(),
-            syn: sizes.syn(),
+            syn: if kind.sends_syn() { sizes.syn() } else { 0 },
             handshake: kind.shakes_hands(),
             initial_window: tcp
                 .initial_window
@@ -162,9 +180,9 @@ impl TransportProfile {
 /// parts.
 pub(super) fn profiles(scenario: &Scenario) -> Vec<TransportProfile> {
     let one = |transport: &TransportSpec| {
-        let kind = TransportKind::of(transport, &scenario.graph);
         let mut tcp = transport.segment_spec();
         let sizes = WireSizes::new(&tcp, scenario.host.framing_overhead);
+        let kind = TransportKind::of(transport, &scenario.graph, &sizes);
         tcp.entropy = tcp.entropy.map(|entropy| {
             let (full, answer) = (sizes.data(tcp.mss.0), sizes.bare());
             let around = Surroundings::of(&scenario.graph, full, answer, tcp.min_rto, false);
@@ -176,6 +194,7 @@ pub(super) fn profiles(scenario: &Scenario) -> Vec<TransportProfile> {
             is_multipath: spreads,
             has_entropy: kind.has_entropy() || tcp.entropy.is_some(),
             echoes_entropy: kind.has_entropy(),
+            takes_turns: kind.takes_turns(),
             tcp,
             kind,
         }

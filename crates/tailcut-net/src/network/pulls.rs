@@ -1,5 +1,6 @@
 //! Pulls of receiving hosts: one after the other, from all their connections in turn, at the rate
-//! at which full packets cross the host's own link (NDP, section 3.2 of its paper).
+//! at which what they ask for crosses the host's own link (NDP, section 3.2 of its paper; Ultra
+//! Ethernet's credits). Where nobody waits for a turn, idle connections may get one.
 
 use std::collections::VecDeque;
 
@@ -13,16 +14,33 @@ use crate::measure::Observer;
 use crate::packet::ConnectionId;
 use crate::port::SerializationRate;
 use crate::topology::{Graph, HostId};
+use crate::transport::custom_endpoints::{PullPace, PullRequest, Rejoin};
 
 /// The pulls of one host.
 #[derive(Debug, Clone)]
 struct Pulling {
     /// The connections that want one, in the order of their turns.
     turns: VecDeque<ConnectionId>,
-    /// The transmission time, on the link to the host, of the packet that a pull asks for.
-    interval: Time,
+    /// The connections that get one where nobody waits.
+    idle: VecDeque<ConnectionId>,
+    pace: PullPace,
     /// No pull leaves before.
     next: Time,
+    /// The host is to be asked.
+    is_due: bool,
+}
+
+impl Pulling {
+    fn new(rate: Rate, full_packet: u16) -> Pulling {
+        let pace = Pulling::pace(rate, full_packet);
+        let (turns, idle) = (VecDeque::new(), VecDeque::new());
+        Pulling { turns, idle, pace, next: Time::ZERO, is_due: false }
+    }
+
+    fn pace(rate: Rate, full_packet: u16) -> PullPace {
+        let full_packet = Time(SerializationRate::new(rate).transmission(full_packet));
+        PullPace { rate, full_packet }
+    }
 }
 
 /// The pulls of all hosts; none where no transport pulls.
@@ -42,8 +60,7 @@ impl Pulls {
         let full_packet = sizes.data(tcp.mss.0);
         let host = |host| {
             let link = &graph.links[fabric.host_port(host).link()];
-            let interval = Time(SerializationRate::new(link.rate).transmission(full_packet));
-            Pulling { turns: VecDeque::new(), interval, next: Time::ZERO }
+            Pulling::new(link.rate, full_packet)
         };
         Pulls { hosts: graph.each_host().map(host).collect(), full_packet }
     }
@@ -52,7 +69,7 @@ impl Pulls {
     pub fn change_rate(&mut self, host: HostId, rate: Rate) {
         let full_packet = self.full_packet;
         if let Some(pulling) = self.hosts.get_mut(host.index()) {
-            pulling.interval = Time(SerializationRate::new(rate).transmission(full_packet));
+            pulling.pace = Pulling::pace(rate, full_packet);
         }
     }
 
@@ -64,26 +81,44 @@ impl Pulls {
     /// A connection joins those that want pulls: when the host is to be asked, unless it is to be
     /// already.
     fn join(&mut self, now: Time, host: HostId, id: ConnectionId) -> Option<Time> {
-        let Pulling { turns, next, .. } = &mut self.hosts[host.index()];
+        let Pulling { turns, next, is_due, .. } = &mut self.hosts[host.index()];
         turns.push_back(id);
-        (turns.len() == 1).then(|| now.max(*next))
+        (!std::mem::replace(is_due, true)).then(|| now.max(*next))
     }
 
-    /// Returns the connection whose turn it is.
-    fn turn(&mut self, host: HostId) -> Option<ConnectionId> {
-        self.hosts[host.index()].turns.pop_front()
+    /// Returns the connection whose turn it is, and whether it is an idle one.
+    fn turn(&mut self, host: HostId) -> Option<(ConnectionId, bool)> {
+        let Pulling { turns, idle, is_due, .. } = &mut self.hosts[host.index()];
+        let waiting = turns.pop_front().map(|id| (id, false));
+        let next = waiting.or_else(|| idle.pop_front().map(|id| (id, true)));
+        *is_due = next.is_some();
+        next
     }
 
-    /// A pull leaves: when the next is to, if others wait.
-    fn left(&mut self, now: Time, host: HostId) -> Option<Time> {
+    /// A connection has made a request: when the host is to make its next, if any connection may.
+    fn left(
+        &mut self,
+        now: Time,
+        host: HostId,
+        id: ConnectionId,
+        request: &PullRequest,
+    ) -> Option<Time> {
         let pulling = &mut self.hosts[host.index()];
-        pulling.next = now + pulling.interval;
-        (!pulling.turns.is_empty()).then_some(pulling.next)
+        match request.rejoin {
+            Rejoin::Queue => pulling.turns.push_back(id),
+            Rejoin::Idle => pulling.idle.push_back(id),
+            Rejoin::Leave => {}
+        }
+        pulling.next = now + request.pause;
+        pulling.is_due = !(pulling.turns.is_empty() && pulling.idle.is_empty());
+        pulling.is_due.then_some(pulling.next)
     }
 
     /// A connection waits no more.
     fn leave(&mut self, host: HostId, id: ConnectionId) {
-        self.hosts[host.index()].turns.retain(|&other| other != id);
+        let Pulling { turns, idle, .. } = &mut self.hosts[host.index()];
+        turns.retain(|&other| other != id);
+        idle.retain(|&other| other != id);
     }
 }
 
@@ -104,18 +139,20 @@ impl<O: Observer> Network<'_, O> {
     /// next turn.
     pub(super) fn pull(&mut self, host: HostId) {
         let now = self.clock.now();
-        while let Some(id) = self.pulls.turn(host) {
-            let (key, sizes) =
-                (self.hosts.receiver_info(id).key, self.hosts.receiver_profile(id).sizes);
+        let pace = self.pulls.hosts[host.index()].pace;
+        while let Some((id, unasked)) = self.pulls.turn(host) {
+            let &TransportProfile { sizes, has_entropy, .. } = self.hosts.receiver_profile(id);
+            let key = self.hosts.receiver_info(id).key;
             let Some(receiver) = self.hosts.receiver_mut(id).pulls() else { continue };
-            let Some(pull) = receiver.pull(&sizes) else { continue };
+            let Some(request) = receiver.pull(&sizes, pace, unasked) else { continue };
             self.tally.trace(|observer| observer.pull_turn(now, id));
-            if receiver.join_pull_queue() {
+            if request.rejoin != Rejoin::Leave {
                 self.tally.trace(|observer| observer.pull_wanted(now, id));
-                self.pulls.join(now, host, id);
             }
-            self.send(key, id, pull);
-            if let Some(next) = self.pulls.left(now, host) {
+            let next = self.pulls.left(now, host, id, &request);
+            let key = if has_entropy { key.with_dport(request.segment.entropy) } else { key };
+            self.send(key, id, request.segment);
+            if let Some(next) = next {
                 self.clock.reschedule(EventKind::Pull(host), next);
             }
             return;
@@ -134,6 +171,9 @@ impl<O: Observer> Network<'_, O> {
 mod tests {
     use super::*;
 
+    use crate::packet::Flags;
+    use crate::transport::Segment;
+
     const A: ConnectionId = ConnectionId(5);
     const B: ConnectionId = ConnectionId(2);
 
@@ -143,8 +183,14 @@ mod tests {
 
     /// Two hosts whose links take 12 us for a full packet.
     fn pulls() -> Pulls {
-        let pulling = Pulling { turns: VecDeque::new(), interval: us(12), next: Time::ZERO };
-        Pulls { hosts: vec![pulling; 2], full_packet: 1_500 }
+        Pulls { hosts: vec![Pulling::new(Rate(1_000_000_000), 1_500); 2], full_packet: 1_500 }
+    }
+
+    /// A request for a full packet, by a connection that does what `rejoin` says.
+    fn left(pulls: &mut Pulls, now: u64, id: ConnectionId, rejoin: Rejoin) -> Option<Time> {
+        let segment = Segment::bare(Flags::PULL, 0, 64);
+        let pause = pulls.hosts[0].pace.full_packet;
+        pulls.left(us(now), HostId(0), id, &PullRequest { segment, pause, rejoin })
     }
 
     #[test]
@@ -165,7 +211,7 @@ mod tests {
         let TransportProfile { tcp, sizes, .. } = &profiles[0];
         let rate = scenario.graph.links[0].rate;
         let packet = SerializationRate::new(rate).transmission(sizes.data(tcp.mss.0));
-        let intervals: Vec<_> = pulls.hosts.iter().map(|host| host.interval.0).collect();
+        let intervals: Vec<_> = pulls.hosts.iter().map(|host| host.pace.full_packet.0).collect();
         assert_eq!((intervals, pulls.any()), (vec![packet; 3], true));
     }
 
@@ -177,7 +223,7 @@ mod tests {
         assert_eq!(pulls.join(us(7), HostId(1), B), Some(us(7)), "another host");
         assert_eq!(
             [pulls.turn(HostId(0)), pulls.turn(HostId(0)), pulls.turn(HostId(0))],
-            [Some(A), Some(B), None]
+            [Some((A, false)), Some((B, false)), None]
         );
     }
 
@@ -187,11 +233,25 @@ mod tests {
         pulls.join(us(5), HostId(0), A);
         pulls.join(us(5), HostId(0), B);
         pulls.turn(HostId(0));
-        assert_eq!(pulls.left(us(5), HostId(0)), Some(us(17)), "the other waits");
+        assert_eq!(left(&mut pulls, 5, A, Rejoin::Leave), Some(us(17)), "the other waits");
         pulls.turn(HostId(0));
-        assert_eq!(pulls.left(us(17), HostId(0)), None, "nobody waits");
+        assert_eq!(left(&mut pulls, 17, B, Rejoin::Leave), None, "nobody waits");
         assert_eq!(pulls.join(us(20), HostId(0), A), Some(us(29)), "the link is still busy");
         assert_eq!(pulls.join(us(20), HostId(1), A), Some(us(20)), "the other host's is not");
+    }
+
+    #[test]
+    fn idle_connections_have_turns_when_nobody_waits() {
+        let mut pulls = pulls();
+        pulls.join(us(5), HostId(0), A);
+        pulls.turn(HostId(0));
+        assert_eq!(left(&mut pulls, 5, A, Rejoin::Idle), Some(us(17)));
+        assert_eq!(pulls.join(us(6), HostId(0), B), None, "the host is to be asked already");
+        assert_eq!(pulls.turn(HostId(0)), Some((B, false)));
+        assert_eq!(left(&mut pulls, 17, B, Rejoin::Leave), Some(us(29)));
+        assert_eq!(pulls.turn(HostId(0)), Some((A, true)));
+        pulls.leave(HostId(0), A);
+        assert_eq!(pulls.turn(HostId(0)), None);
     }
 
     #[test]
@@ -202,7 +262,7 @@ mod tests {
             pulls.join(us(5), HostId(0), id);
         }
         pulls.turn(HostId(0));
-        assert_eq!(pulls.left(us(5), HostId(0)), Some(us(125)));
+        assert_eq!(left(&mut pulls, 5, A, Rejoin::Leave), Some(us(125)));
     }
 
     #[test]
@@ -212,7 +272,7 @@ mod tests {
             pulls.join(us(1), HostId(0), id);
         }
         pulls.leave(HostId(0), A);
-        assert_eq!([pulls.turn(HostId(0)), pulls.turn(HostId(0))], [Some(B), None]);
+        assert_eq!([pulls.turn(HostId(0)), pulls.turn(HostId(0))], [Some((B, false)), None]);
         // A host that was to be asked for nobody is asked again.
         assert_eq!(pulls.join(us(2), HostId(0), A), Some(us(2)));
     }

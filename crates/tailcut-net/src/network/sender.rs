@@ -79,6 +79,34 @@ macro_rules! senders {
                 }
             }
 
+            /// Seeds the sender's random stream.
+            pub fn draw_from(&mut self, profile: &TransportProfile, seed: u64, entity: u64) {
+                match (self, &profile.kind) {
+                    (Sender::Tcp(sender), _) => sender.draw_from(seed, entity),
+                    $((Sender::$name(sender), TransportKind::$name(spec)) => {
+                        spec.draw_from(sender, seed, entity);
+                    })*
+                    $((Sender::$name(_), _) => {})*
+                }
+            }
+
+            /// Returns whether the sender wants a turn at its interface.
+            #[inline]
+            pub fn wants_turn(&self, profile: &TransportProfile) -> bool {
+                match (self, &profile.kind) {
+                    $((Sender::$name(sender), TransportKind::$name(spec)) => spec.wants_turn(sender),)*
+                    _ => false,
+                }
+            }
+
+            /// The interface asks for a packet, for which so many senders of the host wait.
+            pub fn grant_turn(&mut self, contenders: u32) {
+                match self {
+                    Sender::Tcp(_) => {}
+                    $(Sender::$name(sender) => <$spec as CustomEndpoints>::grant_turn(sender, contenders),)*
+                }
+            }
+
             /// True where the timer is the one that repeats what is not answered.
             pub fn on_timer(&mut self, profile: &TransportProfile, now: Time) -> bool {
                 match (self, &profile.kind) {
@@ -140,13 +168,6 @@ impl Sender {
     pub fn set_links(&mut self, links: u8) {
         if let Sender::Tcp(sender) = self {
             sender.set_switches(u32::from(links).saturating_sub(1));
-        }
-    }
-
-    /// Seeds the sender's random stream.
-    pub fn draw_from(&mut self, seed: u64, entity: u64) {
-        if let Sender::Tcp(sender) = self {
-            sender.draw_from(seed, entity);
         }
     }
 

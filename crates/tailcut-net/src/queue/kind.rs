@@ -15,6 +15,8 @@ pub struct PortContext {
     pub number: u32,
     /// Whether the port is the interface of a host.
     pub host: bool,
+    /// Whether the port is a switch's, and leads to a host.
+    pub last_hop: bool,
     /// Limit of the port's queue.
     pub limit: Limit,
     /// Marking threshold of the port, if it has one.
@@ -155,6 +157,8 @@ pub(crate) trait PacketScheduler {
     fn offer(&mut self, now: Time, packet: Packet, displaced: &mut Vec<Packet>) -> bool;
     /// Removes and returns the packet to be sent next.
     fn pop(&mut self, now: Time) -> Option<Packet>;
+    /// Notes that the link has another rate than it was built with, or has that again.
+    fn change_rate(&mut self, _now: Rate, _built: Rate) {}
     /// Returns the number of waiting packets.
     fn len(&self) -> u32;
     /// Returns a packet that is sent soon, if any waits, so that its memory can be prefetched.
@@ -199,6 +203,9 @@ impl<S: PacketScheduler> PacketScheduler for Box<S> {
     }
     fn pop(&mut self, now: Time) -> Option<Packet> {
         S::pop(self, now)
+    }
+    fn change_rate(&mut self, now: Rate, built: Rate) {
+        S::change_rate(self, now, built);
     }
     fn len(&self) -> u32 {
         S::len(self)

@@ -4,7 +4,7 @@
 
 use std::fmt::Debug;
 
-use tailcut_engine::{Bytes, Time};
+use tailcut_engine::{Bytes, Rate, Time};
 
 use super::tcp::{self, Close, Recovery, TcpSpec, WireSizes};
 use super::{DataAck, Segment};
@@ -35,20 +35,34 @@ pub(crate) trait CustomEndpoints: Clone + Debug {
 
     /// A sender waits for the answer to its SYN before it sends data.
     const HANDSHAKE: bool = true;
+    /// Whether a SYN opens connections; else their first data packet does.
+    const SYN: bool = true;
     /// Whether receivers ask for packets, in turn at each host.
     const PULLS: bool = false;
 
     /// Whether senders choose an entropy value for each packet.
     const ENTROPY: bool = false;
 
+    /// Whether senders hand data to their host's interface one packet at a time, in turn with the
+    /// others of the host.
+    const TURNS: bool = false;
+
     /// The parameters in a network: what is not said follows from it.
-    fn fitted(self, graph: &Graph) -> Self;
+    fn fitted(self, graph: &Graph, sizes: &WireSizes) -> Self;
     /// The sending half of a connection of `size` bytes that opens at `open_at`.
     fn sender(&self, size: u64, open_at: Time) -> Self::Sender;
     /// The receiving half of a connection of so many segments.
     fn receiver(&self, segments: u32) -> Self::Receiver;
     /// Returns the packets that a sender has, or may have, under way.
     fn window(sender: &Self::Sender) -> u32;
+    /// Seeds what a sender draws.
+    fn draw_from(&self, _sender: &mut Self::Sender, _seed: u64, _entity: u64) {}
+    /// Returns whether a sender wants a turn at its interface.
+    fn wants_turn(&self, _sender: &Self::Sender) -> bool {
+        false
+    }
+    /// The interface asks for a packet, for which so many senders of the host wait.
+    fn grant_turn(_sender: &mut Self::Sender, _contenders: u32) {}
 }
 
 /// A receiver. What it does not say otherwise is done by TCP's, which reassembles.
@@ -104,6 +118,35 @@ pub(crate) trait Pull {
     fn join_pull_queue(&mut self) -> bool;
     /// True when it has a turn: it gives it up.
     fn leave_pull_queue(&mut self) -> bool;
-    /// Takes the receiver's turn: returns the request, if it still wants one.
-    fn pull(&mut self, sizes: &WireSizes) -> Option<Segment>;
+    /// Takes the receiver's turn: returns the request, if it still wants one. `unasked`: the turn is
+    /// that of an idle connection.
+    fn pull(&mut self, sizes: &WireSizes, pace: PullPace, unasked: bool) -> Option<PullRequest>;
+}
+
+/// The pace at which a host's link brings what it asks for.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct PullPace {
+    /// Rate of the link to the host.
+    pub rate: Rate,
+    /// Transmission time of a full packet on it.
+    pub full_packet: Time,
+}
+
+/// A request for packets.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct PullRequest {
+    pub segment: Segment,
+    /// The host makes no other request for so long.
+    pub pause: Time,
+    pub rejoin: Rejoin,
+}
+
+/// What a receiver does after its turn.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Rejoin {
+    /// It waits for its next turn.
+    Queue,
+    /// It gets a turn when nobody waits for one.
+    Idle,
+    Leave,
 }

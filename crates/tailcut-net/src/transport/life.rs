@@ -107,6 +107,11 @@ impl Lifecycle {
         self.owes |= owed::SYN;
     }
 
+    /// The time to open has come, of a connection that its first data packet opens.
+    pub fn open_established(&mut self) {
+        self.phase = ConnectionState::Established;
+    }
+
     /// The SYN-ACK has arrived.
     pub fn on_syn_ack(&mut self) -> SynAck {
         match self.phase {

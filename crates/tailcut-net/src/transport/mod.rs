@@ -17,6 +17,7 @@ pub mod spread;
 pub mod subflows;
 pub mod tcp;
 mod timers;
+pub mod uet;
 
 pub(crate) use life::segments_of;
 pub use life::{ConnectionState, Transmit};
@@ -128,6 +129,10 @@ registry! {
         ///
         /// It needs `queue = { kind = "trimming" }`.
         Ndp(ndp::NdpSpec),
+        /// Ultra Ethernet's transport: packets sprayed by entropy values, windows or credits.
+        ///
+        /// Best with `queue = { kind = "trimming" }`.
+        Uet(uet::UetSpec),
         /// Multipath TCP (RFC 8684): subflows on their own paths, coupled by LIA (RFC 6356).
         Mptcp(mptcp::MptcpSpec),
         /// MMPTCP: packets scattered under one window first, then Multipath TCP.
@@ -144,6 +149,7 @@ macro_rules! other_ends {
         $write! {
             Pfabric($crate::transport::pfabric::PfabricSpec),
             Ndp($crate::transport::ndp::NdpSpec),
+            Uet($crate::transport::uet::UetSpec),
         }
     };
 }

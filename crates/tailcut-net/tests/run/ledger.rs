@@ -21,7 +21,9 @@ fn identity(packet: &PacketView) -> Identity {
     let &PacketView { src, dst, sport, dport, flags, payload, wire_bytes, seq, .. } = packet;
     // Links and switches set these flags on a packet: marked, corrupted, rewritten.
     let on_the_way = Flags::CONGESTION_EXPERIENCED | Flags::CORRUPTED | Flags::REWRITTEN;
-    let sent = flags.0 & !on_the_way.0;
+    let in_header = Flags::MARKED_BEFORE | Flags::LAST_HOP;
+    let set = if flags.is_trimmed() { on_the_way | in_header } else { on_the_way };
+    let sent = flags.0 & !set.0;
     // A switch may rewrite a scattered packet's port; its flow and subflow stay.
     let sport = if packet.data.is_some() { u16::from(packet.copy) } else { sport };
     // Other packets show their sender's state at the time of the event, not at that of sending.

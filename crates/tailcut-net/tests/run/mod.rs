@@ -26,3 +26,4 @@ mod stories;
 mod support;
 mod swift;
 mod switching;
+mod uet;

@@ -41,6 +41,8 @@ pub(super) struct ConnectionBook {
     pub timers: [Armed; 2],
     /// The moment since which its receiver waits for its turn to pull.
     pub pull: Moment,
+    /// The moment since which its sender waits for its turn at the interface.
+    pub turn: Moment,
 }
 
 impl ConnectionBook {
@@ -52,7 +54,7 @@ impl ConnectionBook {
             since: Moment::NONE,
             last: None,
         };
-        ConnectionBook { timers: [idle; 2], pull: Moment::NONE }
+        ConnectionBook { timers: [idle; 2], pull: Moment::NONE, turn: Moment::NONE }
     };
 
     /// Returns the part that the sender's waiting for a window counts as.

@@ -421,8 +421,8 @@ impl Observer for Attribution {
         }
         let before =
             std::mem::replace(&mut self.connections[connection.index()], ConnectionBook::NEW);
-        let ConnectionBook { timers: [sender, receiver], pull } = before;
-        for moment in [sender.since, receiver.since, pull] {
+        let ConnectionBook { timers: [sender, receiver], pull, turn } = before;
+        for moment in [sender.since, receiver.since, pull, turn] {
             self.chains.release(moment.chain);
         }
         for end in &mut self.connections[connection.index()].timers {
@@ -494,5 +494,16 @@ impl Observer for Attribution {
 
     fn pull_turn(&mut self, now: Time, connection: ConnectionId) {
         self.cause_since(now, self.connections[connection.index()].pull, Part::Pull);
+    }
+
+    fn turn_wanted(&mut self, _: Time, connection: ConnectionId) {
+        let since = self.chains.keep(&self.cause);
+        let before = std::mem::replace(&mut self.connections[connection.index()].turn, since);
+        self.chains.release(before.chain);
+    }
+
+    fn turn_given(&mut self, now: Time, connection: ConnectionId, alone: bool) {
+        let part = if alone { Part::Transmission } else { Part::InterfaceOthers };
+        self.cause_since(now, self.connections[connection.index()].turn, part);
     }
 }

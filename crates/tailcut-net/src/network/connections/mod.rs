@@ -41,6 +41,8 @@ pub(super) struct ConnectionInfo {
 /// A connection at the host that sends.
 struct SendingEnd {
     known: ConnectionInfo,
+    /// Whether the end waits for a turn at its interface.
+    in_line: bool,
     /// The next connection of the same flow at this host.
     sibling: Option<ConnectionId>,
     /// The time at which the event queue will wake the end, no later than its deadline.
@@ -129,7 +131,7 @@ impl<'a> Connections<'a> {
         receiver.closed = closed;
         let known = ConnectionInfo { key, flow, from, copy, profile };
         let (sibling, timer) = (None, Time::NEVER);
-        let sending = SendingEnd { known, sibling, timer, sender };
+        let sending = SendingEnd { known, in_line: false, sibling, timer, sender };
         let known = ConnectionInfo { key: key.reversed(), ..known };
         let receiving = ReceiverEnd { known, sibling, timer, is_ordered: false, receiver };
         let shared = Shared { live: true, holds: 0 };
@@ -374,6 +376,16 @@ impl<'a> Connections<'a> {
         let ReceiverEnd { known, receiver, .. } = &mut self.connections[id.index()].receiving;
         let profile = &self.profiles[known.profile.index()];
         receiver.poll_transmit(profile, now, data, &mut self.options)
+    }
+
+    /// A sender waits for a turn at its interface. Returns false if it waits already.
+    pub fn queue_for_turn(&mut self, id: ConnectionId) -> bool {
+        !std::mem::replace(&mut self.connections[id.index()].sending.in_line, true)
+    }
+
+    /// A sender waits for no turn any more. Returns whether it did.
+    pub fn leave_turns(&mut self, id: ConnectionId) -> bool {
+        std::mem::take(&mut self.connections[id.index()].sending.in_line)
     }
 
     // --- timers

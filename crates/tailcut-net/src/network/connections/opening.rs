@@ -55,7 +55,7 @@ impl NewConnection {
         let mut sender = Sender::new(transport, bytes, at);
         sender.set_links(links);
         let entity = mix(flow.id) ^ (piece << 8 | u64::from(copy));
-        sender.draw_from(seed, entity);
+        sender.draw_from(transport, seed, entity);
         let key = key_of(flow, copy, piece);
         if let Some(entropy) = &transport.tcp.entropy {
             let stream = RandomStream::new(seed, entity, "entropy");

@@ -20,6 +20,7 @@ pub(in crate::network) fn tcp() -> Vec<TransportProfile> {
         is_multipath: false,
         has_entropy: false,
         echoes_entropy: false,
+        takes_turns: false,
         kind,
     }]
 }

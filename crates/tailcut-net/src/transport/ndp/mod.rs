@@ -17,7 +17,7 @@ pub use sender::NdpSender;
 
 use super::Transport;
 use super::custom_endpoints::{CustomEndpoints, one_by_one};
-use super::tcp::TcpSpec;
+use super::tcp::{TcpSpec, WireSizes};
 use crate::component::SpecError;
 use crate::topology::Graph;
 
@@ -108,7 +108,7 @@ impl CustomEndpoints for NdpSpec {
     const HANDSHAKE: bool = false;
     const PULLS: bool = true;
 
-    fn fitted(self, graph: &Graph) -> NdpSpec {
+    fn fitted(self, graph: &Graph, _: &WireSizes) -> NdpSpec {
         let slowest = graph.links.iter().map(|link| link.rate).min();
         let fits = slowest.map(|rate| {
             let rto = rate.transmission_time(QUEUED).0.saturating_add(4 * graph.reach().0);
@@ -138,7 +138,8 @@ mod tests {
     fn the_timer_follows_the_rate_and_the_distance() {
         let rto = |spec: NdpSpec, gbps: u64, propagation: Time| {
             let star = Star { hosts: 3, rate: Rate(gbps * 1_000_000_000), propagation };
-            spec.fitted(&star.build().expect("hosts are enough")).timeout()
+            let sizes = WireSizes::new(&spec.segment_spec(), Bytes(38));
+            spec.fitted(&star.build().expect("hosts are enough"), &sizes).timeout()
         };
         let near = Time::from_ns(0);
         assert_eq!(rto(NdpSpec::default(), 1, near), Time::from_ms(5));

@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 use tailcut_engine::Time;
 
 use crate::packet::{Flags, OptionStore, inline_number};
-use crate::transport::custom_endpoints::{Pull, ReceivingEnd};
+use crate::transport::custom_endpoints::{Pull, PullPace, PullRequest, ReceivingEnd, Rejoin};
 use crate::transport::segment::{DataAck, Segment};
 use crate::transport::tcp::{Receiver, TcpSpec, WireSizes};
 
@@ -199,8 +199,10 @@ impl Pull for NdpReceiver {
     fn leave_pull_queue(&mut self) -> bool {
         NdpReceiver::leaves(self)
     }
-    fn pull(&mut self, sizes: &WireSizes) -> Option<Segment> {
-        NdpReceiver::pull(self, sizes)
+    fn pull(&mut self, sizes: &WireSizes, pace: PullPace, _: bool) -> Option<PullRequest> {
+        let segment = NdpReceiver::pull(self, sizes)?;
+        let rejoin = if self.joins() { Rejoin::Queue } else { Rejoin::Leave };
+        Some(PullRequest { segment, pause: pace.full_packet, rejoin })
     }
 }
 
@@ -309,7 +311,7 @@ mod tests {
                 wire_bytes: 1_538,
                 flags,
             };
-            let (complete, answers) = self.arrives(packet.trimmed(84).flags, seq);
+            let (complete, answers) = self.arrives(packet.trimmed(84, false).flags, seq);
             let flags = Flags::ACK | Flags::TO_SENDER | Flags::TRIMMED;
             assert_eq!(
                 (complete, answers),

@@ -18,7 +18,7 @@ pub use sender::PfabricSender;
 
 use super::Transport;
 use super::custom_endpoints::{CustomEndpoints, one_by_one};
-use super::tcp::TcpSpec;
+use super::tcp::{TcpSpec, WireSizes};
 use crate::component::SpecError;
 use crate::topology::Graph;
 
@@ -113,7 +113,7 @@ impl CustomEndpoints for PfabricSpec {
     type Sender = PfabricSender;
     type Receiver = PfabricReceiver;
 
-    fn fitted(self, _: &Graph) -> PfabricSpec {
+    fn fitted(self, _: &Graph, _: &WireSizes) -> PfabricSpec {
         self
     }
 

@@ -20,6 +20,10 @@ fn tcp(parameters: Value) -> Value {
     with(kind("tcp"), parameters)
 }
 
+fn uet(parameters: Value) -> Value {
+    with(kind("uet"), parameters)
+}
+
 /// Returns a table with further entries.
 fn with(mut table: Value, more: Value) -> Value {
     for (key, value) in more.as_object().expect("it is a table") {
@@ -326,6 +330,12 @@ fn queues() -> Sections {
     let red = json!({ "kind": "red", "weight": 0.02 });
     let selective = json!({ "kind": "selective-red", "weight": 0.02, "mark_acks": false });
     let roomy = json!({ "kind": "drop-tail", "limit": "200KB" });
+    let trims = json!({
+        "kind": "trimming", "limit": "20packets", "returns": false,
+        "marking": { "low": "4packets", "high": "15packets" },
+    });
+    let spraying =
+        |entropy: Value| json!({ "transport": uet(json!({ "entropy": entropy })), "queue": trims });
     vec![
         ("classic ECN", json!({ "transport": ecn(), "queue": kind("ecn") })),
         (
@@ -346,6 +356,88 @@ fn queues() -> Sections {
                 "transport": with(kind("ndp"), json!({ "rto": "2ms" })),
                 "queue": with(at_hosts("trimming", false), json!({ "header_limit": "1KB" })),
             }),
+        ),
+        (
+            "NDP, followed by marks and rates",
+            json!({
+                "transport": kind("ndp"),
+                "queue": with(kind("trimming"), json!({
+                    "host_ratio": 3, "returns": false, "follows_rate": true,
+                    "marking": { "low": "2packets", "high": "6packets", "last_hop": false },
+                })),
+            }),
+        ),
+        ("UET, NSCC", json!({ "transport": uet(json!({})), "queue": trims })),
+        (
+            "UET, RCCC",
+            json!({
+                "transport": uet(json!({ "congestion": "rccc", "max_window": "60KB" })),
+                "queue": trims,
+            }),
+        ),
+        (
+            "UET, both",
+            json!({
+                "transport": uet(json!({
+                    "congestion": "both", "initial_window": "30KB", "target_delay": "50us",
+                    "rto": "1ms", "ack_threshold": "1B",
+                    "entropy": with(kind("oblivious"), json!({ "values": 32 })),
+                })),
+                "queue": trims,
+            }),
+        ),
+        ("UET, random", spraying(kind("random"))),
+        (
+            "UET, bitmap",
+            spraying(with(kind("bitmap"), json!({ "penalties": { "unknown": "first" } }))),
+        ),
+        ("UET, REPS", spraying(kind("reps"))),
+        (
+            "UET, REPS as the public simulator",
+            spraying(with(
+                kind("reps"),
+                json!({
+                    "values": 64, "frozen": "in-turn", "thaw": kind("clear"), "failure": kind("timeout"),
+                }),
+            )),
+        ),
+        (
+            "UET, REPS that never freezes",
+            spraying(with(
+                kind("reps"),
+                json!({
+                    "ring": 3, "thaw": { "kind": "explore", "packets": 9 }, "failure": kind("never"),
+                }),
+            )),
+        ),
+        (
+            "UET, REPS over quiet timeouts",
+            spraying(with(kind("reps"), json!({ "values": 16, "failure": kind("quiet-timeout") }))),
+        ),
+        (
+            "UET, REPS over timeouts as quiet as said",
+            spraying(with(
+                kind("reps"),
+                json!({
+                    "values": 8,
+                    "failure": { "kind": "quiet-timeout", "within": "3ms", "base_rtt": "80us" },
+                }),
+            )),
+        ),
+        ("UET, PLB", spraying(kind("plb"))),
+        (
+            "UET, PLB by the clock",
+            spraying(with(kind("plb"), json!({ "rehash_rounds": 2, "rounds": kind("clock") }))),
+        ),
+        (
+            "UET, PLB by a clock as long as said",
+            spraying(with(
+                kind("plb"),
+                json!({
+                    "rehash_rounds": 1, "cong_thresh": 20,
+                    "rounds": { "kind": "clock", "length": "150us", "timeout_gap": "900us" },
+                }),
+            )),
         ),
         ("PFC", json!({ "queue": roomy, "switch": { "pfc": {} } })),
         ("shared memory", json!({ "queue": roomy, "switch": { "shared_buffer": "100KB" } })),

@@ -12,7 +12,7 @@ use std::collections::VecDeque;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use tailcut_engine::{Bytes, RandomStream, Time};
+use tailcut_engine::{Bytes, RandomStream, Rate, Time};
 
 use super::{
     Headers, Never, PacketScheduler, PortContext, PortQueue, QueueKind, Ties, TransportFeatures,
@@ -39,6 +39,20 @@ pub struct Trimming {
     pub header: Bytes,
     /// Headers sent for each packet with data while both wait.
     pub ratio: u32,
+    /// The same at the hosts' interfaces, where it differs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub host_ratio: Option<u32>,
+    /// Whether a header without room returns to its sender, as in NDP; else it is dropped, as in
+    /// Ultra Ethernet.
+    #[serde(skip_serializing_if = "is_true")]
+    pub returns: bool,
+    /// Marks of packets that leave, by the data left behind; none without it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub marking: Option<Marking>,
+    /// Whether limits and thresholds of a port shrink and grow with the rate of its link where that
+    /// changes.
+    #[serde(skip_serializing_if = "is_false")]
+    pub follows_rate: bool,
     /// Whether the hosts' interfaces favour packets without data in the same way, within
     /// `host.nic_queue`.
     pub hosts: bool,
@@ -52,16 +66,46 @@ impl Default for Trimming {
             header_limit: None,
             header: Bytes(84),
             ratio: 10,
+            host_ratio: None,
+            returns: true,
+            marking: None,
+            follows_rate: false,
             hosts: true,
         }
     }
+}
+
+fn is_true(value: &bool) -> bool {
+    *value
+}
+
+fn is_false(value: &bool) -> bool {
+    !*value
+}
+
+/// Marks at departure: none up to `low`, all above `high`, and a share that grows linearly between
+/// them, of the data that the departing packet leaves behind.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Marking {
+    /// The largest backlog without marks.
+    pub low: Amount,
+    /// The largest backlog at which a packet may leave unmarked.
+    pub high: Amount,
+    /// Whether ports to hosts mark too.
+    #[serde(default = "yes")]
+    pub last_hop: bool,
+}
+
+fn yes() -> bool {
+    true
 }
 
 /// Allowed header sizes on the wire in bytes: at least the headers of a datagram, and less than
 /// what is worth trimming.
 const HEADERS: std::ops::RangeInclusive<u64> = 40..=512;
 /// The largest `ratio`: with more, packets would starve.
-const MOST: u32 = 1_000;
+const MOST: u32 = 100_000;
 
 impl QueueKind for Trimming {
     fn check(&self) -> Result<(), SpecError> {
@@ -75,11 +119,14 @@ impl QueueKind for Trimming {
             return Err(SpecError::new("trimming-header", "header", message)
                 .hint("the smallest Ethernet frame with preamble and gap has \"84B\""));
         }
-        if self.ratio == 0 || self.ratio > MOST {
+        let ratios = [("ratio", Some(self.ratio)), ("host_ratio", self.host_ratio)];
+        for (field, ratio) in ratios {
+            let Some(ratio) = ratio.filter(|ratio| !(1..=MOST).contains(ratio)) else { continue };
             let message =
-                format!("ratio = {}: must be from 1 to {MOST} headers for each packet", self.ratio);
-            return Err(SpecError::new("trimming-ratio", "ratio", message).hint("NDP sends 10"));
+                format!("{field} = {ratio}: must be from 1 to {MOST} headers for each packet");
+            return Err(SpecError::new("trimming-ratio", field, message).hint("NDP sends 10"));
         }
+        self.check_marking()?;
         check_limit("trimming-limit", "limit", self.limit)?;
         let Some(limit) = self.header_limit else { return Ok(()) };
         check_limit("trimming-limit", "header_limit", limit)?;
@@ -98,9 +145,10 @@ impl QueueKind for Trimming {
         if stamps.hears_headers {
             return Ok(());
         }
-        let message = "a trimming queue forwards the headers of packets without room, which only the ndp transport understands";
-        Err(SpecError::new("trimming-needs-ndp", "kind", message)
-            .hint("write transport = { kind = \"ndp\" } as well, or another queue"))
+        let message = "a trimming queue forwards the headers of packets without room, which only the ndp and uet transports understand";
+        Err(SpecError::new("trimming-needs-ndp", "kind", message).hint(
+            "write transport = { kind = \"ndp\" } or { kind = \"uet\" } as well, or another queue",
+        ))
     }
 
     fn shared_buffer_conflict(&self) -> Option<(&'static str, &'static str)> {
@@ -113,6 +161,9 @@ impl QueueKind for Trimming {
 
     fn ties(&self) -> Ties {
         self.ties
+    }
+    fn marks_packets(&self) -> bool {
+        self.marking.is_some()
     }
     fn schedules_departures(&self) -> bool {
         true
@@ -132,6 +183,24 @@ impl PortQueue for Trimming {
 }
 
 impl Trimming {
+    /// Refuses thresholds without order, and of different units.
+    fn check_marking(&self) -> Result<(), SpecError> {
+        let Some(Marking { low, high, .. }) = self.marking else { return Ok(()) };
+        let ordered = match (low, high) {
+            (Amount::Packets(low), Amount::Packets(high)) => low < high,
+            (Amount::Bytes(low), Amount::Bytes(high)) => low < high,
+            _ => false,
+        };
+        if ordered {
+            return Ok(());
+        }
+        let message = format!(
+            "marking.low = \"{low}\", marking.high = \"{high}\": low must be less than high, both in packets or both in bytes"
+        );
+        Err(SpecError::new("trimming-marking", "marking", message)
+            .hint("write for example { low = \"9packets\", high = \"35packets\" }"))
+    }
+
     /// Returns the limit of packets without data at a port. In the interface of a host it is the
     /// limit of packets with data.
     fn headers_at(&self, at: &PortContext) -> Limit {
@@ -196,19 +265,65 @@ pub(crate) struct TrimmingQueue {
     without_room: Headers,
     drops: u64,
     longest: u32,
+    /// Thresholds in bytes between which marks grow from none to all.
+    marking: Option<(u64, u64)>,
+    /// Whether the port leads to a host.
+    last_hop: bool,
+    /// Limits and thresholds of the link as it was built, where they follow its rate.
+    as_built: Option<Box<AsBuilt>>,
+}
+
+/// What a port has at the rate that its link was built with.
+#[derive(Debug, Clone)]
+struct AsBuilt {
+    data: Limit,
+    headers: Limit,
+    marking: Option<(u64, u64)>,
+}
+
+impl AsBuilt {
+    /// Returns a limit at `now` of `built`. A packet always fits.
+    fn limit(limit: Limit, now: Rate, built: Rate) -> Limit {
+        match limit {
+            Limit::Unlimited => limit,
+            Limit::AtMost(Amount::Packets(most)) => {
+                Limit::AtMost(Amount::Packets(share(most.into(), now, built).max(1) as u32))
+            }
+            Limit::AtMost(Amount::Bytes(most)) => {
+                Limit::AtMost(Amount::Bytes(share(most, now, built)))
+            }
+        }
+    }
+}
+
+/// Returns the part of `amount` that `now` is of `built`.
+fn share(amount: u64, now: Rate, built: Rate) -> u64 {
+    (u128::from(amount) * u128::from(now.0) / u128::from(built.0)) as u64
 }
 
 impl TrimmingQueue {
     fn new(spec: &Trimming, at: &PortContext) -> TrimmingQueue {
         let stream = RandomStream::new(at.seed, u64::from(at.number), "trim");
+        let marking = spec.marking.as_ref().filter(|marking| {
+            let idle = at.host || at.last_hop && !marking.last_hop;
+            !idle
+        });
+        let marking = marking.map(|Marking { low, high, .. }| {
+            (low.in_bytes(at.full_packet), high.in_bytes(at.full_packet))
+        });
+        let (data, headers) = (at.limit, spec.headers_at(at));
         TrimmingQueue {
-            data: LimitedFifo::new(at.limit),
-            headers: LimitedFifo::new(spec.headers_at(at)),
+            data: LimitedFifo::new(data),
+            headers: LimitedFifo::new(headers),
             header: spec.header.0 as u16,
-            ratio: spec.ratio,
+            ratio: if at.host { spec.host_ratio.unwrap_or(spec.ratio) } else { spec.ratio },
+            marking,
+            last_hop: at.last_hop,
+            as_built: (spec.follows_rate && !at.host)
+                .then(|| Box::new(AsBuilt { data, headers, marking })),
             turn: 0,
             stream,
-            returns: !at.host,
+            returns: spec.returns && !at.host,
             without_room: Headers::default(),
             drops: 0,
             longest: 0,
@@ -233,6 +348,21 @@ impl TrimmingQueue {
             displaced.push(header.returned());
         }
         goes_back
+    }
+
+    /// Marks a packet that leaves, by the data behind it.
+    #[inline]
+    fn mark(&mut self, packet: Packet) -> Packet {
+        let Some((low, high)) = self.marking else { return packet };
+        let behind = self.data.bytes;
+        if behind <= low || !packet.flags.has(Flags::ECN_CAPABLE) {
+            return packet;
+        }
+        let marked = behind > high || self.stream.below(high - low) < behind - low;
+        match marked {
+            true => Packet { flags: packet.flags | Flags::CONGESTION_EXPERIENCED, ..packet },
+            false => packet,
+        }
     }
 
     fn drop_header(&mut self) {
@@ -273,7 +403,7 @@ impl PacketScheduler for TrimmingQueue {
             self.data.push(packet);
         } else {
             let chosen = self.chosen(packet);
-            let header = chosen.trimmed(self.header);
+            let header = chosen.trimmed(self.header, self.last_hop);
             if !self.push_header(header) {
                 waits = chosen != packet;
                 if !self.turn_back(header, displaced) {
@@ -297,7 +427,15 @@ impl PacketScheduler for TrimmingQueue {
             return Some(header);
         }
         self.turn = 0;
-        self.data.first()
+        self.data.first().map(|packet| self.mark(packet))
+    }
+
+    fn change_rate(&mut self, now: Rate, built: Rate) {
+        let Some(as_built) = &self.as_built else { return };
+        self.data.limit = AsBuilt::limit(as_built.data, now, built);
+        self.headers.limit = AsBuilt::limit(as_built.headers, now, built);
+        let scaled = |(low, high)| (share(low, now, built), share(high, now, built));
+        self.marking = as_built.marking.map(scaled);
     }
 
     #[inline]
@@ -327,171 +465,4 @@ impl PacketScheduler for TrimmingQueue {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::queue::kind::script::{self, offer};
-    use proptest::prelude::*;
-
-    fn packet(seq: u32, wire_bytes: u16, flags: Flags) -> Packet {
-        Packet { flags, ..script::packet(seq, seq, wire_bytes) }
-    }
-
-    fn data(seq: u32) -> Packet {
-        packet(seq, 1_538, Flags::DATA | Flags::ACK)
-    }
-
-    fn control(seq: u32) -> Packet {
-        packet(seq, 78, Flags::ACK | Flags::TO_SENDER)
-    }
-
-    /// Returns a port of a switch.
-    fn at(limit: &str) -> PortContext {
-        let limit = limit.parse().expect("it is a limit");
-        PortContext { number: 2, host: false, limit, threshold: None, full_packet: 1_538, seed: 1 }
-    }
-
-    fn queue(limit: &str, spec: Trimming) -> TrimmingQueue {
-        TrimmingQueue::new(&spec, &at(limit))
-    }
-
-    fn sent(queue: &mut TrimmingQueue) -> Vec<Packet> {
-        std::iter::from_fn(|| queue.pop(Time::ZERO)).collect()
-    }
-
-    #[test]
-    fn a_full_queue_sends_the_header_of_a_packet_without_room() {
-        let mut queue = queue("2packets", Trimming::default());
-        assert!((0..3).all(|seq| offer(&mut queue, data(seq)).is_empty()));
-        let sent = sent(&mut queue);
-        let [header, first, second] = sent[..] else { panic!("{sent:?}") };
-        assert!(header.is_trimmed() && header.wire_bytes == 84 && !header.flags.has(Flags::DATA));
-        assert!(header.seq.number() > 0, "one of the last two");
-        assert_eq!((first.seq.number(), second.seq.number() + header.seq.number()), (0, 3));
-        assert!(!first.is_trimmed() && !second.is_trimmed());
-    }
-
-    #[test]
-    fn trims_the_arriving_packet_as_often_as_the_last_waiting_one() {
-        let mut queue = queue(
-            "1packets",
-            Trimming { header_limit: Some(Limit::Unlimited), ..Trimming::default() },
-        );
-        offer(&mut queue, data(0));
-        let mut arriving = 0;
-        for seq in 1..=10_000 {
-            offer(&mut queue, data(seq));
-            let header = queue.headers.first().expect("one is trimmed");
-            arriving += u32::from(header.seq.number() == seq);
-        }
-        // Four standard deviations.
-        assert!((4_800..=5_200).contains(&arriving), "{arriving}");
-    }
-
-    #[test]
-    fn sends_ratio_headers_for_each_packet() {
-        let mut queue = queue("8packets", Trimming { ratio: 3, ..Trimming::default() });
-        (0..2).for_each(|seq| drop(offer(&mut queue, data(seq))));
-        (10..18).for_each(|seq| drop(offer(&mut queue, control(seq))));
-        let order: Vec<u32> = sent(&mut queue).iter().map(|packet| packet.seq.number()).collect();
-        assert_eq!(order, [10, 11, 12, 0, 13, 14, 15, 1, 16, 17]);
-    }
-
-    #[test]
-    fn without_room_a_switch_returns_headers_and_drops_packets_without_data() {
-        let header_limit = Some(Limit::AtMost(Amount::Packets(1)));
-        let mut queue = queue("1packets", Trimming { header_limit, ..Trimming::default() });
-        offer(&mut queue, data(0));
-        assert_eq!(offer(&mut queue, control(1)), []);
-        assert_eq!(offer(&mut queue, control(2)), [control(2)]);
-        let mut gone = vec![];
-        let waits = queue.offer(Time::ZERO, data(3), &mut gone);
-        let back = if waits { data(0) } else { data(3) }.trimmed(84).returned();
-        assert_eq!(gone, [back]);
-        assert_eq!((queue.len(), queue.drops(), queue.longest()), (2, 1, 2));
-        assert_eq!(queue.headers(), Some(Headers { returned: 1, dropped: 1 }));
-        let header = data(4).trimmed(84);
-        assert_eq!(offer(&mut queue, header), [header.returned()], "trimmed by a switch before");
-        let back = header.returned();
-        assert_eq!(offer(&mut queue, back), [back], "what goes back already is dropped");
-        assert_eq!(queue.headers(), Some(Headers { returned: 2, dropped: 2 }));
-    }
-
-    #[test]
-    fn the_interface_of_a_host_drops_packets_without_room() {
-        let mut queue =
-            TrimmingQueue::new(&Trimming::default(), &PortContext { host: true, ..at("1packets") });
-        offer(&mut queue, data(0));
-        assert_eq!(offer(&mut queue, control(1)), []);
-        let dropped = offer(&mut queue, data(2));
-        assert!(dropped == [data(0)] || dropped == [data(2)], "{dropped:?}");
-        assert_eq!(queue.headers(), Some(Headers { returned: 0, dropped: 1 }));
-    }
-
-    #[test]
-    fn the_default_header_limit_is_the_memory_of_full_packets() {
-        let headers = |spec: Trimming, at: &PortContext| {
-            let mut queue = TrimmingQueue::new(&spec, at);
-            (0..).take_while(|seq| offer(&mut queue, control(*seq)).is_empty()).count()
-        };
-        let jumbo = PortContext { full_packet: 9_038, ..at("8packets") };
-        assert_eq!(headers(Trimming::default(), &at("8packets")), 8 * 1_538 / 78);
-        assert_eq!(headers(Trimming::default(), &jumbo), 8 * 9_038 / 78);
-        assert_eq!(headers(Trimming::default(), &at("10KB")), 10_000 / 78);
-        let header_limit = Some(Limit::AtMost(Amount::Packets(3)));
-        assert_eq!(headers(Trimming { header_limit, ..Trimming::default() }, &jumbo), 3);
-        let interface = PortContext { host: true, ..at("500packets") };
-        assert_eq!(headers(Trimming::default(), &interface), 500);
-    }
-
-    #[test]
-    fn refuses_unusable_header_ratio_and_limit() {
-        let check = |spec: Trimming| spec.check().map_err(|error| error.code);
-        let plain = Trimming::default;
-        assert_eq!(check(plain()), Ok(()));
-        assert_eq!(check(Trimming { header: Bytes(1_500), ..plain() }), Err("trimming-header"));
-        assert_eq!(check(Trimming { ratio: 0, ..plain() }), Err("trimming-ratio"));
-        let header_limit = Some(Limit::AtMost(Amount::Bytes(83)));
-        assert_eq!(check(Trimming { header_limit, ..plain() }), Err("trimming-limit"));
-    }
-
-    proptest! {
-        /// Every packet is sent, whole or as a header, or dropped, exactly once; the queues keep
-        /// their order and limits.
-        #[test]
-        fn nothing_is_lost_or_doubled(
-            limit in prop_oneof![(1..6u32).prop_map(Amount::Packets), (1_600..6_000u64).prop_map(Amount::Bytes)],
-            header_limit in prop_oneof![(1..4u32).prop_map(Amount::Packets), (84..300u64).prop_map(Amount::Bytes)],
-            steps in prop::collection::vec((0..3u8, 85..1_538u16), 1..200),
-        ) {
-            let limit = Limit::AtMost(limit);
-            let header_limit = Limit::AtMost(header_limit);
-            let spec = Trimming { header_limit: Some(header_limit), ..Trimming::default() };
-            let mut queue = TrimmingQueue::new(&spec, &PortContext { limit, ..at("1packets") });
-            let (mut offered, mut ended, mut untouched) = (vec![], vec![], vec![]);
-            for (number, (step, size)) in steps.into_iter().enumerate() {
-                match step {
-                    0 => {
-                        let popped = queue.pop(Time::ZERO);
-                        ended.extend(popped.map(|packet| packet.seq.number()));
-                        untouched.extend(popped.filter(|p| p.flags.has(Flags::DATA)).map(|p| p.seq.number()));
-                    }
-                    kind => {
-                        let flags = if kind == 1 { Flags::DATA } else { Flags::ACK };
-                        let arriving = packet(number as u32, size.min(if kind == 1 { 1_538 } else { 84 }), flags);
-                        offered.push(arriving.seq.number());
-                        ended.extend(offer(&mut queue, arriving).iter().map(|packet| packet.seq.number()));
-                    }
-                }
-                prop_assert!(fits(limit, queue.data.packets.len().saturating_sub(1), queue.data.bytes, 0));
-                prop_assert!(fits(header_limit, queue.headers.packets.len().saturating_sub(1), queue.headers.bytes, 0));
-            }
-            for packet in sent(&mut queue) {
-                ended.push(packet.seq.number());
-                untouched.extend(packet.flags.has(Flags::DATA).then_some(packet.seq.number()));
-            }
-            prop_assert!(untouched.is_sorted());
-            ended.sort_unstable();
-            prop_assert_eq!(ended, offered);
-        }
-    }
-}
+mod tests;

@@ -1,0 +1,146 @@
+//! Turns at the interfaces of sending hosts: where a transport asks for it, a host's senders hand
+//! over one data packet each, whenever the interface has none left to send. What a sender sends is
+//! decided when it leaves, and not when it has room for it (Ultra Ethernet).
+
+use std::collections::VecDeque;
+
+use super::Network;
+use super::clock::EventKind;
+use super::profile::TransportProfile;
+use crate::measure::Observer;
+use crate::packet::{ConnectionId, Flags, Packet};
+use crate::topology::{Graph, HostId, PortId};
+
+/// The senders of one host that want a turn.
+#[derive(Debug, Clone, Default)]
+struct Line {
+    waiting: VecDeque<ConnectionId>,
+    /// A data packet waits in the interface's queue.
+    has_packet: bool,
+}
+
+/// The turns of all hosts; none where no transport takes turns.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Turns {
+    hosts: Vec<Line>,
+}
+
+impl Turns {
+    pub fn new(profiles: &[TransportProfile], graph: &Graph) -> Turns {
+        let any = profiles.iter().any(|profile| profile.kind.takes_turns());
+        let hosts = if any { graph.each_host().len() } else { 0 };
+        Turns { hosts: vec![Line::default(); hosts] }
+    }
+
+    /// Whether any sender takes turns.
+    #[inline]
+    pub fn any(&self) -> bool {
+        !self.hosts.is_empty()
+    }
+
+    /// A sender is over: it waits no more.
+    fn leave(&mut self, host: HostId, id: ConnectionId) {
+        self.hosts[host.index()].waiting.retain(|&other| other != id);
+    }
+}
+
+impl<O: Observer> Network<'_, O> {
+    /// A sender may want a turn: it joins those of its host that wait, and gets one at once where
+    /// the interface is idle.
+    #[inline]
+    pub(super) fn ask_for_turn(&mut self, id: ConnectionId) {
+        if !self.hosts.sender(id).wants_turn(self.hosts.sender_profile(id)) {
+            return;
+        }
+        let host = self.hosts.sender_info(id).key.src();
+        if !self.hosts.queue_for_turn(id) {
+            return;
+        }
+        self.wait_for_turn(host, id);
+        let port = self.fabric.host_port(host);
+        if self.fabric.is_idle(self.clock.now(), port) {
+            self.give_turn(host, port);
+        }
+        self.expect_turn(host, port);
+    }
+
+    fn wait_for_turn(&mut self, host: HostId, id: ConnectionId) {
+        self.turns.hosts[host.index()].waiting.push_back(id);
+        self.tally.trace(|observer| observer.turn_wanted(self.clock.now(), id));
+    }
+
+    /// The first sender in line that still has something to send sends a packet, and waits for its
+    /// next turn.
+    fn give_turn(&mut self, host: HostId, port: PortId) {
+        let now = self.clock.now();
+        while let Some(id) = self.turns.hosts[host.index()].waiting.pop_front() {
+            self.hosts.leave_turns(id);
+            let contenders = 1 + self.turns.hosts[host.index()].waiting.len() as u32;
+            self.tally.trace(|observer| observer.turn_given(now, id, contenders == 1));
+            self.hosts.sender_mut(id).grant_turn(contenders);
+            self.hosts.retain(id);
+            let sent = self.hosts.poll_sender(id, now);
+            if let Some(transmit) = sent {
+                let segment = self.hosts.segment(id, now, transmit, None);
+                let key = self.hosts.sender_info(id).key.with_sport(segment.entropy);
+                let waiting = self.fabric.waiting_at(port);
+                self.send(key, id, segment);
+                self.turns.hosts[host.index()].has_packet = self.fabric.waiting_at(port) > waiting;
+                if self.hosts.sender(id).wants_turn(self.hosts.sender_profile(id))
+                    && self.hosts.queue_for_turn(id)
+                {
+                    self.wait_for_turn(host, id);
+                }
+            }
+            self.expect_sender(id);
+            self.hosts.release(id);
+            self.retire_if_over(id);
+            if sent.is_some() {
+                return;
+            }
+        }
+    }
+
+    /// Makes sure that the interface is asked again when it has sent what it has.
+    fn expect_turn(&mut self, host: HostId, port: PortId) {
+        if !self.turns.hosts[host.index()].waiting.is_empty() {
+            let idle = self.fabric.busy_until(port).max(self.clock.now());
+            self.clock.reschedule(EventKind::Idle(port), idle);
+        }
+    }
+
+    /// The transmitter of a host has fallen idle: the next sender in line hands over a packet, if
+    /// none waits.
+    pub(super) fn before_departure(&mut self, port: PortId) {
+        let Some(host) = self.sending_host(port) else { return };
+        if !self.turns.hosts[host.index()].has_packet
+            && self.fabric.busy_until(port) <= self.clock.now()
+        {
+            self.give_turn(host, port);
+        }
+    }
+
+    /// The transmitter of a host has taken a packet, or has found none.
+    pub(super) fn after_departure(&mut self, port: PortId, taken: Option<&Packet>) {
+        let Some(host) = self.sending_host(port) else { return };
+        if taken.is_some_and(|packet| packet.flags.has(Flags::DATA)) {
+            self.turns.hosts[host.index()].has_packet = false;
+        }
+        self.expect_turn(host, port);
+    }
+
+    /// Returns the host whose interface a port is, where senders take turns.
+    fn sending_host(&self, port: PortId) -> Option<HostId> {
+        match self.turns.any() {
+            true => self.scenario.graph.host(self.fabric.port(port.reversed()).far_end()),
+            false => None,
+        }
+    }
+
+    /// A connection is over, and its place will be another's.
+    pub(super) fn leave_turns(&mut self, id: ConnectionId) {
+        if self.turns.any() && self.hosts.leave_turns(id) {
+            self.turns.leave(self.hosts.sender_info(id).key.src(), id);
+        }
+    }
+}
