@@ -195,7 +195,7 @@ fn companions(section: &str, place: &str, value: &Json) -> Json {
         ("queue", "pfabric") => json!({"transport": {"kind": "pfabric"}}),
         ("transport", "pfabric") => json!({"queue": {"kind": "pfabric"}}),
         ("queue", "trimming") => json!({"transport": {"kind": "ndp"}}),
-        ("transport", "ndp") => json!({"queue": {"kind": "trimming"}}),
+        ("transport", "ndp" | "uet") => json!({"queue": {"kind": "trimming"}}),
         ("queue", "ecn") => json!({"transport": {"congestion": {"kind": "dctcp"}}}),
         ("transport", _) if place.contains("dctcp") => json!({"queue": {"kind": "ecn"}}),
         _ => json!({}),

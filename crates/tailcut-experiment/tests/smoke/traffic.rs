@@ -32,7 +32,7 @@ fn every_kind_of_traffic_runs() {
             traffic.as_object_mut().expect("a table").extend(small);
             let queue = match transport["kind"].as_str() {
                 Some("pfabric") => "pfabric",
-                Some("ndp") => "trimming",
+                Some("ndp" | "uet") => "trimming",
                 _ => "drop-tail",
             };
             let experiment = json!({

@@ -18,7 +18,7 @@ pub(crate) fn one_by_one(mss: Bytes, initial_window: u32, max_window: u32, rto: 
     TcpSpec {
         mss,
         initial_window: Amount::Packets(initial_window),
-        receive_window: Bytes(u64::from(max_window) * mss.0),
+        receive_window: Bytes(u64::from(max_window).saturating_mul(mss.0)),
         recovery: Recovery::SackPrr,
         min_rto: rto,
         initial_rto: rto,

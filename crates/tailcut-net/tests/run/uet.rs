@@ -12,7 +12,7 @@ use tailcut_net::scenario::Scenario;
 use tailcut_net::topology::fat_tree::FatTree;
 use tailcut_net::traffic::Flow;
 use tailcut_net::transport::TransportSpec;
-use tailcut_net::transport::uet::{UetCongestion, UetSpec};
+use tailcut_net::transport::uet::{UetControl, UetSpec};
 
 use crate::run::support::{flow, run, scenario};
 
@@ -21,13 +21,13 @@ const MSS: u64 = 4_086;
 const FULL: u64 = 4_150;
 
 /// Flows between the hosts of a fat-tree of 16, over queues as of the public simulator.
-fn uet(congestion: UetCongestion, flows: Vec<Flow>) -> Scenario {
+fn uet(control: UetControl, flows: Vec<Flow>) -> Scenario {
     let rate = OneOrEach::One(Rate(100_000_000_000));
     let propagation = OneOrEach::One(Time::from_us(1));
     let tree = FatTree { k: 4, rate, propagation, ..FatTree::default() };
     let mut scenario = scenario(tree.build().expect("k is even"), flows);
     scenario.host.framing_overhead = Bytes(24);
-    scenario.scheme.transport = TransportSpec::Uet(UetSpec { congestion, ..UetSpec::default() });
+    scenario.scheme.transport = TransportSpec::Uet(UetSpec { control, ..UetSpec::default() });
     scenario.scheme.queue = QueueSpec::Trimming(Trimming {
         limit: Limit::AtMost(Amount::Bytes(42 * FULL)),
         header: Bytes(64),
@@ -38,7 +38,7 @@ fn uet(congestion: UetCongestion, flows: Vec<Flow>) -> Scenario {
         marking: Some(Marking {
             low: Amount::Packets(9),
             high: Amount::Packets(35),
-            last_hop: congestion == UetCongestion::Nscc,
+            last_hop: control == UetControl::Nscc,
         }),
         ..Trimming::default()
     });
@@ -54,7 +54,7 @@ fn last(outcome: &Outcome) -> u64 {
 #[test]
 fn a_lone_flow_under_nscc_takes_the_closed_form() {
     for (bytes, ps) in [(2_000_000, 176_199_520), (10 * MSS, 17_010_720)] {
-        let outcome = run(&uet(UetCongestion::Nscc, vec![flow(0, 0, 13, bytes, Time::ZERO)]));
+        let outcome = run(&uet(UetControl::Nscc, vec![flow(0, 0, 13, bytes, Time::ZERO)]));
         assert_eq!(last(&outcome), ps, "{bytes} B");
         assert_eq!(outcome.flows[0].retransmissions, 0);
     }
@@ -65,16 +65,16 @@ fn a_lone_flow_under_nscc_takes_the_closed_form() {
 fn two_flows_towards_each_other_under_nscc_take_the_closed_form() {
     let flows = [(0, 0, 13), (1, 13, 0)];
     let flows = flows.map(|(id, src, dst)| flow(id, src, dst, 2_000_000, Time::ZERO));
-    assert_eq!(last(&run(&uet(UetCongestion::Nscc, flows.to_vec()))), 176_803_680);
+    assert_eq!(last(&run(&uet(UetControl::Nscc, flows.to_vec()))), 176_803_680);
 }
 
 /// The first 43 packets end with the first ACK; from then on 64 quanta of 256 B are granted at a
 /// time, at 99 % of the link.
 #[test]
 fn a_lone_flow_under_rccc_waits_for_credits_as_in_the_closed_form() {
-    for congestion in [UetCongestion::Rccc, UetCongestion::Both] {
-        let outcome = run(&uet(congestion, vec![flow(0, 0, 13, 245 * MSS, Time::ZERO)]));
+    for control in [UetControl::Rccc, UetControl::Both] {
+        let outcome = run(&uet(control, vec![flow(0, 0, 13, 245 * MSS, Time::ZERO)]));
         // The note rounds to 10 ps.
-        assert_eq!((last(&outcome) + 5) / 10, 9_544_043, "{congestion:?}");
+        assert_eq!((last(&outcome) + 5) / 10, 9_544_043, "{control:?}");
     }
 }

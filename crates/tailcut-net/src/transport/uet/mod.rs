@@ -29,7 +29,7 @@ use crate::topology::Graph;
 /// What bounds the packets under way.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-pub enum UetCongestion {
+pub enum UetControl {
     /// The sender's window, by delays and marks.
     Nscc,
     /// The receiver's credits.
@@ -38,12 +38,12 @@ pub enum UetCongestion {
     Both,
 }
 
-impl UetCongestion {
+impl UetControl {
     fn has_window(self) -> bool {
-        self != UetCongestion::Rccc
+        self != UetControl::Rccc
     }
     fn has_credits(self) -> bool {
-        self != UetCongestion::Nscc
+        self != UetControl::Nscc
     }
 }
 
@@ -56,7 +56,7 @@ pub struct UetSpec {
     /// Payload bytes of a full packet.
     pub mss: Bytes,
     /// Window, credits, or both.
-    pub congestion: UetCongestion,
+    pub control: UetControl,
     /// The choice of paths.
     pub entropy: EntropySpec,
     /// Bytes on the wire that may arrive before an acknowledgement is due. Marks, trimmed packets,
@@ -107,7 +107,7 @@ impl Default for UetSpec {
     fn default() -> Self {
         UetSpec {
             mss: Bytes(4086),
-            congestion: UetCongestion::Nscc,
+            control: UetControl::Nscc,
             entropy: EntropySpec::Mixed(Mixed::default()),
             ack_threshold: Bytes(16_384),
             initial_window: None,

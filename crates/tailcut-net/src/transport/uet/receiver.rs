@@ -102,7 +102,7 @@ impl UetReceiver {
             threshold: spec.ack_threshold.0,
             owes_last: false,
             answers: VecDeque::new(),
-            grants: spec.congestion.has_credits().then(|| Grants::new(spec)),
+            grants: spec.control.has_credits().then(|| Grants::new(spec)),
             joins: false,
             queued: false,
             idles: false,

@@ -74,7 +74,7 @@ impl UetSender {
     /// A sender of `size` bytes that opens its connection at `open_at`.
     pub fn new(spec: &UetSpec, size: u64, open_at: Time) -> UetSender {
         let segments = segments_of(size, spec.mss);
-        let has = spec.congestion;
+        let has = spec.control;
         UetSender {
             size,
             segments,

@@ -371,7 +371,7 @@ fn queues() -> Sections {
         (
             "UET, RCCC",
             json!({
-                "transport": uet(json!({ "congestion": "rccc", "max_window": "60KB" })),
+                "transport": uet(json!({ "control": "rccc", "max_window": "60KB" })),
                 "queue": trims,
             }),
         ),
@@ -379,7 +379,7 @@ fn queues() -> Sections {
             "UET, both",
             json!({
                 "transport": uet(json!({
-                    "congestion": "both", "initial_window": "30KB", "target_delay": "50us",
+                    "control": "both", "initial_window": "30KB", "target_delay": "50us",
                     "rto": "1ms", "ack_threshold": "1B",
                     "entropy": with(kind("oblivious"), json!({ "values": 32 })),
                 })),
