@@ -8,7 +8,7 @@
 use std::ops::ControlFlow;
 use std::process::{Command, ExitCode};
 
-use tailcut_engine::Time;
+use tailcut_engine::{Bytes, Time};
 use tailcut_net::amount::Amount;
 use tailcut_net::balance::BalanceSpec;
 use tailcut_net::balance::spray::Spray;
@@ -28,6 +28,7 @@ use tailcut_net::traffic::demand::Jobs;
 use tailcut_net::traffic::poisson::Poisson;
 use tailcut_net::transport::TransportSpec;
 use tailcut_net::transport::tcp::{CongestionSpec, Recovery, ReorderingSpec, TcpSpec};
+use tailcut_net::transport::uet::UetSpec;
 
 const HELP: &str = "\
 cargo bench -p tailcut-net --bench fabric [-- [--check] CASE ...]
@@ -169,6 +170,11 @@ fn ndp() -> Scheme {
     }
 }
 
+fn uet() -> Scheme {
+    let transport = TransportSpec::Uet(UetSpec { mss: Bytes(1460), ..UetSpec::default() });
+    Scheme { transport, queue: QueueSpec::Trimming(Default::default()), ..Scheme::default() }
+}
+
 fn swift() -> Scheme {
     with(|spec| spec.congestion = CongestionSpec::Swift(Default::default()))
 }
@@ -223,6 +229,7 @@ const CASES: &[Case] = &[
     Case { name: "k16-tinyflow", k: 16, milliseconds: 100, scheme: tinyflow },
     Case { name: "k16-pfabric", k: 16, milliseconds: 100, scheme: pfabric },
     Case { name: "k16-ndp", k: 16, milliseconds: 100, scheme: ndp },
+    Case { name: "k16-uet", k: 16, milliseconds: 100, scheme: uet },
     Case { name: "k16-swift", k: 16, milliseconds: 100, scheme: swift },
     Case { name: "k16-bbr", k: 16, milliseconds: 100, scheme: bbr },
     Case { name: "k16-drill", k: 16, milliseconds: 100, scheme: drill },

@@ -186,7 +186,9 @@ impl<O: Observer> Network<'_, O> {
     #[inline(never)]
     fn idle_in_turns(&mut self, port: PortId) {
         self.before_departure(port);
-        let taken = self.depart(port);
+        // A port is not asked for nothing: it would expect to be asked again.
+        let waits = self.fabric.waiting_at(port) > 0;
+        let taken = if waits { self.depart(port) } else { None };
         self.after_departure(port, taken.as_ref());
     }
 

@@ -57,11 +57,7 @@ impl<O: Observer> Network<'_, O> {
             return;
         }
         self.wait_for_turn(host, id);
-        let port = self.fabric.host_port(host);
-        if self.fabric.is_idle(self.clock.now(), port) {
-            self.give_turn(host, port);
-        }
-        self.expect_turn(host, port);
+        self.expect_turn(host, self.fabric.host_port(host));
     }
 
     fn wait_for_turn(&mut self, host: HostId, id: ConnectionId) {
@@ -101,12 +97,22 @@ impl<O: Observer> Network<'_, O> {
         }
     }
 
-    /// Makes sure that the interface is asked again when it has sent what it has.
+    /// Gives turns while the interface is idle, and makes sure that it is asked again when it has
+    /// sent what it has. A dead link takes what it is offered at once; a paused one asks again
+    /// when it resumes, as long as something waits in its queue.
     fn expect_turn(&mut self, host: HostId, port: PortId) {
-        if !self.turns.hosts[host.index()].waiting.is_empty() {
-            let idle = self.fabric.busy_until(port).max(self.clock.now());
+        let now = self.clock.now();
+        while self.someone_waits(host) && self.fabric.is_idle(now, port) {
+            self.give_turn(host, port);
+        }
+        let idle = self.fabric.busy_until(port);
+        if self.someone_waits(host) && idle > now {
             self.clock.reschedule(EventKind::Idle(port), idle);
         }
+    }
+
+    fn someone_waits(&self, host: HostId) -> bool {
+        !self.turns.hosts[host.index()].waiting.is_empty()
     }
 
     /// The transmitter of a host has fallen idle: the next sender in line hands over a packet, if
@@ -123,7 +129,9 @@ impl<O: Observer> Network<'_, O> {
     /// The transmitter of a host has taken a packet, or has found none.
     pub(super) fn after_departure(&mut self, port: PortId, taken: Option<&Packet>) {
         let Some(host) = self.sending_host(port) else { return };
-        if taken.is_some_and(|packet| packet.flags.has(Flags::DATA)) {
+        // What waited may have been lost with its link.
+        let is_empty = self.fabric.waiting_at(port) == 0;
+        if is_empty || taken.is_some_and(|packet| packet.flags.has(Flags::DATA)) {
             self.turns.hosts[host.index()].has_packet = false;
         }
         self.expect_turn(host, port);

@@ -24,7 +24,12 @@ use tailcut_net::queue::drr::Drr;
 use tailcut_net::queue::selective_red::{BufferForm, SelectiveRed};
 use tailcut_net::queue::thresholds::Thresholds;
 use tailcut_net::queue::{
-    QueueSpec, drop_tail::DropTail, ecn::Ecn, pfabric::PfabricQueue, red::Red, trimming::Trimming,
+    QueueSpec,
+    drop_tail::DropTail,
+    ecn::Ecn,
+    pfabric::PfabricQueue,
+    red::Red,
+    trimming::{Marking, Trimming},
 };
 use tailcut_net::replicate::ReplicateSpec;
 use tailcut_net::replicate::repflow::{Loser, RepFlow};
@@ -258,15 +263,25 @@ fn scenarios() -> impl Strategy<Value = Scenario> {
                     hosts: drain % 2 == 0,
                     ..PfabricQueue::default()
                 }),
-                TransportSpec::Ndp(_) if drain % 3 > 0 => {
+                TransportSpec::Ndp(_) | TransportSpec::Uet(_) if drain % 3 > 0 => {
                     let header_limit = Limit::AtMost(Amount::Bytes(84 * drain));
                     let (limit, hosts) = (queue.limit(), drain % 2 == 0);
-                    let plain = Trimming::default();
+                    let low = drain as u32 % 7;
+                    let [low, high] = [low, low + 1 + drain as u32 % 5].map(Amount::Packets);
+                    let marking = matches!(transport, TransportSpec::Uet(_)).then_some(Marking {
+                        low,
+                        high,
+                        last_hop: hosts,
+                    });
+                    let returns = marking.is_none();
                     QueueSpec::Trimming(Trimming {
                         limit,
                         header_limit: Some(header_limit),
                         hosts,
-                        ..plain
+                        marking,
+                        returns,
+                        follows_rate: !returns,
+                        ..Trimming::default()
                     })
                 }
                 _ => queue,

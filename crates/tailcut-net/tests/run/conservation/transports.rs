@@ -18,6 +18,7 @@ use tailcut_net::transport::ndp::NdpSpec;
 use tailcut_net::transport::pfabric::PfabricSpec;
 use tailcut_net::transport::tcp::congestion::{bbr::BbrSpec, cubic::CubicSpec, dctcp::DctcpSpec};
 use tailcut_net::transport::tcp::{Close, CongestionSpec, Recovery, ReorderingSpec, TcpSpec};
+use tailcut_net::transport::uet::{UetControl, UetSpec};
 
 fn windows() -> impl Strategy<Value = Bytes> {
     (1..40u64).prop_map(|segments| Bytes(segments * 1_460))
@@ -62,10 +63,19 @@ pub fn transports() -> impl Strategy<Value = TransportSpec> {
         let rto = Time::from_us(rto);
         TransportSpec::Ndp(NdpSpec { initial_window, rto: Some(rto), ..NdpSpec::default() })
     });
+    let uet = (0..3usize, 20..2_000u64, 1..40_000u64).prop_map(|(control, rto, threshold)| {
+        TransportSpec::Uet(UetSpec {
+            control: [UetControl::Nscc, UetControl::Rccc, UetControl::Both][control],
+            rto: Some(Time::from_us(rto)),
+            ack_threshold: Bytes(threshold),
+            ..UetSpec::default()
+        })
+    });
     prop_oneof![
         3 => tcps().prop_map(TransportSpec::Tcp),
         1 => pfabric,
         1 => ndp,
+        1 => uet,
         1 => mptcps(),
         1 => mmptcps(),
         1 => (tcps(), mptcps(), mmptcps()).prop_map(|(tcp, mptcp, mmptcp)| {
