@@ -18,6 +18,8 @@ const TO = { host: '127.0.0.1', noDelay: true };
 const MESSAGE_BYTES = 1024;
 const REQUEST = Buffer.alloc(MESSAGE_BYTES, 'q');
 const KEPT = 300;
+/** A hedge's delay in ms that no request on loopback takes: what it costs to be ready for a copy. */
+const NEVER_LATE_MS = 1_000;
 
 /** One request on a socket, to the end of the connection. */
 function single(socket) {
@@ -72,7 +74,8 @@ const oneSocket = (kept, library, end, options) => {
   return (ports) => (kept ? many(connect(ports), KEPT) : single(connect(ports)));
 };
 const onNet = (kept) => oneSocket(kept, net, 'net', {});
-const replicated = (kept, replicate) => oneSocket(kept, repnet, 'repnet', { replicate });
+const replicated = (kept, replicate, options = {}) =>
+  oneSocket(kept, repnet, 'repnet', { replicate, ...options });
 const bare = (kept) => (ports) =>
   twins(TO, kept ? [ports.net.kept, ports.net.keptTwin] : [ports.net.once, ports.net.twin], (sockets) =>
     kept ? requestBoth(sockets, REQUEST, KEPT - 1, () => {}) : Promise.all(sockets.map(single)),
@@ -83,6 +86,8 @@ const nets = (kept) => ({ net: onNet(kept), 'net again': onNet(kept) });
 const flows = (kept) => ({
   ...nets(kept),
   RepFlow: replicated(kept, 'flow'),
+  "hedged, copyDelay: 'p95'": replicated(kept, 'flow', { copyDelay: 'p95' }),
+  'hedged, none copied': replicated(kept, 'flow', { copyDelay: NEVER_LATE_MS }),
   'two bare connections': bare(kept),
   'what it says on the wire': wire(kept),
 });

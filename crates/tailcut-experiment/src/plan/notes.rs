@@ -86,7 +86,7 @@ fn false_recoveries(config: &Config, choice: bool) -> Option<String> {
 /// Notes that PAWS discards segments that a retransmission overtakes on another path.
 fn old_timestamps(config: &Config, choice: bool) -> Option<String> {
     on_several_paths(config, choice, |spec| (!spec.paws.is_off()).then_some(()))?;
-    Some("transport.paws discards what a retransmission overtakes: on several paths, segments that are merely late. They are sent again, and flows take longer.".into())
+    Some("transport.paws discards what a retransmission overtakes: on several paths, segments that are merely late. They are sent again, and such flows may take longer.".into())
 }
 
 /// Notes an order of simultaneous packets (`queue.ties`) that has no effect.

@@ -6,8 +6,8 @@ use std::fmt::Debug;
 
 use tailcut_engine::{Bytes, Rate, Time};
 
+use super::segment::{DataAck, Segment};
 use super::tcp::{self, Close, Recovery, TcpSpec, WireSizes};
-use super::{DataAck, Segment};
 use crate::amount::Amount;
 use crate::packet::OptionStore;
 use crate::topology::Graph;
