@@ -74,7 +74,10 @@ impl<O: Observer> Network<'_, O> {
             }
         }
         self.flush_receiver(id);
-        self.ask_for_pulls(id);
+        if self.pulls.any() {
+            self.pulls.note_arrival(self.clock.now(), packet.key.dst(), packet.flags);
+            self.ask_for_pulls(id);
+        }
         if completed {
             self.on_received(id);
         }

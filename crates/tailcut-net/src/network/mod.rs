@@ -159,7 +159,7 @@ impl<'a, O: Observer> Network<'a, O> {
             fabric.defer_departures();
         }
         let full = profiles.iter().map(|p| p.sizes.data(p.tcp.mss.0)).max().unwrap_or(1);
-        let pulls = Pulls::new(profiles, &scenario.graph, &fabric);
+        let pulls = Pulls::new(profiles, &scenario.graph, &fabric, scenario.seed);
         let seldom = OptionalEvents {
             idle: fabric.has_scheduled_queues() || turns.any(),
             frames: fabric.has_flow_control(),

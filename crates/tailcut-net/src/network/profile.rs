@@ -10,6 +10,7 @@ use crate::topology::Graph;
 use crate::transport::TransportSpec;
 use crate::transport::custom_endpoints::CustomEndpoints;
 use crate::transport::entropy::Surroundings;
+use crate::transport::grant_pace::GrantPace;
 use crate::transport::other_ends;
 use crate::transport::spread::MultipathSpec;
 use crate::transport::tcp::options::UNSCALED_WINDOW;
@@ -103,6 +104,14 @@ macro_rules! kinds {
                 match self {
                     TransportKind::Tcp | TransportKind::Multipath(_) => false,
                     $(TransportKind::$name(_) => <$spec as CustomEndpoints>::TURNS,)*
+                }
+            }
+
+            /// Returns the pace of a host's requests where that follows what its arrivals meet.
+            pub fn grant_pace(&self, seed: u64, host: u32) -> Option<GrantPace> {
+                match self {
+                    TransportKind::Tcp | TransportKind::Multipath(_) => None,
+                    $(TransportKind::$name(spec) => spec.grant_pace(seed, host),)*
                 }
             }
 

@@ -11,10 +11,11 @@ use super::clock::EventKind;
 use super::profile::TransportProfile;
 use crate::fabric::Fabric;
 use crate::measure::Observer;
-use crate::packet::ConnectionId;
+use crate::packet::{ConnectionId, Flags};
 use crate::port::SerializationRate;
 use crate::topology::{Graph, HostId};
 use crate::transport::custom_endpoints::{PullPace, PullRequest, Rejoin};
+use crate::transport::grant_pace::GrantPace;
 
 /// The pulls of one host.
 #[derive(Debug, Clone)]
@@ -24,6 +25,8 @@ struct Pulling {
     /// The connections that get one where nobody waits.
     idle: VecDeque<ConnectionId>,
     pace: PullPace,
+    /// What slows requests beyond the link's pace; `None` where nothing does.
+    slowed: Option<Box<GrantPace>>,
     /// No pull leaves before.
     next: Time,
     /// The host is to be asked.
@@ -34,7 +37,7 @@ impl Pulling {
     fn new(rate: Rate, full_packet: u16) -> Pulling {
         let pace = Pulling::pace(rate, full_packet);
         let (turns, idle) = (VecDeque::new(), VecDeque::new());
-        Pulling { turns, idle, pace, next: Time::ZERO, is_due: false }
+        Pulling { turns, idle, pace, slowed: None, next: Time::ZERO, is_due: false }
     }
 
     fn pace(rate: Rate, full_packet: u16) -> PullPace {
@@ -52,15 +55,16 @@ pub(super) struct Pulls {
 }
 
 impl Pulls {
-    pub fn new(profiles: &[TransportProfile], graph: &Graph, fabric: &Fabric) -> Pulls {
+    pub fn new(profiles: &[TransportProfile], graph: &Graph, fabric: &Fabric, seed: u64) -> Pulls {
         let pulls = |profile: &&TransportProfile| profile.kind.pulls();
-        let Some(TransportProfile { tcp, sizes, .. }) = profiles.iter().find(pulls) else {
+        let Some(TransportProfile { tcp, sizes, kind, .. }) = profiles.iter().find(pulls) else {
             return Pulls::default();
         };
         let full_packet = sizes.data(tcp.mss.0);
-        let host = |host| {
+        let host = |host: HostId| {
             let link = &graph.links[fabric.host_port(host).link()];
-            Pulling::new(link.rate, full_packet)
+            let slowed = kind.grant_pace(seed, host.0).map(Box::new);
+            Pulling { slowed, ..Pulling::new(link.rate, full_packet) }
         };
         Pulls { hosts: graph.each_host().map(host).collect(), full_packet }
     }
@@ -70,6 +74,16 @@ impl Pulls {
         let full_packet = self.full_packet;
         if let Some(pulling) = self.hosts.get_mut(host.index()) {
             pulling.pace = Pulling::pace(rate, full_packet);
+        }
+    }
+
+    /// A packet has reached a host, whose requests may go by what it has met.
+    #[inline]
+    pub fn note_arrival(&mut self, now: Time, host: HostId, flags: Flags) {
+        let data = flags.has(Flags::DATA) || flags.is_trimmed();
+        let Some(pulling) = self.hosts.get_mut(host.index()).filter(|_| data) else { return };
+        if let Some(slowed) = &mut pulling.slowed {
+            slowed.on_arrival(now, flags);
         }
     }
 
@@ -109,7 +123,9 @@ impl Pulls {
             Rejoin::Idle => pulling.idle.push_back(id),
             Rejoin::Leave => {}
         }
-        pulling.next = now + request.pause;
+        let pause = request.pause;
+        pulling.next =
+            now + pulling.slowed.as_ref().map_or(pause, |slowed| slowed.stretched(pause));
         pulling.is_due = !(pulling.turns.is_empty() && pulling.idle.is_empty());
         pulling.is_due.then_some(pulling.next)
     }
@@ -171,7 +187,6 @@ impl<O: Observer> Network<'_, O> {
 mod tests {
     use super::*;
 
-    use crate::packet::Flags;
     use crate::transport::Segment;
 
     const A: ConnectionId = ConnectionId(5);
@@ -198,7 +213,7 @@ mod tests {
         let scenario = crate::network::tests::scenario();
         let profiles = crate::network::profile::profiles(&scenario);
         let fabric = Fabric::new(&scenario.fabric_spec()).expect("it is connected");
-        assert!(!Pulls::new(&profiles, &scenario.graph, &fabric).any());
+        assert!(!Pulls::new(&profiles, &scenario.graph, &fabric, 1).any());
     }
 
     #[test]
@@ -207,7 +222,7 @@ mod tests {
         scenario.scheme.transport = crate::transport::TransportSpec::Ndp(Default::default());
         let profiles = crate::network::profile::profiles(&scenario);
         let fabric = Fabric::new(&scenario.fabric_spec()).expect("it is connected");
-        let pulls = Pulls::new(&profiles, &scenario.graph, &fabric);
+        let pulls = Pulls::new(&profiles, &scenario.graph, &fabric, 1);
         let TransportProfile { tcp, sizes, .. } = &profiles[0];
         let rate = scenario.graph.links[0].rate;
         let packet = SerializationRate::new(rate).transmission(sizes.data(tcp.mss.0));

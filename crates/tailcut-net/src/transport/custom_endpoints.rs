@@ -6,6 +6,7 @@ use std::fmt::Debug;
 
 use tailcut_engine::{Bytes, Rate, Time};
 
+use super::grant_pace::GrantPace;
 use super::segment::{DataAck, Segment};
 use super::tcp::{self, Close, Recovery, TcpSpec, WireSizes};
 use crate::amount::Amount;
@@ -55,6 +56,11 @@ pub(crate) trait CustomEndpoints: Clone + Debug {
     fn receiver(&self, segments: u32) -> Self::Receiver;
     /// Returns the packets that a sender has, or may have, under way.
     fn window(sender: &Self::Sender) -> u32;
+    /// Returns the pace at which a host's requests follow what its arrivals meet; `None` where they
+    /// follow its link alone.
+    fn grant_pace(&self, _seed: u64, _host: u32) -> Option<GrantPace> {
+        None
+    }
     /// Seeds what a sender draws.
     fn draw_from(&self, _sender: &mut Self::Sender, _seed: u64, _entity: u64) {}
     /// Returns whether a sender wants a turn at its interface.

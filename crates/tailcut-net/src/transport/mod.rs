@@ -6,6 +6,7 @@
 
 pub(crate) mod custom_endpoints;
 pub mod entropy;
+pub(crate) mod grant_pace;
 mod life;
 pub mod mixed;
 pub mod mmptcp;

@@ -13,7 +13,7 @@ mod sender;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use tailcut_engine::{Bytes, Rate, Time};
+use tailcut_engine::{Bytes, RandomStream, Rate, Time};
 
 pub use receiver::UetReceiver;
 pub use sender::UetSender;
@@ -21,6 +21,7 @@ pub use sender::UetSender;
 use super::Transport;
 use super::custom_endpoints::{CustomEndpoints, one_by_one};
 use super::entropy::{EntropySpec, Surroundings, mixed::Mixed};
+use super::grant_pace::GrantPace;
 use super::tcp::{TcpSpec, WireSizes};
 use crate::component::SpecError;
 use crate::packet::MAX_NUMBER;
@@ -76,6 +77,11 @@ pub struct UetSpec {
     /// on the slowest link where nothing is given.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rto: Option<Time>,
+    /// With `control = "rccc"`: how many times more all hosts can send than the fabric carries.
+    /// Receivers then slow their grants by what their arrivals have met before the last link.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1.0, max = 1_000.0))]
+    pub oversubscription: Option<f64>,
     /// What follows from the network; set when a run begins.
     #[serde(skip)]
     #[schemars(skip)]
@@ -114,6 +120,7 @@ impl Default for UetSpec {
             max_window: None,
             target_delay: None,
             rto: None,
+            oversubscription: None,
             derived: Derived::default(),
         }
     }
@@ -147,6 +154,17 @@ impl Transport for UetSpec {
             let message = "ack_threshold = 0: an acknowledgement needs a packet";
             return Err(SpecError::new("uet-acks", "ack_threshold", message)
                 .hint("write \"1B\" for an acknowledgement of each packet"));
+        }
+        if let Some(ratio) = self.oversubscription {
+            let message = match self.control {
+                UetControl::Rccc if (1.0..=1_000.0).contains(&ratio) => String::new(),
+                UetControl::Rccc => format!("oversubscription = {ratio}: from 1 to 1000"),
+                _ => "oversubscription slows credits: control must be \"rccc\"".into(),
+            };
+            if !message.is_empty() {
+                return Err(SpecError::new("uet-oversubscription", "oversubscription", message)
+                    .hint("write for example control = \"rccc\", oversubscription = 4"));
+            }
         }
         self.segment_spec().check()
     }
@@ -247,6 +265,11 @@ impl CustomEndpoints for UetSpec {
     }
     fn wants_turn(&self, sender: &Box<UetSender>) -> bool {
         sender.wants_turn(self)
+    }
+    fn grant_pace(&self, seed: u64, host: u32) -> Option<GrantPace> {
+        let stream = || RandomStream::new(seed, u64::from(host), "grants");
+        let new = |ratio| GrantPace::new(ratio, self.derived.round_trip, stream());
+        self.oversubscription.map(new)
     }
     fn grant_turn(sender: &mut Box<UetSender>, contenders: u32) {
         sender.grant_turn(contenders);

@@ -376,6 +376,15 @@ fn queues() -> Sections {
             }),
         ),
         (
+            "UET, RCCC, oversubscribed",
+            json!({
+                "transport": uet(json!({
+                    "control": "rccc", "max_window": "60KB", "oversubscription": 2.0,
+                })),
+                "queue": trims,
+            }),
+        ),
+        (
             "UET, both",
             json!({
                 "transport": uet(json!({
