@@ -6,6 +6,7 @@ from pathlib import Path
 
 import polars as pl
 import pytest
+
 import tailcut
 
 ROOT = Path(__file__).parents[2]

@@ -63,14 +63,14 @@ macro_rules! kinds {
         pub(super) enum TransportKind {
             Tcp,
             Multipath(Arc<dyn MultipathSpec>),
-            $($name($spec),)*
+            $($name(Box<$spec>),)*
         }
 
         impl TransportKind {
             fn of(transport: &TransportSpec, graph: &Graph, sizes: &WireSizes) -> TransportKind {
                 match (transport.multipath(), transport) {
                     (Some(multipath), _) => TransportKind::Multipath(multipath),
-                    $((None, TransportSpec::$name(spec)) => TransportKind::$name(spec.clone().fitted(graph, sizes)),)*
+                    $((None, TransportSpec::$name(spec)) => TransportKind::$name(Box::new(spec.clone().fitted(graph, sizes))),)*
                     (None, _) => TransportKind::Tcp,
                 }
             }
