@@ -35,6 +35,7 @@ pub fn deciders(flows: &[Flow], jobs: &Jobs) -> Result<Vec<Option<HostId>>, Flow
             Dependent::Flow(flow) if pool_of(flow) == NONE => &mut of_flows[flow.index()],
             Dependent::Flow(flow) => &mut of_pools[pool_of(flow) as usize],
             Dependent::Pool(pool) => &mut of_pools[pool as usize],
+            Dependent::Computation(_) => return true,
         };
         *known.get_or_insert(host) == host
     };

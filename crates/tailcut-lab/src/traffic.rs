@@ -47,7 +47,9 @@ pub(crate) fn check(
             format!("{flows} flows: the lab carries at most {MAX_FLOWS}, one source port each"),
         ),
     }
-    if !scenario.jobs.is_empty() {
+    if !scenario.jobs.computations.is_empty() {
+        checked.fatal("traffic.kind", "computations: the lab's hosts carry messages only");
+    } else if !scenario.jobs.is_empty() {
         match deciders(&scenario.flows, &scenario.jobs) {
             Err(_) => checked.fatal(
                 "traffic.kind",

@@ -7,6 +7,7 @@ use std::collections::{BinaryHeap, VecDeque};
 use tailcut_engine::Time;
 
 use super::demand::{Dependent, JobKind, Jobs, NONE, Signal};
+use super::processors::Processors;
 use super::{Flow, FlowIndex};
 
 /// What happened to one job: one row of the job table.
@@ -16,10 +17,10 @@ pub struct JobRecord {
     pub id: u64,
     /// Kind of job: `"query"`, `"transfer"`.
     pub kind: JobKind,
-    /// Start of its first flow.
+    /// Start of its first flow or computation.
     pub start: Time,
-    /// Time from `start` until the last byte of its last flow reached its receiver; `None` if that
-    /// did not happen.
+    /// Time from `start` until the last byte of its last flow reached its receiver, and its last
+    /// computation ended; `None` if that did not happen.
     pub completion: Option<Time>,
     /// Number of its flows.
     pub flows: u32,
@@ -39,6 +40,8 @@ pub struct ClosedLoop {
     pools: Vec<PoolState>,
     /// Flows whose start is known and not reached yet.
     due: BinaryHeap<Reverse<(Time, FlowIndex)>>,
+    /// The computations; none without any.
+    processors: Option<Processors>,
     started: Vec<bool>,
     progress: Vec<JobProgress>,
 }
@@ -76,6 +79,14 @@ impl ClosedLoop {
             match edge.to {
                 Dependent::Flow(to) => flow_needs[to.index()] += 1,
                 Dependent::Pool(to) => pool_needs[to as usize] += 1,
+                Dependent::Computation(_) => {}
+            }
+        }
+        for (_, to) in &jobs.computed {
+            match to {
+                Dependent::Flow(to) => flow_needs[to.index()] += 1,
+                Dependent::Pool(to) => pool_needs[*to as usize] += 1,
+                Dependent::Computation(_) => {}
             }
         }
         for at in 0..flows.len() {
@@ -87,6 +98,7 @@ impl ClosedLoop {
             pool_needs,
             pools: vec![PoolState::default(); jobs.pools.len()],
             due: BinaryHeap::new(),
+            processors: Processors::new(&jobs),
             started: vec![false; flows.len()],
             progress: begin(flows, &jobs),
             jobs,
@@ -108,11 +120,16 @@ impl ClosedLoop {
 
     /// Returns the start of the next flow, if one is known.
     pub fn next(&self) -> Option<Time> {
-        self.due.peek().map(|Reverse((time, _))| *time)
+        let flow = self.due.peek().map(|Reverse((time, _))| *time);
+        let computed = self.processors.as_ref().and_then(Processors::next_end);
+        flow.into_iter().chain(computed).min()
     }
 
-    /// Takes a flow whose start is reached.
+    /// Takes a flow whose start is reached, and ends the computations whose ends are reached.
     pub fn take(&mut self, now: Time) -> Option<FlowIndex> {
+        while let Some(ended) = self.processors.as_mut().and_then(|all| all.take_end(now)) {
+            self.on_computed(ended, now);
+        }
         self.due.peek().filter(|Reverse((time, _))| *time <= now)?;
         self.due.pop().map(|Reverse((_, flow))| flow)
     }
@@ -120,21 +137,44 @@ impl ClosedLoop {
     /// Notes that a flow starts.
     pub fn on_start(&mut self, flow: FlowIndex, now: Time) {
         self.started[flow.index()] = true;
-        let job = self.jobs.rules[flow.index()].job;
+        self.begin_job(self.jobs.rules[flow.index()].job, now);
+    }
+
+    /// Notes that a flow or a computation of a job has started at this time.
+    fn begin_job(&mut self, job: u32, now: Time) {
         if job != NONE {
-            self.progress[job as usize].start.get_or_insert(now);
+            let start = &mut self.progress[job as usize].start;
+            *start = Some(start.map_or(now, |first| first.min(now)));
+        }
+    }
+
+    /// Notes that a flow or a computation of a job is over.
+    fn advance_job(&mut self, job: u32, now: Time) {
+        if job != NONE {
+            let job = &mut self.progress[job as usize];
+            job.left -= 1;
+            if job.left == 0 {
+                job.end = Some(now);
+            }
+        }
+    }
+
+    /// Notes that a computation has ended, and releases what waits for it.
+    fn on_computed(&mut self, computation: u32, now: Time) {
+        let about = self.jobs.computations[computation as usize];
+        self.begin_job(about.job, now - about.duration);
+        self.advance_job(about.job, now);
+        for edge in self.processors.as_ref().map_or(0..0, |all| all.dependents(computation)) {
+            let (_, to) = self.processors.as_ref().expect("one has ended").edge(edge);
+            self.satisfy(to, now);
         }
     }
 
     /// Notes that a flow has finished in the sense of `signal`.
     pub fn on_finished(&mut self, flow: FlowIndex, signal: Signal, now: Time) {
         let rule = self.jobs.rules[flow.index()];
-        if signal == Signal::Received && rule.job != NONE {
-            let job = &mut self.progress[rule.job as usize];
-            job.left -= 1;
-            if job.left == 0 {
-                job.end = Some(now);
-            }
+        if signal == Signal::Received {
+            self.advance_job(rule.job, now);
         }
         if rule.pool != NONE && self.jobs.pools[rule.pool as usize].on == signal {
             self.pools[rule.pool as usize].running -= 1;
@@ -170,6 +210,10 @@ impl ClosedLoop {
                 if self.pool_needs[pool as usize] == 0 {
                     self.open(pool as usize, now);
                 }
+            }
+            Dependent::Computation(computation) => {
+                let processors = self.processors.as_mut();
+                processors.expect("there are computations").satisfy(computation, now);
             }
         }
     }
@@ -215,6 +259,9 @@ fn begin(flows: &[Flow], jobs: &Jobs) -> Vec<JobProgress> {
         job.left += 1;
         job.flows += 1;
         job.bytes += flow.bytes;
+    }
+    for computation in jobs.computations.iter().filter(|computation| computation.job != NONE) {
+        progress[computation.job as usize].left += 1;
     }
     progress
 }

@@ -9,6 +9,7 @@ use std::collections::BTreeSet;
 use tailcut_engine::Time;
 
 use super::{Flow, FlowIndex};
+use crate::topology::HostId;
 
 /// Stands for no job and no pool.
 pub const NONE: u32 = u32::MAX;
@@ -56,6 +57,22 @@ pub enum Dependent {
     Flow(FlowIndex),
     /// The opening of a pool.
     Pool(u32),
+    /// The start of a computation.
+    Computation(u32),
+}
+
+/// A computation at a host. The computations of a processor run one at a time, in the order in
+/// which their dependencies are met.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Computation {
+    /// The job of the computation, or [`NONE`].
+    pub job: u32,
+    /// The host that computes.
+    pub host: HostId,
+    /// The processor of the host.
+    pub processor: u32,
+    /// Time from its start to its end.
+    pub duration: Time,
 }
 
 /// A dependency on a flow.
@@ -80,6 +97,10 @@ pub struct Jobs {
     pub edges: Vec<Dependency>,
     /// The pools.
     pub pools: Vec<FlowPool>,
+    /// The computations.
+    pub computations: Vec<Computation>,
+    /// Pairs of a computation and what depends on its end.
+    pub computed: Vec<(u32, Dependent)>,
     /// Number of flows without dependencies: they come first, in order of start.
     pub independent: usize,
 }
@@ -129,6 +150,22 @@ impl Demand {
         FlowIndex::at(self.flows.len() - 1)
     }
 
+    /// Sets whether all flows keep the identifiers that they have.
+    pub(super) fn set_named(&mut self, named: bool) {
+        self.named = vec![named; self.flows.len()];
+    }
+
+    /// Adds a computation and returns its number.
+    pub(super) fn computation(&mut self, computation: Computation) -> u32 {
+        self.jobs.computations.push(computation);
+        self.jobs.computations.len() as u32 - 1
+    }
+
+    /// Makes something wait for the end of a computation.
+    pub(super) fn wait_computed(&mut self, to: Dependent, from: u32) {
+        self.jobs.computed.push((from, to));
+    }
+
     pub(super) fn wait(&mut self, to: Dependent, from: FlowIndex, on: Signal) {
         self.jobs.edges.push(Dependency { from, on, to });
     }
@@ -137,6 +174,7 @@ impl Demand {
     pub(super) fn append(&mut self, other: Demand) {
         let (flows, jobs, pools) =
             (self.flows.len() as u32, self.jobs.kinds.len() as u32, self.jobs.pools.len() as u32);
+        let computations = self.jobs.computations.len() as u32;
         let shift = |index: u32, by: u32| if index == NONE { NONE } else { index + by };
         if !(self.jobs.is_empty() && other.jobs.is_empty()) {
             self.jobs.rules.resize(self.flows.len(), FREE);
@@ -156,14 +194,25 @@ impl Demand {
         self.flows.extend(other.flows);
         self.jobs.kinds.extend(other.jobs.kinds);
         self.jobs.pools.extend(other.jobs.pools);
+        let moved = |to| match to {
+            Dependent::Flow(to) => Dependent::Flow(FlowIndex(to.0 + flows)),
+            Dependent::Pool(to) => Dependent::Pool(to + pools),
+            Dependent::Computation(to) => Dependent::Computation(to + computations),
+        };
         self.jobs.edges.extend(other.jobs.edges.into_iter().map(|edge| Dependency {
             from: FlowIndex(edge.from.0 + flows),
-            to: match edge.to {
-                Dependent::Flow(to) => Dependent::Flow(FlowIndex(to.0 + flows)),
-                Dependent::Pool(to) => Dependent::Pool(to + pools),
-            },
+            to: moved(edge.to),
             ..edge
         }));
+        let computed = other.jobs.computed.into_iter();
+        self.jobs.computed.extend(computed.map(|(from, to)| (from + computations, moved(to))));
+        let of_other = other.jobs.computations.into_iter();
+        self.jobs.computations.extend(
+            of_other.map(|computation| Computation {
+                job: shift(computation.job, jobs),
+                ..computation
+            }),
+        );
     }
 
     /// Puts the flows without dependencies first, by start (ties as generated). Numbers the flows
@@ -173,8 +222,9 @@ impl Demand {
         if !self.jobs.is_empty() {
             self.jobs.rules.resize(self.flows.len(), FREE);
             waits = self.jobs.rules.iter().map(|r| r.pool != NONE).collect();
-            for edge in &self.jobs.edges {
-                if let Dependent::Flow(to) = edge.to {
+            let computed = self.jobs.computed.iter().map(|(_, to)| to);
+            for to in self.jobs.edges.iter().map(|edge| &edge.to).chain(computed) {
+                if let Dependent::Flow(to) = to {
                     waits[to.index()] = true;
                 }
             }
@@ -192,7 +242,10 @@ impl Demand {
             self.jobs.rules = order.iter().map(|&at| self.jobs.rules[at]).collect();
             for edge in &mut self.jobs.edges {
                 edge.from = place[edge.from.index()];
-                if let Dependent::Flow(to) = &mut edge.to {
+            }
+            let computed = self.jobs.computed.iter_mut().map(|(_, to)| to);
+            for to in self.jobs.edges.iter_mut().map(|edge| &mut edge.to).chain(computed) {
+                if let Dependent::Flow(to) = to {
                     *to = place[to.index()];
                 }
             }

@@ -7,6 +7,7 @@
 pub mod bucket_sort;
 pub mod closed_loop;
 pub mod demand;
+pub mod graph;
 pub mod hot_spots;
 pub mod incast;
 pub mod long_and_short;
@@ -18,6 +19,7 @@ mod partners;
 pub mod permutation;
 pub mod pings;
 pub mod poisson;
+mod processors;
 mod rounds;
 pub mod shuffle;
 pub mod sizes;
@@ -114,6 +116,8 @@ registry! {
         Pings(pings::Pings),
         /// A given list of flows.
         Trace(trace::Trace),
+        /// Messages and computations that wait for each other, from a file.
+        Graph(graph::MessageGraph),
         /// Several patterns at once.
         Mix(mix::Mix),
     }

@@ -1,0 +1,170 @@
+//! Computations of jobs: each processor of a host runs one at a time. Sans-I/O.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap, VecDeque};
+use std::ops::Range;
+
+use tailcut_engine::Time;
+
+use super::demand::{Computation, Dependent, Jobs};
+
+/// The processors of all hosts during a run.
+#[derive(Debug, Clone)]
+pub(super) struct Processors {
+    computations: Vec<Computation>,
+    /// What depends on each computation, ordered by computation.
+    edges: Vec<(u32, Dependent)>,
+    /// The dependents of computation i are `edges[first_edge[i]..first_edge[i + 1]]`.
+    first_edge: Vec<u32>,
+    /// Number of unmet dependencies of each computation.
+    needs: Vec<u32>,
+    /// The processor of each computation.
+    places: Vec<u32>,
+    /// The computations that wait for each processor; the first one runs.
+    waiting: Vec<VecDeque<u32>>,
+    /// Ends of running computations.
+    running: BinaryHeap<Reverse<(Time, u32)>>,
+}
+
+impl Processors {
+    /// Creates the processors and starts the computations without dependencies at time 0; `None`
+    /// without computations.
+    pub fn new(jobs: &Jobs) -> Option<Processors> {
+        if jobs.computations.is_empty() {
+            return None;
+        }
+        let count = jobs.computations.len();
+        let mut edges = jobs.computed.clone();
+        edges.sort_by_key(|(from, _)| *from);
+        let (mut first_edge, mut needs) = (vec![0u32; count + 1], vec![0u32; count]);
+        for (from, _) in &edges {
+            first_edge[*from as usize + 1] += 1;
+        }
+        for at in 0..count {
+            first_edge[at + 1] += first_edge[at];
+        }
+        let computed = edges.iter().map(|(_, to)| to);
+        for to in jobs.edges.iter().map(|edge| &edge.to).chain(computed) {
+            if let Dependent::Computation(to) = to {
+                needs[*to as usize] += 1;
+            }
+        }
+        let mut numbers = BTreeMap::new();
+        let place = |one: &Computation| {
+            let next = numbers.len() as u32;
+            *numbers.entry((one.host, one.processor)).or_insert(next)
+        };
+        let places: Vec<u32> = jobs.computations.iter().map(place).collect();
+        let mut processors = Processors {
+            computations: jobs.computations.clone(),
+            edges,
+            first_edge,
+            waiting: vec![VecDeque::new(); numbers.len()],
+            places,
+            running: BinaryHeap::new(),
+            needs,
+        };
+        for at in 0..count as u32 {
+            if processors.needs[at as usize] == 0 {
+                processors.queue(at, Time::ZERO);
+            }
+        }
+        Some(processors)
+    }
+
+    /// Returns the next end of a computation, if one is running.
+    pub fn next_end(&self) -> Option<Time> {
+        self.running.peek().map(|Reverse((time, _))| *time)
+    }
+
+    /// Takes a computation whose end is reached, and starts the next one of its processor.
+    pub fn take_end(&mut self, now: Time) -> Option<u32> {
+        self.running.peek().filter(|Reverse((time, _))| *time <= now)?;
+        let Reverse((end, ended)) = self.running.pop()?;
+        let waiting = &mut self.waiting[self.places[ended as usize] as usize];
+        waiting.pop_front();
+        if let Some(&next) = waiting.front() {
+            self.run(next, end);
+        }
+        Some(ended)
+    }
+
+    /// Notes that a dependency of a computation is met.
+    pub fn satisfy(&mut self, computation: u32, now: Time) {
+        let needs = &mut self.needs[computation as usize];
+        *needs -= 1;
+        if *needs == 0 {
+            self.queue(computation, now);
+        }
+    }
+
+    /// Returns the indices of the dependents of a computation, for [`Processors::edge`].
+    pub fn dependents(&self, computation: u32) -> Range<usize> {
+        let at = computation as usize;
+        self.first_edge[at] as usize..self.first_edge[at + 1] as usize
+    }
+
+    /// Returns a computation and a dependent of it.
+    pub fn edge(&self, at: usize) -> (u32, Dependent) {
+        self.edges[at]
+    }
+
+    fn queue(&mut self, computation: u32, now: Time) {
+        let waiting = &mut self.waiting[self.places[computation as usize] as usize];
+        waiting.push_back(computation);
+        if waiting.len() == 1 {
+            self.run(computation, now);
+        }
+    }
+
+    fn run(&mut self, computation: u32, now: Time) {
+        let end = now + self.computations[computation as usize].duration;
+        self.running.push(Reverse((end, computation)));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::topology::HostId;
+    use crate::traffic::demand::NONE;
+
+    fn jobs(computations: &[(u32, u32, u64)]) -> Jobs {
+        let one = |&(host, processor, us): &(u32, u32, u64)| Computation {
+            job: NONE,
+            host: HostId(host),
+            processor,
+            duration: Time::from_us(us),
+        };
+        Jobs { computations: computations.iter().map(one).collect(), ..Jobs::default() }
+    }
+
+    #[test]
+    fn a_processor_runs_its_computations_one_after_another() {
+        let mut all =
+            Processors::new(&jobs(&[(0, 0, 5), (0, 0, 2), (0, 1, 6), (1, 0, 4)])).unwrap();
+        let ends: Vec<(Time, u32)> = std::iter::from_fn(|| {
+            let next = all.next_end()?;
+            Some((next, all.take_end(next)?))
+        })
+        .collect();
+        let us = Time::from_us;
+        assert_eq!(ends, [(us(4), 3), (us(5), 0), (us(6), 2), (us(7), 1)]);
+    }
+
+    #[test]
+    fn a_computation_starts_when_its_last_dependency_is_met() {
+        let mut graph = jobs(&[(0, 0, 5), (1, 0, 1), (2, 0, 10)]);
+        graph.computed = vec![(1, Dependent::Computation(2)), (0, Dependent::Computation(2))];
+        let mut all = Processors::new(&graph).unwrap();
+        for expected in [1, 0] {
+            let now = all.next_end().unwrap();
+            assert_eq!(all.take_end(now), Some(expected));
+            for at in all.dependents(expected) {
+                assert_eq!(all.edge(at).1, Dependent::Computation(2));
+                all.satisfy(2, now);
+            }
+        }
+        assert_eq!(all.next_end(), Some(Time::from_us(15)));
+    }
+}
