@@ -8,6 +8,7 @@ mod dctcp;
 mod drr;
 mod entropy;
 mod faults;
+mod graphs;
 mod hystart;
 mod ideal;
 mod instants;

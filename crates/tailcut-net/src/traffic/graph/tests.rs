@@ -1,6 +1,12 @@
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+
+use proptest::prelude::*;
+
 use super::*;
 use crate::horizon::Horizon;
 use crate::topology::star::Star;
+use crate::traffic::closed_loop::ClosedLoop;
 
 fn read(file: &str, content: &str) -> Result<Demand, TrafficError> {
     let graph = Star { hosts: 4, ..Star::default() }.build().expect("valid parameters");
@@ -83,4 +89,77 @@ fn a_graph_without_messages_is_refused() {
     }
     let error = read("g.csv", "id,scr,dst,bytes\n").expect_err("an unknown column");
     assert_eq!((error.code, error.hint.as_deref()), ("graph-columns", Some("did you mean src?")));
+}
+
+/// Returns the end of a job whose messages take no time.
+fn ideal_end(demand: &Demand) -> Time {
+    let mut driver = ClosedLoop::new(&demand.flows, &demand.jobs).expect("flows wait");
+    let mut next = 0;
+    let mut now = Time::ZERO;
+    loop {
+        let listed = (next < demand.jobs.independent).then(|| FlowIndex::at(next));
+        let due = listed.filter(|flow| demand.flows[flow.index()].start <= now);
+        next += usize::from(due.is_some());
+        if let Some(flow) = due.or_else(|| driver.take(now)) {
+            driver.on_start(flow, now);
+            driver.on_finished(flow, Signal::Received, now);
+            driver.on_finished(flow, Signal::Acknowledged, now);
+            continue;
+        }
+        let listed = (next < demand.jobs.independent).then(|| demand.flows[next].start);
+        match listed.into_iter().chain(driver.next()).min() {
+            Some(time) => now = time,
+            None => break,
+        }
+    }
+    let job = driver.records()[0];
+    job.start + job.completion.expect("every row has been carried out")
+}
+
+/// The graph of two processors per host, with a message that waits for computations only.
+const OVERLAP: &str = "id,src,dst,bytes,host,processor,duration_ns,after
+calc1,,,,0,0,5000,
+A,0,1,4096,,,,calc1
+B,0,1,100,,,,calc1
+calc2,,,,0,1,2000,calc1
+F,2,0,300,,,,
+w1,,,,1,0,1000,A
+w2,,,,1,1,3000,B
+O,1,2,300,,,,w1 w2
+L,0,2,1,,,,calc2 F
+";
+
+#[test]
+fn computations_of_two_processors_overlap() {
+    let demand = read("g.csv", OVERLAP).expect("a valid graph");
+    assert_eq!(ideal_end(&demand), Time::from_ns(8_000));
+    let edges = demand.jobs.edges.len() + demand.jobs.computed.len();
+    assert_eq!((demand.flows.len(), demand.jobs.computations.len(), edges), (5, 4, 9));
+}
+
+proptest! {
+    /// Every computation has a processor of its own, so that only the waits decide.
+    #[test]
+    fn random_graphs_end_at_their_longest_path(
+        rows in proptest::collection::vec(
+            (any::<bool>(), 0u64..5_000, proptest::collection::vec(any::<usize>(), 0..4)), 1..40,
+        ),
+    ) {
+        let mut text = "id,src,dst,bytes,host,processor,duration_ns,after\nm,0,1,1,,,,\n".to_owned();
+        let mut ends: Vec<u64> = vec![];
+        for (at, (is_message, duration, waits)) in rows.iter().enumerate() {
+            let waits: BTreeSet<usize> =
+                waits.iter().filter(|_| at > 0).map(|wait| wait % at.max(1)).collect();
+            let ready = waits.iter().map(|&wait| ends[wait]).max().unwrap_or(0);
+            ends.push(if *is_message { ready } else { ready + duration });
+            let what = match is_message {
+                true => "0,1,5,,,".to_owned(),
+                false => format!(",,,0,{at},{duration}"),
+            };
+            let after: Vec<String> = waits.iter().map(|wait| format!("r{wait}")).collect();
+            writeln!(text, "r{at},{what},{}", after.join(" ")).expect("memory suffices");
+        }
+        let demand = read("g.csv", &text).expect("the graph is acyclic");
+        prop_assert_eq!(ideal_end(&demand), Time::from_ns(ends.into_iter().max().unwrap_or(0)));
+    }
 }

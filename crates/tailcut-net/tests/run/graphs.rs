@@ -1,0 +1,85 @@
+//! Jobs given as graphs: messages and computations end when the closed forms say.
+//!
+//! A star of 400 Gbps, 1 us per link, payload 4096 B, 64 B of headers and framing, no handshake,
+//! and a window that never closes.
+
+use serde_json::json;
+use tailcut_engine::{Bytes, Rate, Time};
+use tailcut_net::measure::records::Outcome;
+use tailcut_net::scenario::{Horizon, Scenario};
+use tailcut_net::topology::star::Star;
+use tailcut_net::traffic::TrafficSpec;
+use tailcut_net::transport::TransportSpec;
+use tailcut_net::transport::ndp::NdpSpec;
+
+use crate::run::support::{run, scenario};
+
+fn carried(over: &str, content: &str) -> Outcome {
+    let star = Star { hosts: 8, rate: Rate(400_000_000_000), propagation: Time::from_us(1) };
+    let graph = star.build().expect("the parameters are valid");
+    let horizon = Horizon { arrivals: Time::from_ms(1), drain: Time::from_ms(100) };
+    let spec = json!({"kind": "graph", "file": "job.csv", "over": over});
+    let spec: TrafficSpec = serde_json::from_value(spec).expect("well-formed traffic");
+    let content = content.as_bytes().to_vec();
+    let read = move |_: &str| Ok(content.clone());
+    let demand = spec.generate(&graph, &horizon, 1, &read).expect("a valid graph");
+    let mut scenario = Scenario { jobs: demand.jobs, horizon, ..scenario(graph, demand.flows) };
+    scenario.host.framing_overhead = Bytes(24);
+    let ndp = NdpSpec { mss: Bytes(4096), initial_window: 1_000, rto: None };
+    scenario.scheme.transport = TransportSpec::Ndp(ndp);
+    run(&scenario)
+}
+
+/// Returns the end of a job in picoseconds.
+fn end_ps(outcome: &Outcome) -> u64 {
+    assert_eq!(outcome.jobs.len(), 1);
+    (outcome.jobs[0].start + outcome.jobs[0].completion.expect("it ends")).0
+}
+
+#[test]
+fn a_lone_message_ends_at_the_closed_form() {
+    for (bytes, ps) in
+        [(1, 2_002_600), (4_096, 2_166_400), (4_097, 2_167_700), (1_000_000, 22_396_800)]
+    {
+        let outcome = carried("received", &format!("id,src,dst,bytes\na,0,1,{bytes}\n"));
+        assert_eq!(end_ps(&outcome), ps, "{bytes} B");
+    }
+}
+
+/// The second message starts at 22,397 ns, the first whole nanosecond, behind the last
+/// acknowledgement of the first, which takes 1.28 ns.
+#[test]
+fn a_message_behind_another_waits_for_the_last_acknowledgement() {
+    let rows = "id,src,dst,bytes,after\na,0,1,1000000,\nb,1,2,1000000,a\n";
+    assert_eq!(end_ps(&carried("received", rows)), 44_794_880);
+}
+
+/// A reduce-scatter of 10,001 bytes on three hosts, 100 ns of computation after each message.
+#[test]
+fn a_ring_of_three_hosts_ends_with_its_last_computation() {
+    let rows = "id,src,dst,bytes,host,duration_ns,after
+m00,0,1,3333,,,
+m01,0,1,3334,,,c0
+m10,1,2,3334,,,
+m11,1,2,3333,,,c1
+m20,2,0,3334,,,
+m21,2,0,3334,,,c2
+c0,,,,0,100,m20
+c1,,,,1,100,m00
+c2,,,,2,100,m10
+d0,,,,0,100,m21
+d1,,,,1,100,m01
+d2,,,,2,100,m11
+";
+    let outcome = carried("received", rows);
+    let last = outcome.flows.iter().map(|flow| flow.flow.start + flow.fct.expect("it ends")).max();
+    assert_eq!((last, end_ps(&outcome)), (Some(Time(4_371_920)), 4_471_920));
+}
+
+#[test]
+fn waiting_for_the_acknowledgement_takes_longer_than_for_the_last_byte() {
+    let rows = "id,src,dst,bytes,after\na,0,1,4096,\nb,0,2,4096,a\n";
+    let starts = ["received", "acknowledged"].map(|over| carried(over, rows).flows[1].flow.start);
+    assert_eq!(starts[0], Time::from_ns(2_167));
+    assert!(starts[1] >= Time::from_ns(4_169), "{:?}", starts[1]);
+}
