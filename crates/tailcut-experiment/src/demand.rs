@@ -102,7 +102,12 @@ fn signal(on: Signal) -> &'static str {
 /// See [`RunError`].
 pub fn run_demand(run_json: &str, read_table: &TableReader) -> Result<RunDemand, RunError> {
     let plan: RunPlan = serde_json::from_str(run_json)?;
-    Ok(of_scenario(&to_scenario(&plan, read_table)?)?)
+    let scenario = to_scenario(&plan, read_table)?;
+    if !scenario.jobs.computations.is_empty() {
+        let message = "computations of a graph: other backends carry messages only".into();
+        return Err(RunError::Section("traffic", message));
+    }
+    Ok(of_scenario(&scenario)?)
 }
 
 fn of_scenario(scenario: &Scenario) -> Result<RunDemand, tailcut_net::SimError> {

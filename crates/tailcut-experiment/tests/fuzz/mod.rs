@@ -136,6 +136,7 @@ fn names(key: &str, kind: Option<&str>) -> Option<Values> {
         ("file", Some("trace")) => {
             words(&["two-flows.csv", "three-flows.csv", "same-two-flows.csv", "none.csv"])
         }
+        ("file", Some("graph")) => words(&["job.csv", "job.csv", "two-flows.csv", "none.csv"]),
         _ => return None,
     })
 }

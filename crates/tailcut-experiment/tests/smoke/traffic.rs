@@ -22,6 +22,7 @@ fn every_kind_of_traffic_runs() {
                     json!({"long": "200KB", "short_flows_per_second": 20000.0})
                 }
                 Some("trace") => json!({"flows": [{"src": 0, "dst": 5, "bytes": "30KB"}]}),
+                Some("graph") => json!({"file": "job.csv"}),
                 Some("mix") => {
                     json!({"parts": [{"kind": "poisson", "sizes": "20KB"}, {"kind": "pings"}]})
                 }

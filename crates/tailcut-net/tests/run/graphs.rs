@@ -1,7 +1,7 @@
 //! Jobs given as graphs: messages and computations end when the closed forms say.
 //!
 //! A star of 400 Gbps, 1 us per link, payload 4096 B, 64 B of headers and framing, no handshake,
-//! and a window that never closes.
+//! and a window above the bandwidth-delay product.
 
 use serde_json::json;
 use tailcut_engine::{Bytes, Rate, Time};
@@ -10,7 +10,7 @@ use tailcut_net::scenario::{Horizon, Scenario};
 use tailcut_net::topology::star::Star;
 use tailcut_net::traffic::TrafficSpec;
 use tailcut_net::transport::TransportSpec;
-use tailcut_net::transport::ndp::NdpSpec;
+use tailcut_net::transport::uet::UetSpec;
 
 use crate::run::support::{run, scenario};
 
@@ -25,8 +25,8 @@ fn carried(over: &str, content: &str) -> Outcome {
     let demand = spec.generate(&graph, &horizon, 1, &read).expect("a valid graph");
     let mut scenario = Scenario { jobs: demand.jobs, horizon, ..scenario(graph, demand.flows) };
     scenario.host.framing_overhead = Bytes(24);
-    let ndp = NdpSpec { mss: Bytes(4096), initial_window: 1_000, rto: None };
-    scenario.scheme.transport = TransportSpec::Ndp(ndp);
+    let uet = UetSpec { mss: Bytes(4096), ..UetSpec::default() };
+    scenario.scheme.transport = TransportSpec::Uet(uet);
     run(&scenario)
 }
 

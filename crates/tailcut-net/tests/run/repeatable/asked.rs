@@ -59,6 +59,9 @@ fn file(path: &str) -> io::Result<Vec<u8>> {
         "fabric.json" => include_bytes!("../../fabric/data/fat_tree_k4_links.json"),
         "sizes.txt" => b"1 0\n10 0.5\n40 1\n",
         "flows.csv" => b"7 0 5 200000 0\n3 1 6 90000 250000\n",
+        "job.csv" => {
+            b"id,src,dst,bytes,host,duration_ns,after\na,0,9,200000,,,\nb,9,1,50000,,,c\nc,,,,9,5000,a\n"
+        }
         "named.csv" => b"2 9 30000 1\n4 11 500000 0\n",
         _ => return Err(io::ErrorKind::NotFound.into()),
     };

@@ -570,6 +570,11 @@ fn closed() -> Sections {
         ("transfers of clients", json!({ "traffic": transfers("per-client") })),
         ("shuffle", json!({ "traffic": shuffle })),
         ("bucket sort", json!({ "traffic": sort })),
+        ("graph", json!({ "traffic": { "kind": "graph", "file": "job.csv" } })),
+        (
+            "graph, acknowledged",
+            json!({ "traffic": { "kind": "graph", "file": "job.csv", "over": "acknowledged" } }),
+        ),
     ]
 }
 
