@@ -55,6 +55,7 @@ SCHEMES = {
     "TinyFlow": 'balance = { kind = "tinyflow", sample_every = "20KB" }',
     "pFabric": 'transport = { kind = "pfabric" }\nqueue = { kind = "pfabric" }',
     "NDP": 'transport = { kind = "ndp" }\nqueue = { kind = "trimming" }\nbalance = { kind = "spray" }',
+    "Ultra Ethernet": 'transport = { kind = "uet" }\nqueue = { kind = "trimming", returns = false }',
     "mixed": 'transport = { kind = "mixed", parts = [{ transport.kind = "tcp" }, { transport.kind = "mptcp" }] }',
     "MPTCP": 'transport = { kind = "mptcp" }',
     "MMPTCP": 'transport = { kind = "mmptcp" }',

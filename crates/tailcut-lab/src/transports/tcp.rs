@@ -6,7 +6,7 @@ use tailcut_net::amount::{Amount, Limit};
 use tailcut_net::transport::TransportSpec;
 use tailcut_net::transport::tcp::reordering::ReorderingSpec;
 use tailcut_net::transport::tcp::{
-    Close, Imitation, Recovery, ReductionBase, RtoVariation, TcpSpec, WindowGrowth,
+    Close, Imitation, Paws, Recovery, ReductionBase, RtoVariation, TcpSpec, WindowGrowth,
 };
 
 use super::KernelTransport;
@@ -74,7 +74,7 @@ pub(super) fn check_tcp(checked: &mut RunCheck, spec: &TcpSpec) {
         quick_acks,
         timestamps,
         timestamp_tick,
-        paws: _,
+        paws,
         mss_option,
         close,
         imitate,
@@ -97,9 +97,12 @@ pub(super) fn check_tcp(checked: &mut RunCheck, spec: &TcpSpec) {
     checked.sysctl("ipv4/tcp_ecn", u8::from(*ecn || spec.uses_ecn()));
     checked.done("transport.ecn", "sysctl tcp_ecn at both ends");
     timers(checked, *min_rto, *max_rto, *initial_rto, *syn_retries);
-    if first_data_rto.is_some() {
-        checked.fatal("transport.first_data_rto", FIRST_DATA);
-    }
+    checked.done_or_fatal(
+        first_data_rto.is_none(),
+        "transport.first_data_rto",
+        "the kernel takes its first sample from the handshake",
+        FIRST_DATA,
+    );
     granularity(checked, *clock_granularity, *min_rto);
     variation(checked, *rto_variation);
     acknowledgements(checked, *ack_every, *quick_acks, *delayed_ack_timeout);
@@ -117,6 +120,11 @@ pub(super) fn check_tcp(checked: &mut RunCheck, spec: &TcpSpec) {
              \"1ms\""
         ),
     );
+    match (*timestamps, *paws) {
+        (false, _) => checked.done("transport.paws", "applies to timestamps only"),
+        (true, Paws::Linux) => checked.near("transport.paws", "kernels check ACKs, too"),
+        (true, _) => checked.near("transport.paws", "kernels always discard old timestamps"),
+    }
     match mss_option {
         true => checked.done("transport.mss_option", "the kernel always announces its MSS"),
         false => checked.near(
