@@ -1,4 +1,4 @@
-"""Ultra Ethernet's transport beside the consortium's public simulator: the cases of up to 128 hosts."""
+"""Ultra Ethernet's transport beside the consortium's public simulator; its larger cases are for `make soak`."""
 
 import csv
 import statistics
@@ -11,6 +11,8 @@ import tailcut
 
 ROOT = Path(__file__).parents[2]
 SMALL = ("two-ways", "incast-3", "incast-15", "outcast", "permutation-16", "permutation-16-failed-1")
+LARGE = sorted({file.stem for file in (ROOT / "experiments/uet").glob("*.toml")} - set(SMALL))
+LONG = [pytest.mark.soak, pytest.mark.timeout(3600)]
 
 
 def ranges() -> dict[tuple[str, str], tuple[float, float]]:
@@ -26,7 +28,7 @@ def allowance(experiment: str, scheme: str) -> float:
     return 0.10 if loose else 0.03
 
 
-@pytest.mark.parametrize("experiment", SMALL)
+@pytest.mark.parametrize("experiment", [*SMALL, *(pytest.param(name, marks=LONG) for name in LARGE)])
 def test_the_slowest_flow_lies_in_the_public_simulators_range(experiment: str, tmp_path: Path) -> None:
     asked = tailcut.load(ROOT / f"experiments/uet/{experiment}.toml")
     flows = tailcut.run(asked, out=tmp_path / "results", jobs=1).flows

@@ -26,6 +26,8 @@ fn notes_how_many_paths_the_values_reach() {
     let found = notes(&[rack, ("transport.entropy.values", "1024")]);
     let expected = "transport.entropy: its 1024 values reach 4.0 of the 4 shortest paths between hosts far apart, on average over the switches' salts.";
     assert_eq!(found, [expected]);
+    let uet = notes(&[("transport", "{ kind = \"uet\" }")]);
+    assert!(uet[0].starts_with("transport.entropy: its 64 values reach"), "{uet:?}");
     let found = notes(&[rack]);
     assert!(found[0].starts_with("transport.entropy: its 8 values reach 3."), "{found:?}");
 }

@@ -234,7 +234,10 @@ impl<O: Observer> Network<'_, O> {
                     self.clock.reschedule_or_cancel(EventKind::Arrival(port), at)
                 }
                 Consequence::Idle { port, at } => {
-                    self.clock.reschedule_or_cancel(EventKind::Idle(port), at)
+                    self.clock.reschedule_or_cancel(EventKind::Idle(port), at);
+                    if at.is_none() {
+                        self.after_departure(port, None);
+                    }
                 }
                 Consequence::Changed { port, rate, propagation } => {
                     self.tally.note_change(now, port, rate, propagation);

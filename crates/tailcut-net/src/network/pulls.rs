@@ -25,7 +25,7 @@ struct Pulling {
     /// The connections that get one where nobody waits.
     idle: VecDeque<ConnectionId>,
     pace: PullPace,
-    /// What slows requests beyond the link's pace; `None` where nothing does.
+    /// The pace that slows requests further; `None` where only the link's counts.
     slowed: Option<Box<GrantPace>>,
     /// No pull leaves before.
     next: Time,

@@ -78,7 +78,10 @@ impl<O: Observer> Network<'_, O> {
             let sent = self.hosts.poll_sender(id, now);
             if let Some(transmit) = sent {
                 let segment = self.hosts.segment(id, now, transmit, None);
-                let key = self.hosts.sender_info(id).key.with_sport(segment.entropy);
+                let mut key = self.hosts.sender_info(id).key;
+                if self.hosts.sender_profile(id).has_entropy {
+                    key = key.with_sport(segment.entropy);
+                }
                 let waiting = self.fabric.waiting_at(port);
                 self.send(key, id, segment);
                 self.turns.hosts[host.index()].has_packet = self.fabric.waiting_at(port) > waiting;

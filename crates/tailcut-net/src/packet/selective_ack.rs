@@ -1,7 +1,7 @@
 //! The acknowledgement of a transport that acknowledges every packet by its number.
 
-/// What an acknowledgement of Ultra Ethernet's transport carries beside the next expected number,
-/// which is the packet's own.
+/// The content of an acknowledgement of Ultra Ethernet's transport beside the next expected number,
+/// which the packet itself carries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct SelectiveAck {
     /// The packet that it answers; [`SelectiveAck::NO_PACKET`] for a request without data.

@@ -12,7 +12,7 @@ use super::demand::{Computation, Dependent, Jobs};
 #[derive(Debug, Clone)]
 pub(super) struct Processors {
     computations: Vec<Computation>,
-    /// What depends on each computation, ordered by computation.
+    /// Computations with their dependents, ordered by computation.
     edges: Vec<(u32, Dependent)>,
     /// The dependents of computation i are `edges[first_edge[i]..first_edge[i + 1]]`.
     first_edge: Vec<u32>,

@@ -147,12 +147,13 @@ pub(crate) struct PullRequest {
     pub rejoin: Rejoin,
 }
 
-/// What a receiver does after its turn.
+/// The place of a receiver after its turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Rejoin {
-    /// It waits for its next turn.
+    /// Among those that wait for their next turn.
     Queue,
-    /// It gets a turn when nobody waits for one.
+    /// Among those that get a turn when nobody waits for one.
     Idle,
+    /// Nowhere.
     Leave,
 }

@@ -5,6 +5,7 @@
 use tailcut_engine::{Bytes, Rate, Time};
 use tailcut_net::amount::{Amount, Limit};
 use tailcut_net::component::OneOrEach;
+use tailcut_net::faults::Incident;
 use tailcut_net::measure::records::Outcome;
 use tailcut_net::queue::QueueSpec;
 use tailcut_net::queue::trimming::{Marking, Trimming};
@@ -66,6 +67,30 @@ fn two_flows_towards_each_other_under_nscc_take_the_closed_form() {
     let flows = [(0, 0, 13), (1, 13, 0)];
     let flows = flows.map(|(id, src, dst)| flow(id, src, dst, 2_000_000, Time::ZERO));
     assert_eq!(last(&run(&uet(UetControl::Nscc, flows.to_vec()))), 176_803_680);
+}
+
+/// The first flow begins with two packets, as it waits for its second turn when the other flow
+/// starts; from then on each gets every second turn. Three packets of the longer flow come last.
+#[test]
+fn senders_of_a_host_take_turns_packet_by_packet() {
+    let flows = [(0, 13, 100), (1, 9, 101)];
+    let flows = flows.map(|(id, dst, packets)| flow(id, 0, dst, packets * MSS, Time::ZERO));
+    let outcome = run(&uet(UetControl::Nscc, flows.to_vec()));
+    let [first, second] = [0, 1].map(|at| outcome.flows[at].fct.expect("it ends").0);
+    assert_eq!(second - first, 3 * 332_000);
+}
+
+/// The interface loses what it holds with its link, and gives turns again when that is back.
+#[test]
+fn a_flow_goes_on_when_its_hosts_link_comes_back() {
+    let mut scenario = uet(UetControl::Rccc, vec![flow(0, 0, 13, 4_000_000, Time::ZERO)]);
+    scenario.faults.incidents = vec![Incident::LinkDown {
+        link: "h0>edge0".into(),
+        at: Time::from_us(50),
+        until: Some(Time::from_us(400)),
+    }];
+    let flow = &run(&scenario).flows[0];
+    assert!(flow.fct_ack > Some(Time::from_us(400)) && flow.timeouts > 0, "{flow:?}");
 }
 
 /// The first 43 packets end with the first ACK; from then on 64 quanta of 256 B are granted at a

@@ -250,6 +250,13 @@ impl Chains {
         *moment
     }
 
+    /// Makes `place` a copy of a moment, in place of the one that it has.
+    pub fn restart(&mut self, place: &mut Moment, moment: &Moment) {
+        let since = self.keep(moment);
+        let before = std::mem::replace(place, since);
+        self.release(before.chain);
+    }
+
     /// Counts one user of a chain less and frees it after the last; does nothing for `NONE`.
     #[inline]
     pub fn release(&mut self, chain: u32) {

@@ -380,9 +380,7 @@ impl Observer for Attribution {
     }
 
     fn policy_timer_armed(&mut self, _: Time, flow: FlowIndex) {
-        let since = self.chains.keep(&self.cause);
-        let before = std::mem::replace(&mut self.flows[flow.index()].asked, since);
-        self.chains.release(before.chain);
+        self.chains.restart(&mut self.flows[flow.index()].asked, &self.cause);
     }
 
     fn policy_timer_fired(&mut self, now: Time, flow: FlowIndex) {
@@ -487,9 +485,7 @@ impl Observer for Attribution {
     }
 
     fn pull_wanted(&mut self, _: Time, connection: ConnectionId) {
-        let since = self.chains.keep(&self.cause);
-        let before = std::mem::replace(&mut self.connections[connection.index()].pull, since);
-        self.chains.release(before.chain);
+        self.chains.restart(&mut self.connections[connection.index()].pull, &self.cause);
     }
 
     fn pull_turn(&mut self, now: Time, connection: ConnectionId) {
@@ -497,9 +493,7 @@ impl Observer for Attribution {
     }
 
     fn turn_wanted(&mut self, _: Time, connection: ConnectionId) {
-        let since = self.chains.keep(&self.cause);
-        let before = std::mem::replace(&mut self.connections[connection.index()].turn, since);
-        self.chains.release(before.chain);
+        self.chains.restart(&mut self.connections[connection.index()].turn, &self.cause);
     }
 
     fn turn_given(&mut self, now: Time, connection: ConnectionId, alone: bool) {

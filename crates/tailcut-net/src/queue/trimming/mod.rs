@@ -273,7 +273,7 @@ pub(crate) struct TrimmingQueue {
     as_built: Option<Box<AsBuilt>>,
 }
 
-/// What a port has at the rate that its link was built with.
+/// Limits and thresholds of a port at the rate that its link was built with.
 #[derive(Debug, Clone)]
 struct AsBuilt {
     data: Limit,

@@ -20,7 +20,7 @@ pub struct Bitmap {
     /// Number of values, a power of two; a connection keeps a byte for each.
     #[schemars(range(min = 1, max = 65_536))]
     pub values: u32,
-    /// What a value's penalty grows by.
+    /// Increases of a value's penalty.
     pub penalties: Penalties,
 }
 
@@ -30,7 +30,7 @@ impl Default for Bitmap {
     }
 }
 
-/// What a value's penalty grows by.
+/// Increases of a value's penalty.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Penalties {

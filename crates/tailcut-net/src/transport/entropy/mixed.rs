@@ -19,7 +19,7 @@ pub struct Mixed {
     /// Number of values, a power of two; a connection keeps a byte for each.
     #[schemars(range(min = 1, max = 65_536))]
     pub values: u32,
-    /// What a value's penalty grows by in the bitmap.
+    /// Increases of a value's penalty in the bitmap.
     pub penalties: Penalties,
 }
 

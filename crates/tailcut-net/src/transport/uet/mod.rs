@@ -179,6 +179,10 @@ impl Transport for UetSpec {
         true
     }
 
+    fn entropy(&self) -> Option<&EntropySpec> {
+        Some(&self.entropy)
+    }
+
     fn replication_conflict(&self) -> Option<String> {
         Some(
             "uet sprays each flow over all paths: a copy would only compete with its original"

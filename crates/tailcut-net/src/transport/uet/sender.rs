@@ -384,14 +384,21 @@ impl UetSender {
         self.in_flight += bytes;
         if let Some(credit) = &mut self.credit {
             credit.spend(bytes);
-            let backlog = self.unsent + self.missing_bytes;
-            let window = self.nscc.as_ref().map(Nscc::window);
-            credit.ask(spec, backlog, self.contenders, window);
         }
+        self.ask(spec);
         self.counters.data_packets += 1;
         self.counters.retransmissions += u64::from(retransmission);
         self.set_timer(spec);
         Some(Transmit::Segment { seq, retransmission })
+    }
+
+    /// Notes what the next packet asks of the receiver.
+    fn ask(&mut self, spec: &UetSpec) {
+        let backlog = self.unsent + self.missing_bytes;
+        let window = self.nscc.as_ref().map(Nscc::window);
+        if let Some(credit) = &mut self.credit {
+            credit.ask(spec, backlog, self.contenders, window);
+        }
     }
 
     /// Whether a packet that has just been sent asks for an acknowledgement at once: nothing
