@@ -6,7 +6,7 @@ use tailcut_net::capture::{Capture, CaptureError, CaptureSpec, CaptureSummary};
 use tailcut_net::measure::Unobserved;
 use tailcut_net::measure::attribution::Attribution;
 use tailcut_net::measure::paths::FlowPaths;
-use tailcut_net::measure::records::{Outcome, RunCounters, Series, TierRecord};
+use tailcut_net::measure::records::{Outcome, RunCounters, Series, TierRecord, UnfinishedJob};
 use tailcut_net::measure::segments::SegmentObserver;
 use tailcut_net::network::full_packet;
 use tailcut_net::scenario::{Progress, Scenario};
@@ -43,6 +43,8 @@ pub struct RunResult {
     pub series: Vec<Series>,
     /// Further numbers about the whole run, by name.
     pub facts: Vec<(&'static str, f64)>,
+    /// The jobs given as graphs that had not ended with the run.
+    pub unfinished_jobs: Vec<UnfinishedJob>,
     /// A summary of the capture, if one was requested.
     pub captured: Option<CaptureSummary>,
 }
@@ -196,6 +198,7 @@ pub(crate) fn tables(
         extra_tables: further.into_iter().filter(|(_, columns)| !columns.is_empty()).collect(),
         tiers: tier_columns(&outcome.tiers),
         facts: facts(config, &scenario.graph, outcome),
+        unfinished_jobs: outcome.unfinished.clone(),
         ..RunResult::default()
     }
 }

@@ -163,8 +163,8 @@ fn series(py: Python<'_>, series: Series) -> PyResult<Bound<'_, PyDict>> {
 /// max_bytes, snapshot}}. `read_table` is as in `load`.
 ///
 /// Returns a dict with `flows` and `tiers` (tables: name -> {values, valid, categories}), `further`
-/// (tables that only some runs have, by name), `counters`, `series`, `facts`, and `captured`
-/// ({packets, left_out}, or None). Raises ValueError if the text is not a run of a plan, or if a
+/// (tables that only some runs have, by name), `counters`, `series`, `facts`, `unfinished_jobs`
+/// (pairs of a job and what it waits for), and `captured` ({packets, left_out}, or None). Raises ValueError if the text is not a run of a plan, or if a
 /// file that it names has changed since it was planned.
 #[pyfunction]
 #[pyo3(signature = (plan_run_json, on_progress=None, capture=None, read_table=None))]
@@ -231,6 +231,9 @@ fn outcome_dict(py: Python<'_>, outcome: RunResult) -> PyResult<Bound<'_, PyDict
         Ok::<_, PyErr>(entry)
     });
     result.set_item("captured", captured.transpose()?)?;
+    let unfinished: Vec<(u64, String)> =
+        outcome.unfinished_jobs.into_iter().map(|job| (job.id, job.reason)).collect();
+    result.set_item("unfinished_jobs", unfinished)?;
     result.set_item("facts", outcome.facts.into_iter().collect::<BTreeMap<_, _>>())?;
     Ok(result)
 }

@@ -136,6 +136,11 @@ def series_frame(series: Sequence[Mapping[str, Any]]) -> pl.DataFrame:
     return pl.concat(parts)
 
 
+def _unfinished(jobs: Sequence[tuple[int, str]]) -> list[dict[str, Any]]:
+    """Returns the jobs that had not ended with a run: code, number and a sentence on what waits for what."""
+    return [{"code": "TC-R003", "job": number, "reason": reason} for number, reason in jobs]
+
+
 def _about(
     run: PlannedRun,
     made: Mapping[str, Any],
@@ -164,6 +169,7 @@ def _about(
         "capture": list(capture.points) if capture else [],
         "capture_bounds": capture.bounds if capture else {},
         "captured": made["captured"],
+        **({"unfinished_jobs": _unfinished(made["unfinished_jobs"])} if made["unfinished_jobs"] else {}),
         "units": {
             name: {column: tables.UNITS[name].get(column, "") for column in data.columns}
             for name, data in frames.items()

@@ -14,7 +14,7 @@ import typer
 import tailcut
 from tailcut import backends
 from tailcut.cli.common import File, Jobs, Medium, Override, Seeds, Small, WithUnfaithful, err, key_and_value, out
-from tailcut.cli.results import quoted, show
+from tailcut.cli.results import quoted, show, unfinished
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -177,7 +177,9 @@ def run(
         if needs_faithful and not _judge(kept, lab_fabric):
             raise typer.Exit(INTERRUPTED_WITHOUT_FAITHFUL) from None
         raise
-    if not quiet:
+    if quiet:
+        unfinished(result)
+    else:
         show(Result(result.store, result.plan, with_unfaithful=with_unfaithful))
         _say_where(directory)
     if needs_faithful and not _judge(result, lab_fabric):

@@ -11,6 +11,9 @@ import typer
 import tailcut
 from tailcut.cli.common import Directories, Directory, WithUnfaithful, err, out
 
+MOST_SENTENCES = 10
+"""Most unfinished jobs that are named below a summary."""
+
 if TYPE_CHECKING:
     from tailcut.results import StoredResult
 
@@ -186,12 +189,23 @@ def show(result: "StoredResult") -> None:
     out.print(summary_table(result.plan, result.summary(), result.totals()), crop=False)
     for sentence in result.same:
         out.print(sentence, style="yellow", highlight=False, soft_wrap=True)
+    unfinished(result)
     if result.lab.finished:
         from tailcut.terminal import lab
 
         out.print(lab.spread(result), crop=False)
         out.print(lab.verdicts(result))
     missing(result)
+
+
+def unfinished(result: "StoredResult") -> None:
+    """Prints which jobs given as graphs had not ended with their runs, and what waited for what."""
+    sentences = result.unfinished_jobs
+    for sentence in sentences[:MOST_SENTENCES]:
+        err.print(sentence, style="yellow", highlight=False, soft_wrap=True)
+    if len(sentences) > MOST_SENTENCES:
+        more = f"{len(sentences) - MOST_SENTENCES} more jobs have not ended: result.unfinished_jobs names them."
+        err.print(more, style="yellow", highlight=False, soft_wrap=True)
 
 
 def missing(result: "StoredResult") -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Self, cast
 import polars as pl
 
 from tailcut.backends import KINDS, Extras
-from tailcut.plan import SUMMARY_FORMAT, Plan, PlannedRun, unique_runs
+from tailcut.plan import SUMMARY_FORMAT, Plan, PlannedRun, label, unique_runs
 from tailcut.results import same, scans, totals
 from tailcut.results import summary as summaries
 from tailcut.results.cells import Cells, groups_of
@@ -38,12 +38,14 @@ class StoredResult:
         self.store: Store = store
         self._derived = Derived(store, self.plan["measure"])
         self._states: dict[str, State] = {}
+        self._unfinished: dict[str, list[dict[str, Any]]] = {}  # jobs given as graphs that a run did not end
         self._records: dict[str, dict[str, Any]] = {}  # what of run.json is asked for, of each run that is there
         self._tables: dict[str, tuple[str, int]] = {}  # which tables it has, and when it ended
         for run_id in unique_runs(self.plan):
             self._states[run_id], about = store.state_and_record(run_id)
             if about is not None:
                 self._records[run_id] = {name: about.get(name) for name in ABOUT}
+                self._unfinished[run_id] = about.get("unfinished_jobs", [])
                 self._tables[run_id] = tables_of(about), about["end_ns"]
         self._finished = [run for run in self.plan["runs"] if self._states[run["id"]] is State.COMPLETE]
 
@@ -150,6 +152,15 @@ class StoredResult:
         """A row per scheme, point and seed that has a finished run."""
         rows = [{"id": run["id"], **self.labels(run), **self._records[run["id"]]} for run in self._finished]
         return pl.DataFrame(rows, schema={"id": pl.String(), **self.label_schema, **ABOUT})
+
+    @property
+    def unfinished_jobs(self) -> list[str]:
+        """A sentence for each job given as a graph that had not ended with its run: what waits for what."""
+        return [
+            f"{one['code']}: {label(run)}: job {one['job']}: {one['reason']}"
+            for run in self._finished
+            for one in self._unfinished[run["id"]]
+        ]
 
     @cached_property
     def same(self) -> list[str]:

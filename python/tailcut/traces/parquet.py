@@ -98,6 +98,11 @@ def _texts(column: "pl.Series") -> list[str]:
 def _column(name: str, table: "pl.DataFrame") -> tuple[str, str, list[Any] | None]:
     if name not in table.columns:
         return name, "unread", None
-    kind = KINDS.get(str(table.schema[name]), "other")
-    cells = table[name].to_list()
+    import polars as pl
+
+    column = table[name]
+    if isinstance(column.dtype, pl.List):
+        column = column.cast(pl.List(pl.String)).list.join(" ")
+    kind = KINDS.get(str(column.dtype), "other")
+    cells = column.to_list()
     return name, kind, cells if kind != "other" else [None if cell is None else str(cell) for cell in cells]

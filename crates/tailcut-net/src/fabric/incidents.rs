@@ -66,6 +66,11 @@ impl FaultTimeline {
         Ok(FaultTimeline { changes, next: 0, down, known, wires, whole: None })
     }
 
+    /// Returns the links that are down now, by index.
+    pub fn links_down(&self) -> impl Iterator<Item = usize> + '_ {
+        self.down.iter().enumerate().filter(|(_, down)| **down > 0).map(|(link, _)| link)
+    }
+
     /// Whether a packet is ever lost on a link, or a link ever changes.
     pub fn any(&self) -> bool {
         !self.wires.is_empty()
@@ -193,6 +198,11 @@ impl Fabric {
             consequences.push(Consequence::Rerouted);
         }
         Ok(consequences)
+    }
+
+    /// Returns the links that are down now, by index.
+    pub fn links_down(&self) -> impl Iterator<Item = usize> + '_ {
+        self.incidents.links_down()
     }
 
     fn change_wire(&mut self, now: Time, number: PortId, consequences: &mut Vec<Consequence>) {

@@ -6,6 +6,7 @@ use tailcut_engine::Time;
 
 use crate::traffic::Flow;
 pub use crate::traffic::closed_loop::JobRecord;
+pub use crate::traffic::unfinished::UnfinishedJob;
 
 /// What happened to one flow: one row of the flow table. Times are relative to `start`.
 #[derive(Debug, Clone, PartialEq)]
@@ -162,6 +163,8 @@ pub struct Outcome {
     pub flows: Vec<FlowRecord>,
     /// One record per job that has begun.
     pub jobs: Vec<JobRecord>,
+    /// The jobs given as graphs that had not ended with the run, and what they waited for.
+    pub unfinished: Vec<UnfinishedJob>,
     /// One record per tier and direction.
     pub tiers: Vec<TierRecord>,
     /// Totals.

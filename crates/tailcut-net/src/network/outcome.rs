@@ -2,12 +2,14 @@
 
 use super::Network;
 use crate::measure::Observer;
-use crate::measure::records::{FlowRecord, Outcome, TierRecord};
+use crate::measure::records::{FlowRecord, Outcome, TierRecord, UnfinishedJob};
 use crate::packet::OptionStore;
 use crate::port::PortCounters;
 use crate::scenario::Scenario;
+use crate::topology::find::link_name;
 use crate::topology::{Graph, PortId};
 use crate::traffic::FlowIndex;
+use crate::traffic::unfinished::{FlowState, RunEnd};
 use crate::watch::RunView;
 use tailcut_engine::Time;
 
@@ -35,6 +37,7 @@ impl<O: Observer> Network<'_, O> {
         );
         let instants = self.tally.take_instants();
         let books = std::mem::take(&mut self.tally.books);
+        let unfinished = self.unfinished_jobs();
         let (mut counters, busy, series, observer) = self.tally.finish();
         self.flows.sum_up(&mut counters);
         counters.scheme_counters = further;
@@ -48,6 +51,7 @@ impl<O: Observer> Network<'_, O> {
                 counted.map(|flow| self.flows.record(flow)).collect()
             },
             jobs: self.starts.jobs(),
+            unfinished,
             tiers: tier_records(graph, arrivals, &busy, |port| self.fabric.counters(port)),
             counters,
             series,
@@ -55,6 +59,26 @@ impl<O: Observer> Network<'_, O> {
         };
         assert_possible(&outcome.flows, self.scenario);
         (outcome, observer)
+    }
+
+    /// Returns the jobs that the end of the run interrupts, with the links that are down then.
+    fn unfinished_jobs(&self) -> Vec<UnfinishedJob> {
+        let state = |flow: FlowIndex| {
+            if !self.starts.has_started(flow) {
+                return FlowState::Waiting;
+            }
+            let record = self.flows.record(flow);
+            match (record.fct, record.fct_ack) {
+                (_, Some(_)) => FlowState::Acknowledged,
+                (Some(_), None) => FlowState::Received,
+                (None, None) => FlowState::UnderWay(record.flow.start),
+            }
+        };
+        let graph = &self.scenario.graph;
+        let down = self.fabric.links_down();
+        let down = down.map(|link| link_name(graph, PortId::both_directions(link)[0])).collect();
+        let end = RunEnd { at: self.clock.now(), links_down: down };
+        self.starts.unfinished(&state, &end)
     }
 }
 

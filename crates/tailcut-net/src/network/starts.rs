@@ -5,9 +5,10 @@ use std::collections::BinaryHeap;
 
 use tailcut_engine::Time;
 
-use crate::measure::records::JobRecord;
+use crate::measure::records::{JobRecord, UnfinishedJob};
 use crate::traffic::closed_loop::ClosedLoop;
 use crate::traffic::demand::{Jobs, Signal};
+use crate::traffic::unfinished::{FlowState, RunEnd};
 use crate::traffic::{Flow, FlowIndex};
 
 /// The flows to start and the policies to ask.
@@ -103,6 +104,16 @@ impl<'a> FlowStarts<'a> {
     /// Returns the records of the jobs that have begun.
     pub fn jobs(&self) -> Vec<JobRecord> {
         self.driver.as_ref().map_or_else(Vec::new, |driver| driver.records())
+    }
+
+    /// Returns the jobs given as graphs that have not ended.
+    pub fn unfinished(
+        &self,
+        state: &dyn Fn(FlowIndex) -> FlowState,
+        end: &RunEnd,
+    ) -> Vec<UnfinishedJob> {
+        let driver = self.driver.as_ref();
+        driver.map_or_else(Vec::new, |driver| driver.unfinished(self.flows, state, end))
     }
 }
 

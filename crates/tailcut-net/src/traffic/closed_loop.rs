@@ -8,6 +8,7 @@ use tailcut_engine::Time;
 
 use super::demand::{Dependent, JobKind, Jobs, NONE, Signal};
 use super::processors::Processors;
+use super::unfinished::{Ended, FlowState, RunEnd, UnfinishedJob};
 use super::{Flow, FlowIndex};
 
 /// What happened to one job: one row of the job table.
@@ -242,6 +243,19 @@ impl ClosedLoop {
     /// Returns whether a flow has started; independent flows count as started.
     pub fn has_started(&self, flow: FlowIndex) -> bool {
         flow.index() < self.jobs.independent || self.started[flow.index()]
+    }
+
+    /// Returns the jobs given as graphs that have not ended, with what each waits for.
+    pub fn unfinished(
+        &self,
+        flows: &[Flow],
+        state: &dyn Fn(FlowIndex) -> FlowState,
+        end: &RunEnd,
+    ) -> Vec<UnfinishedJob> {
+        let (jobs, processors) = (&self.jobs, self.processors.as_ref());
+        let ended = Ended { jobs, flows, processors, state, end };
+        let open = self.progress.iter().enumerate().filter(|(_, job)| job.left > 0);
+        open.filter_map(|(number, _)| ended.explain(number as u32)).collect()
     }
 
     /// Returns a record of each job that has begun.

@@ -25,6 +25,7 @@ pub mod shuffle;
 pub mod sizes;
 pub mod trace;
 pub mod transfers;
+pub mod unfinished;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -72,6 +72,19 @@ impl Processors {
         Some(processors)
     }
 
+    /// Returns whether a computation waits for others.
+    pub fn waits(&self, computation: u32) -> bool {
+        self.needs[computation as usize] > 0
+    }
+
+    /// Returns the end of a computation, if it is running.
+    pub fn end_of(&self, computation: u32) -> Option<Time> {
+        let front = self.waiting[self.places[computation as usize] as usize].front();
+        front.filter(|first| **first == computation)?;
+        let mut running = self.running.iter();
+        running.find_map(|Reverse((end, number))| (*number == computation).then_some(*end))
+    }
+
     /// Returns the next end of a computation, if one is running.
     pub fn next_end(&self) -> Option<Time> {
         self.running.peek().map(|Reverse((time, _))| *time)

@@ -5,6 +5,7 @@
 
 use serde_json::json;
 use tailcut_engine::{Bytes, Rate, Time};
+use tailcut_net::faults::{FaultsSpec, Incident};
 use tailcut_net::measure::records::Outcome;
 use tailcut_net::scenario::{Horizon, Scenario};
 use tailcut_net::topology::star::Star;
@@ -15,6 +16,10 @@ use tailcut_net::transport::uet::UetSpec;
 use crate::run::support::{run, scenario};
 
 fn carried(over: &str, content: &str) -> Outcome {
+    run(&planned(over, content))
+}
+
+fn planned(over: &str, content: &str) -> Scenario {
     let star = Star { hosts: 8, rate: Rate(400_000_000_000), propagation: Time::from_us(1) };
     let graph = star.build().expect("the parameters are valid");
     let horizon = Horizon { arrivals: Time::from_ms(1), drain: Time::from_ms(100) };
@@ -27,7 +32,7 @@ fn carried(over: &str, content: &str) -> Outcome {
     scenario.host.framing_overhead = Bytes(24);
     let uet = UetSpec { mss: Bytes(4096), ..UetSpec::default() };
     scenario.scheme.transport = TransportSpec::Uet(uet);
-    run(&scenario)
+    scenario
 }
 
 /// Returns the end of a job in picoseconds.
@@ -82,4 +87,33 @@ fn waiting_for_the_acknowledgement_takes_longer_than_for_the_last_byte() {
     let starts = ["received", "acknowledged"].map(|over| carried(over, rows).flows[1].flow.start);
     assert_eq!(starts[0], Time::from_ns(2_167));
     assert!(starts[1] >= Time::from_ns(4_169), "{:?}", starts[1]);
+}
+
+/// The link of host 2 fails for good before the message from host 1 to host 2 is over.
+#[test]
+fn a_job_whose_link_dies_names_what_waits_for_what() {
+    let rows = "id,src,dst,bytes,host,duration_ns,after
+0,0,1,1000000,,,
+1,1,2,1000000,,,0
+c,,,,2,500,1
+2,2,3,1000000,,,c
+3,3,4,1000000,,,2
+";
+    let mut scenario = planned("received", rows);
+    let (link, at) = ("h2>s0".to_owned(), Time::from_us(30));
+    let incidents = vec![Incident::LinkDown { link, at, until: None }];
+    scenario.faults = FaultsSpec { incidents, ..FaultsSpec::default() };
+    let outcome = run(&scenario);
+    assert_eq!(outcome.jobs[0].completion, None);
+    let reasons: Vec<&str> = outcome.unfinished.iter().map(|job| &*job.reason).collect();
+    let expected = "graph has not ended at 101ms: message 1 (host 1 to 2, 1000000 B) has started at 22397ns \
+                    and is not received; a computation of 500ns (host 2, processor 0) waits for \
+                    that; 2 further wait in turn; links that are down: h2>s0";
+    assert_eq!(reasons, [expected]);
+}
+
+#[test]
+fn a_job_that_ends_has_nothing_unfinished() {
+    let outcome = carried("received", "id,src,dst,bytes,after\na,0,1,1,\nb,1,2,1,a\n");
+    assert_eq!(outcome.unfinished, []);
 }
