@@ -1,5 +1,7 @@
 """``tailcut import``."""
 
+import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated
 
@@ -49,6 +51,24 @@ def import_(
             show_default=False,
         ),
     ] = None,
+    nics: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N",
+            min=1,
+            max=256,
+            help="Interfaces of a GOAL rank, each a host: rank R's interface I is host R x N + I.",
+            show_default=False,
+        ),
+    ] = None,
+    eager: Annotated[
+        bool,
+        typer.Option(
+            "--eager",
+            metavar="",
+            help="A GOAL send is over as it starts, for what waits for it; otherwise when it has arrived.",
+        ),
+    ] = False,
 ) -> None:
     """Write an experiment from files of another program: its network, its flows, its TOML."""
     import re
@@ -62,14 +82,30 @@ def import_(
         None if rate is None else amounts.rate_bps(Word("--rate", 1, 1, rate), "rate", None),
         None if delay is None else amounts.delay_ps(Word("--delay", 1, 1, delay), "delay"),
         None if start_unit is None else amounts.unit_ps(Word("--start-unit", 1, 1, start_unit), "start unit"),
+        nics,
+        eager,
+        _progress(),
     )
     known, found = imports.read(files, format_, options)
     stem = re.sub(r"[^\w-]+", "-", files[0].name.partition(".")[0]).strip("-") or known.name
     directory = Path(f"{stem}-imported") if out_ is None else out_
     title = f"Imported from {', '.join(path.name for path in files)}"
-    paths = write(found, directory, title, [path.name for path in files])
+    paths = write(found, directory, title, [path.name for path in files], options.progress)
     for note in found.notes:
         err.print(f"note: {note}", highlight=False, soft_wrap=True)
     for path in paths:
         out.print(str(path), highlight=False, soft_wrap=True)
     err.print(f"tailcut run {quoted(paths[0])} runs it.", highlight=False, soft_wrap=True)
+
+
+def _progress(seconds: float = 2.0) -> Callable[[str], None]:
+    """Returns what prints a line on what goes on, from time to time; short imports print none."""
+    last = time.monotonic()
+
+    def tell(line: str) -> None:
+        nonlocal last
+        if time.monotonic() - last >= seconds:
+            last = time.monotonic()
+            err.print(line, highlight=False, soft_wrap=True)
+
+    return tell

@@ -1,4 +1,4 @@
-"""Experiments from files of other programs: HPCC's simulator, htsim, containerlab.
+"""Experiments from files of other programs: HPCC's simulator, htsim, containerlab, GOAL.
 
 A format is one file of this folder with a `Format`, and one line in `FORMATS`.
 """
@@ -6,7 +6,7 @@ A format is one file of this folder with a `Format`, and one line in `FORMATS`.
 from collections.abc import Sequence
 from pathlib import Path
 
-from tailcut.imports import containerlab, hpcc, htsim
+from tailcut.imports import containerlab, goal, hpcc, htsim
 from tailcut.imports.network import Format, Imported, ImportOptions
 from tailcut.imports.source import ImportRefusedError, Source
 
@@ -16,6 +16,7 @@ FORMATS: tuple[Format, ...] = (
     hpcc.FORMAT,
     htsim.FORMAT,
     containerlab.FORMAT,
+    goal.FORMAT,
 )  # fmt: skip
 
 

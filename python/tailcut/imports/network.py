@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from pathlib import Path
 
+from tailcut.imports.job import Job
 from tailcut.imports.source import MAX_FLOWS, MAX_HOSTS, MAX_LINKS, MAX_NODES, ImportRefusedError, Word
 
 
@@ -113,12 +114,14 @@ class Imported:
         network: none where the files have none.
         hosts: how many hosts there are where there is no network.
         flows: none where the files have none.
+        job: messages that wait for others; none where the files have none.
         notes: what is told besides: what was left out, and why.
     """
 
     network: Network | None = None
     hosts: int = 0
     flows: list[ImportedFlow] | None = None
+    job: Job | None = None
     notes: list[str] = field(default_factory=list)
 
 
@@ -130,11 +133,17 @@ class ImportOptions:
         rate_bps: the rate of links that state none.
         delay_ps: their delay.
         start_unit_ps: the unit of start times without a unit, in picoseconds.
+        nics: interfaces of a rank, each of which becomes a host; none leaves interfaces out.
+        eager: whether a send is over as it starts, for the operations of its rank that wait for it.
+        progress: is told what goes on, in a line.
     """
 
     rate_bps: int | None = None
     delay_ps: int | None = None
     start_unit_ps: int | None = None
+    nics: int | None = None
+    eager: bool = False
+    progress: Callable[[str], None] = lambda _: None
 
 
 @dataclass(frozen=True, slots=True)

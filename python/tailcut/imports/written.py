@@ -1,19 +1,26 @@
 """Writes an import: the experiment, its graph as node-link JSON, and its flows as CSV."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from decimal import Decimal
 from pathlib import Path
 
 from tailcut.document import toml_value
 from tailcut.imports.amounts import delay_text, rate_text
+from tailcut.imports.job import MESSAGE, Job
 from tailcut.imports.network import Imported, ImportedFlow, Link, Network
 from tailcut.imports.source import ImportRefusedError
 
-EXPERIMENT, GRAPH, FLOWS = "experiment.toml", "topology.json", "flows.csv"
+EXPERIMENT, GRAPH, FLOWS, JOB = "experiment.toml", "topology.json", "flows.csv", "job.csv"
 
 
-def write(found: Imported, directory: Path, title: str, sources: Sequence[str]) -> list[Path]:
+def write(
+    found: Imported,
+    directory: Path,
+    title: str,
+    sources: Sequence[str],
+    progress: Callable[[str], None] = lambda _: None,
+) -> list[Path]:
     """Write the files of an experiment into a directory.
 
     Their names are always the same: nothing that a file of others says becomes a path.
@@ -23,25 +30,29 @@ def write(found: Imported, directory: Path, title: str, sources: Sequence[str]) 
         directory: the directory to write; it is made if it does not exist.
         title: of the experiment.
         sources: the names of the files that it is from.
+        progress: is told how much of a job is written.
 
     Raises:
         ImportRefusedError: TC-I005: one of the files exists already.
         OSError: the directory cannot be written.
     """
-    texts = {EXPERIMENT: _experiment(found, title, sources)}
+    texts: dict[str, Iterable[str]] = {EXPERIMENT: [_experiment(found, title, sources)]}
     if found.network is not None:
-        texts[GRAPH] = graph(found.network)
+        texts[GRAPH] = [graph(found.network)]
     if found.flows is not None:
-        texts[FLOWS] = _flows(found.flows)
+        texts[FLOWS] = [_flows(found.flows)]
+    if found.job is not None:
+        rows = len(found.job)
+        texts[JOB] = found.job.text(progress=lambda done: progress(f"{done:,} of {rows:,} rows written"))
     paths = [directory / name for name in texts]
     there = next((path for path in paths if path.exists() or path.is_symlink()), None)
     if there is not None:
         message = f"{there} exists already: nothing is overwritten"
         raise ImportRefusedError("TC-I005", message, "name another directory with --out")
     directory.mkdir(parents=True, exist_ok=True)
-    for path, text in zip(paths, texts.values(), strict=True):
+    for path, parts in zip(paths, texts.values(), strict=True):
         with path.open("x", encoding="utf-8", newline="\n") as file:
-            file.write(text)
+            file.writelines(parts)
     return paths
 
 
@@ -90,7 +101,9 @@ def _experiment(found: Imported, title: str, sources: Sequence[str]) -> str:
     else:
         lines += ['kind = "star" # the files have no network: name yours', f"hosts = {found.hosts}"]
     lines += ["", "[traffic]"]
-    if found.flows is not None:
+    if found.job is not None:
+        lines += ['kind = "graph"', f'file = "{JOB}" # hosts by their place among the hosts of the topology']
+    elif found.flows is not None:
         lines += ['kind = "trace"', f'file = "{FLOWS}" # hosts by their place among the hosts of the topology']
         if min(flow.start_ns for flow in found.flows) > 0:
             lines.append('# origin = "first" # lets the run begin with the first flow')
@@ -99,8 +112,21 @@ def _experiment(found: Imported, title: str, sources: Sequence[str]) -> str:
     lossy = [] if found.network is None else [link for link in found.network.links if link.loss]
     if lossy:
         lines += ["", "[faults]", "incidents = [", *(f"  {_loss(link)}," for link in lossy), "]"]
-    lines += ["", "[horizon]", *([] if found.flows is not None else ['arrivals = "100ms"']), 'drain = "1s"']
+    if found.job is not None:
+        arrivals, drain = _horizon(found.job)
+        lines += ["", "[horizon]", f'arrivals = "{arrivals}"', f'drain = "{drain}"']
+    else:
+        lines += ["", "[horizon]", *([] if found.flows is not None else ['arrivals = "100ms"']), 'drain = "1s"']
     return "\n".join([*lines, "", "[schemes.TCP]", ""])
+
+
+def _horizon(job: Job) -> tuple[str, str]:
+    """Returns arrivals after the last start, and a drain that suffices for one row after the other at 1 Gbps."""
+    latest = 0 if job.starts_ns is None else int(job.starts_ns.max(initial=0))
+    messages = job.kinds == MESSAGE
+    nanoseconds = 8 * int(job.amounts[messages].sum()) + int(job.amounts[~messages].sum())
+    seconds = min(nanoseconds // 10**9 + 1, 900_000)
+    return f"{max(latest // 10**6 + 1, 1)}ms", f"{seconds}s"
 
 
 def _loss(link: Link) -> str:
