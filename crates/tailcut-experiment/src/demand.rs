@@ -90,6 +90,7 @@ pub struct PoolDemand {
 
 fn signal(on: Signal) -> &'static str {
     match on {
+        Signal::Sent => "sent",
         Signal::Received => "received",
         Signal::Acknowledged => "acknowledged",
     }

@@ -25,7 +25,7 @@ pub fn scheduled_flows(scenario: &Scenario) -> usize {
 pub fn deciders(flows: &[Flow], jobs: &Jobs) -> Result<Vec<Option<HostId>>, FlowIndex> {
     let sees = |flow: &Flow, on| match on {
         Signal::Received => flow.dst,
-        Signal::Acknowledged => flow.src,
+        Signal::Sent | Signal::Acknowledged => flow.src,
     };
     let mut of_flows: Vec<Option<HostId>> = vec![None; flows.len()];
     let mut of_pools: Vec<Option<HostId>> = vec![None; jobs.pools.len()];

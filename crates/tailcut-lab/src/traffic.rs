@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use tailcut_engine::Time;
 use tailcut_net::scenario::{Scenario, SeriesSpec};
 use tailcut_net::traffic::Flow;
+use tailcut_net::traffic::demand::Signal;
 
 use crate::answers::{FabricFacts, RunCheck};
 use crate::dependencies::deciders;
@@ -49,6 +50,9 @@ pub(crate) fn check(
     }
     if !scenario.jobs.computations.is_empty() {
         checked.fatal("traffic.kind", "computations: the lab's hosts carry messages only");
+    } else if scenario.jobs.edges.iter().any(|edge| edge.on == Signal::Sent) {
+        checked
+            .fatal("traffic.kind", "messages in order: the lab's hosts do not report departures");
     } else if !scenario.jobs.is_empty() {
         match deciders(&scenario.flows, &scenario.jobs) {
             Err(_) => checked.fatal(

@@ -23,6 +23,7 @@ fn every_kind_of_traffic_runs() {
                 }
                 Some("trace") => json!({"flows": [{"src": 0, "dst": 5, "bytes": "30KB"}]}),
                 Some("graph") => json!({"file": "job.csv"}),
+                Some("collective") => json!({"operation": "all-reduce", "bytes": "200KB"}),
                 Some("mix") => {
                     json!({"parts": [{"kind": "poisson", "sizes": "20KB"}, {"kind": "pings"}]})
                 }

@@ -165,6 +165,9 @@ impl<O: Observer> Network<'_, O> {
                 key = key.with_sport(segment.entropy);
             }
             self.send(key, id, segment);
+            if !spreads {
+                self.note_segment_sent(id, transmit);
+            }
         }
         self.expect_sender(id);
         if takes_turns {

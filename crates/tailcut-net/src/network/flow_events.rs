@@ -12,7 +12,7 @@ use crate::replicate::machine::{
 };
 use crate::traffic::FlowIndex;
 use crate::traffic::demand::Signal;
-use crate::transport::spread as subflow;
+use crate::transport::{Transmit, spread as subflow};
 
 impl<O: Observer> Network<'_, O> {
     /// Starts every flow that is due, and comes back for the next.
@@ -43,6 +43,16 @@ impl<O: Observer> Network<'_, O> {
     pub(super) fn signal_flow_end(&mut self, flow: FlowIndex, signal: Signal) {
         if self.starts.note_over(flow, signal, self.clock.now()) {
             self.schedule_start();
+        }
+    }
+
+    /// A sender has handed this segment to its interface: others may have waited for the last one.
+    #[inline]
+    pub(super) fn note_segment_sent(&mut self, id: ConnectionId, transmit: Transmit) {
+        let Transmit::Segment { seq, retransmission: false } = transmit else { return };
+        let flow = self.hosts.sender_info(id).flow;
+        if self.starts.awaits_sending(flow) && seq + 1 == self.hosts.sender(id).segments() {
+            self.signal_flow_end(flow, Signal::Sent);
         }
     }
 

@@ -75,6 +75,12 @@ impl<'a> FlowStarts<'a> {
         true
     }
 
+    /// Returns whether something waits for a flow to be sent.
+    #[inline]
+    pub fn awaits_sending(&self, flow: FlowIndex) -> bool {
+        self.driver.as_ref().is_some_and(|driver| driver.is_unsent(flow))
+    }
+
     /// Returns the start of the next flow, as far as it is known.
     pub fn next_start(&self) -> Option<Time> {
         let listed = self.flows[..self.listed].get(self.next).map(|flow| flow.start);

@@ -84,6 +84,7 @@ impl<O: Observer> Network<'_, O> {
                 }
                 let waiting = self.fabric.waiting_at(port);
                 self.send(key, id, segment);
+                self.note_segment_sent(id, transmit);
                 self.turns.hosts[host.index()].has_packet = self.fabric.waiting_at(port) > waiting;
                 if self.hosts.sender(id).wants_turn(self.hosts.sender_profile(id))
                     && self.hosts.queue_for_turn(id)

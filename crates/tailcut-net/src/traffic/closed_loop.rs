@@ -44,6 +44,8 @@ pub struct ClosedLoop {
     /// The computations; none without any.
     processors: Option<Processors>,
     started: Vec<bool>,
+    /// Flows that others wait for to be sent, and that have not been.
+    unsent: Vec<bool>,
     progress: Vec<JobProgress>,
 }
 
@@ -101,6 +103,7 @@ impl ClosedLoop {
             due: BinaryHeap::new(),
             processors: Processors::new(&jobs),
             started: vec![false; flows.len()],
+            unsent: unsent(flows.len(), &jobs),
             progress: begin(flows, &jobs),
             jobs,
         };
@@ -173,6 +176,13 @@ impl ClosedLoop {
 
     /// Notes that a flow has finished in the sense of `signal`.
     pub fn on_finished(&mut self, flow: FlowIndex, signal: Signal, now: Time) {
+        if self.is_unsent(flow) {
+            self.unsent[flow.index()] = false;
+            self.release_dependents(flow, Signal::Sent, now);
+        }
+        if signal == Signal::Sent {
+            return;
+        }
         let rule = self.jobs.rules[flow.index()];
         if signal == Signal::Received {
             self.advance_job(rule.job, now);
@@ -181,6 +191,15 @@ impl ClosedLoop {
             self.pools[rule.pool as usize].running -= 1;
             self.refill(rule.pool as usize, now);
         }
+        self.release_dependents(flow, signal, now);
+    }
+
+    /// Returns whether something waits for a flow to be sent.
+    pub fn is_unsent(&self, flow: FlowIndex) -> bool {
+        self.unsent.get(flow.index()).is_some_and(|unsent| *unsent)
+    }
+
+    fn release_dependents(&mut self, flow: FlowIndex, signal: Signal, now: Time) {
         let at = flow.index();
         for edge in self.first_edge[at] as usize..self.first_edge[at + 1] as usize {
             let edge = self.jobs.edges[edge];
@@ -245,7 +264,8 @@ impl ClosedLoop {
         flow.index() < self.jobs.independent || self.started[flow.index()]
     }
 
-    /// Returns the jobs given as graphs that have not ended, with what each waits for.
+    /// Returns the jobs given as graphs that have not ended, with what each waits for. Iterations
+    /// that have not begun are left out.
     pub fn unfinished(
         &self,
         flows: &[Flow],
@@ -254,7 +274,13 @@ impl ClosedLoop {
     ) -> Vec<UnfinishedJob> {
         let (jobs, processors) = (&self.jobs, self.processors.as_ref());
         let ended = Ended { jobs, flows, processors, state, end };
+        let is_later = |number: usize| {
+            let later = self.jobs.collectives.iter().filter(|about| about.iteration > 0);
+            self.progress[number].start.is_none()
+                && later.map(|about| about.job as usize).any(|job| job == number)
+        };
         let open = self.progress.iter().enumerate().filter(|(_, job)| job.left > 0);
+        let open = open.filter(|(number, _)| !is_later(*number));
         open.filter_map(|(number, _)| ended.explain(number as u32)).collect()
     }
 
@@ -262,6 +288,16 @@ impl ClosedLoop {
     pub fn records(&self) -> Vec<JobRecord> {
         records(&self.progress, &self.jobs)
     }
+}
+
+/// Returns the flows that others wait for to be sent; empty if nothing waits for that.
+fn unsent(flows: usize, jobs: &Jobs) -> Vec<bool> {
+    let mut unsent = vec![];
+    for edge in jobs.edges.iter().filter(|edge| edge.on == Signal::Sent) {
+        unsent.resize(flows, false);
+        unsent[edge.from.index()] = true;
+    }
+    unsent
 }
 
 /// Returns the progress of all jobs before any has begun.

@@ -17,6 +17,9 @@ pub const NONE: u32 = u32::MAX;
 /// The event by which a flow counts as finished for its dependents.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Signal {
+    /// The sender has handed the last byte to its interface for the first time: for dependents at
+    /// the sender. At the latest, a flow that was received or acknowledged has been sent.
+    Sent,
     /// The last byte has reached the receiver: for dependents at the receiver.
     Received,
     /// The sender has the acknowledgement of the last byte: for dependents at the sender.
@@ -75,6 +78,23 @@ pub struct Computation {
     pub duration: Time,
 }
 
+/// An iteration of a collective operation: a job.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CollectiveJob {
+    /// The job.
+    pub job: u32,
+    /// The job of the first iteration.
+    pub group: u32,
+    /// The number of the iteration, from 0.
+    pub iteration: u32,
+    /// The bytes of the algorithm bandwidth.
+    pub bytes: u64,
+    /// The bus bandwidth is `bus_links / ranks` of the algorithm bandwidth (nccl-tests).
+    pub bus_links: u32,
+    /// The number of ranks.
+    pub ranks: u32,
+}
+
 /// A dependency on a flow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Dependency {
@@ -101,6 +121,8 @@ pub struct Jobs {
     pub computations: Vec<Computation>,
     /// Pairs of a computation and what depends on its end.
     pub computed: Vec<(u32, Dependent)>,
+    /// The jobs that are collective operations, in order.
+    pub collectives: Vec<CollectiveJob>,
     /// Number of flows without dependencies: they come first, in order of start.
     pub independent: usize,
 }
@@ -192,6 +214,12 @@ impl Demand {
             self.named.resize(self.flows.len() + other.flows.len(), false);
         }
         self.flows.extend(other.flows);
+        let collectives = other.jobs.collectives.into_iter();
+        self.jobs.collectives.extend(collectives.map(|of_other| CollectiveJob {
+            job: of_other.job + jobs,
+            group: of_other.group + jobs,
+            ..of_other
+        }));
         self.jobs.kinds.extend(other.jobs.kinds);
         self.jobs.pools.extend(other.jobs.pools);
         let moved = |to| match to {

@@ -6,6 +6,7 @@
 
 pub mod bucket_sort;
 pub mod closed_loop;
+pub mod collectives;
 pub mod demand;
 pub mod graph;
 pub mod hot_spots;
@@ -119,6 +120,8 @@ registry! {
         Trace(trace::Trace),
         /// Messages and computations that wait for each other, from a file.
         Graph(graph::MessageGraph),
+        /// Collective operations, such as all-reduce, by a named algorithm.
+        Collective(collectives::Collective),
         /// Several patterns at once.
         Mix(mix::Mix),
     }

@@ -41,7 +41,8 @@ pub struct RunEnd {
 }
 
 /// Kinds of jobs whose members wait for each other in any order.
-const GRAPHS: [&str; 1] = ["graph"];
+const GRAPHS: [&str; 6] =
+    ["graph", "all-reduce", "all-gather", "reduce-scatter", "all-to-all", "mixture-of-experts"];
 
 /// Most names in a list of a sentence.
 const SHOWN: usize = 3;

@@ -2,6 +2,7 @@
 
 mod attribution;
 mod bbr;
+mod collectives;
 mod conservation;
 mod coupling;
 mod dctcp;

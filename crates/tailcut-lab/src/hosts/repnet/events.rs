@@ -44,7 +44,7 @@ impl NodeEvent {
         match self {
             NodeEvent::Over(_, Signal::Received, _) => Some(RECEIVED),
             NodeEvent::Over(_, Signal::Acknowledged, _) => Some(ACKNOWLEDGED),
-            NodeEvent::Long(_) => None,
+            NodeEvent::Over(_, Signal::Sent, _) | NodeEvent::Long(_) => None,
             NodeEvent::Wrong => Some(WRONG),
         }
     }

@@ -575,7 +575,40 @@ fn closed() -> Sections {
             "graph, acknowledged",
             json!({ "traffic": { "kind": "graph", "file": "job.csv", "over": "acknowledged" } }),
         ),
+        ("ring", json!({ "traffic": collective("all-reduce", "ring", json!({"slices": 2})) })),
+        (
+            "ring, gathered and scattered",
+            json!({ "traffic": { "kind": "mix", "parts": [
+                collective("all-gather", "ring", json!({"hosts": [0, 5, 2, 9]})),
+                collective("reduce-scatter", "ring", json!({"jobs": 2, "placement": "scattered"})),
+            ]}}),
+        ),
+        (
+            "halving and doubling",
+            json!({ "traffic": collective("all-reduce", "halving-doubling", json!({"ranks": 6})) }),
+        ),
+        (
+            "two trees, in turn",
+            json!({ "traffic": collective("all-reduce", "double-tree", json!({
+                "slices": 4, "jobs": 2, "placement": "round-robin", "repeat": 2, "compute": "10us",
+            }))}),
+        ),
+        (
+            "all to all, pairwise",
+            json!({ "traffic": collective("all-to-all", "pairwise", json!({"start": "20us"})) }),
+        ),
+        (
+            "experts",
+            json!({ "traffic": collective("mixture-of-experts", "direct", json!({"skew": 1.1})) }),
+        ),
     ]
+}
+
+fn collective(operation: &str, algorithm: &str, more: Value) -> Value {
+    let whole = json!({
+        "kind": "collective", "operation": operation, "algorithm": algorithm, "bytes": "400KB",
+    });
+    with(whole, more)
 }
 
 /// Every way to specify flow sizes.

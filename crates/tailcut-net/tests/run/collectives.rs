@@ -1,0 +1,85 @@
+//! Collective operations on a star: iterations lie between their bounds.
+//!
+//! 100 MB on 8 hosts of 400 Gbps, 1 us per link, payload 4096 B, 64 B of headers and framing, no
+//! handshake, and a window above the bandwidth-delay product. The upper bound adds an
+//! acknowledgement of 64 B per packet.
+
+use serde_json::{Value, json};
+use tailcut_engine::{Bytes, Rate, Time};
+use tailcut_net::measure::records::Outcome;
+use tailcut_net::scenario::{Horizon, Scenario};
+use tailcut_net::topology::star::Star;
+use tailcut_net::traffic::TrafficSpec;
+use tailcut_net::transport::TransportSpec;
+use tailcut_net::transport::uet::UetSpec;
+
+use crate::run::support::{run, scenario};
+
+fn carried(mut spec: Value) -> Outcome {
+    let star = Star { hosts: 8, rate: Rate(400_000_000_000), propagation: Time::from_us(1) };
+    let graph = star.build().expect("the parameters are valid");
+    let horizon = Horizon { arrivals: Time::from_ms(1), drain: Time::from_ms(100) };
+    spec["kind"] = json!("collective");
+    let spec: TrafficSpec = serde_json::from_value(spec).expect("well-formed traffic");
+    let read = |_: &str| Err(std::io::ErrorKind::NotFound.into());
+    let demand = spec.generate(&graph, &horizon, 1, &read).expect("a valid collective");
+    let mut scenario = Scenario { jobs: demand.jobs, horizon, ..scenario(graph, demand.flows) };
+    scenario.host.framing_overhead = Bytes(24);
+    let uet = UetSpec { mss: Bytes(4096), ..UetSpec::default() };
+    scenario.scheme.transport = TransportSpec::Uet(uet);
+    run(&scenario)
+}
+
+fn iteration_ps(operation: &str, algorithm: &str, slices: u32) -> u64 {
+    let outcome = carried(json!({
+        "operation": operation, "algorithm": algorithm, "bytes": "100MB", "slices": slices,
+    }));
+    assert_eq!(outcome.jobs.len(), 1);
+    outcome.jobs[0].completion.expect("it ends").0
+}
+
+/// Bounds of jobs of 100 MB in picoseconds; 499.2 ns more per phase where all begin with one host.
+#[test]
+fn all_reduce_of_100_mb_lies_between_its_bounds() {
+    let ring = iteration_ps("all-reduce", "ring", 1);
+    assert!((3_583_856_640..=3_638_997_200).contains(&ring), "ring {ring}");
+    let halving = iteration_ps("all-reduce", "halving-doubling", 1);
+    assert!((3_567_191_040..=3_622_075_190).contains(&halving), "halving {halving}");
+    let direct = iteration_ps("all-reduce", "direct", 1);
+    assert!((3_558_858_240..=3_613_614_180).contains(&direct), "direct {direct}");
+    assert!(direct < ring, "direct {direct} beats whole parts {ring}");
+    let sliced = iteration_ps("all-reduce", "ring", 2);
+    assert!(sliced >= 3_556_775_040 && sliced < direct, "two slices {sliced} beat direct {direct}");
+}
+
+#[test]
+fn halves_of_an_all_reduce_take_half_of_its_time() {
+    let gather = iteration_ps("all-gather", "ring", 1);
+    assert!((1_791_928_320..=1_819_498_600).contains(&gather), "all-gather {gather}");
+    for (operation, algorithm) in
+        [("all-gather", "direct"), ("reduce-scatter", "direct"), ("all-to-all", "direct")]
+    {
+        let took = iteration_ps(operation, algorithm, 1);
+        assert!((1_779_429_120..=1_806_807_090).contains(&took), "{operation} {took}");
+    }
+}
+
+#[test]
+fn a_pipelined_double_tree_takes_at_least_twice_the_array() {
+    let took = iteration_ps("all-reduce", "double-tree", 96);
+    assert!((4_060_000_000..=5_200_000_000).contains(&took), "{took}");
+}
+
+#[test]
+fn iterations_follow_each_other_with_a_computation_between() {
+    let outcome = carried(json!({
+        "operation": "all-reduce", "bytes": "1MB", "repeat": 3, "compute": "7us",
+    }));
+    let jobs = &outcome.jobs;
+    assert_eq!(jobs.len(), 3);
+    for two in jobs.windows(2) {
+        let end = two[0].start + two[0].completion.expect("it ends");
+        let gap = two[1].start - end;
+        assert!(gap >= Time::from_us(7) && gap < Time::from_us(8), "{gap}");
+    }
+}
