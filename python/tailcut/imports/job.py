@@ -30,6 +30,9 @@ class Job:
         starts_ns: start of messages that wait for nothing; none if all start at 0.
         first: the waits of row i are ``waits[first[i]:first[i + 1]]``.
         waits: rows that are waited for.
+        pool: the pool of each row, 0 for none; none if there are no pools.
+        at_once: how many rows of its pool may run at once.
+        over: when a message is over, as experiments have it.
         acknowledged: the waits that are for the acknowledgement of a message; none if all are for its last byte.
     """
 
@@ -42,6 +45,9 @@ class Job:
     waits: Integers
     starts_ns: Integers | None = None
     acknowledged: npt.NDArray[np.bool_] | None = None
+    pool: Integers | None = None
+    at_once: Integers | None = None
+    over: str = "received"
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -98,8 +104,13 @@ class Job:
             rows: how many rows a part has.
             progress: is told how many rows are written.
         """
-        timed = self.starts_ns is not None
-        yield "id,src,dst,bytes," + ("start_ns," if timed else "") + "host,processor,duration_ns,after\n"
+        timed, pooled = self.starts_ns is not None, self.pool is not None
+        started = ",start_ns" if timed else ""
+        pools = ",pool,at_once" if pooled else ""
+        yield f"id,src,dst,bytes{started}{pools},host,processor,duration_ns,after\n"
+        blank = "," * (3 + timed + 2 * pooled)
+        zeros = np.zeros(len(self) if timed or pooled else 0, dtype=np.int64)
+        more = [column if column is not None else zeros for column in (self.starts_ns, self.pool, self.at_once)]
         for begin in range(0, len(self), rows):
             part = slice(begin, begin + rows)
             first = self.first[begin : begin + rows + 1].tolist()
@@ -108,16 +119,20 @@ class Job:
             names = list(map(str, self.ids[places].tolist()))
             if self.acknowledged is not None:
                 marks = self.acknowledged[lowest : first[-1]].tolist()
-                names = [f"{name}@acknowledged" if mark else name for name, mark in zip(names, marks, strict=True)]
+                ends = ("@received", "@acknowledged")
+                names = [f"{name}{ends[mark]}" for name, mark in zip(names, marks, strict=True)]
             columns = [column[part].tolist() for column in (self.ids, self.kinds, self.one, self.other, self.amounts)]
-            starts = self.starts_ns[part].tolist() if self.starts_ns is not None else [0] * len(columns[0])
+            further = [column[part].tolist() for column in more]
             lines = []
             for at, (own, kind, one, other, amount) in enumerate(zip(*columns, strict=True)):
                 after = " ".join(names[first[at] - lowest : first[at + 1] - lowest])
                 if kind == MESSAGE:
-                    start = ("," if after else f"{starts[at]},") if timed else ""
-                    lines.append(f"{own},{one},{other},{amount},{start},,,{after}\n")
+                    pool, at_once = (further[1][at], further[2][at]) if pooled else (0, 0)
+                    waits = after or pool
+                    start = ("," if waits else f",{further[0][at]}") if timed else ""
+                    joint = (f",{pool},{at_once}" if pool else ",,") if pooled else ""
+                    lines.append(f"{own},{one},{other},{amount}{start}{joint},,,,{after}\n")
                 else:
-                    lines.append(f"{own},,,,{',' if timed else ''}{one},{other},{amount},{after}\n")
+                    lines.append(f"{own},{blank}{one},{other},{amount},{after}\n")
             yield "".join(lines)
             progress(min(begin + rows, len(self)))

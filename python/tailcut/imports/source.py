@@ -91,11 +91,19 @@ class Source:
 
     def lines(self, comment: str | None = None) -> Iterator[list[Word]]:
         """The words of each line that has some; those from ``comment`` on are left out."""
-        for number, line in enumerate(self.text.split("\n"), 1):
+        for number, line in enumerate(self._split(), 1):
             content = line if comment is None else line.partition(comment)[0]
             words = [Word(self.name, number, at.start() + 1, at[0]) for at in re.finditer(r"\S+", content)]
             if words:
                 yield words
+
+    def _split(self) -> Iterator[str]:
+        """Returns the lines one by one: a list of millions would take more memory than the text."""
+        begin = 0
+        while (end := self.text.find("\n", begin)) >= 0:
+            yield self.text[begin:end]
+            begin = end + 1
+        yield self.text[begin:]
 
     def end(self) -> Word:
         """The place behind the last line."""

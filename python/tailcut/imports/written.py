@@ -103,6 +103,7 @@ def _experiment(found: Imported, title: str, sources: Sequence[str]) -> str:
     lines += ["", "[traffic]"]
     if found.job is not None:
         lines += ['kind = "graph"', f'file = "{JOB}" # hosts by their place among the hosts of the topology']
+        lines += [] if found.job.over == "received" else [f'over = "{found.job.over}"']
     elif found.flows is not None:
         lines += ['kind = "trace"', f'file = "{FLOWS}" # hosts by their place among the hosts of the topology']
         if min(flow.start_ns for flow in found.flows) > 0:

@@ -1,4 +1,4 @@
-//! Jobs given as graphs that the end of a run interrupts: a sentence on what waits for what.
+//! Jobs whose messages wait for each other that the end of a run interrupts: a sentence on what waits for what.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -137,7 +137,8 @@ impl Ended<'_> {
         let of_flows = self.jobs.edges.iter().filter(|edge| match (self.state)(edge.from) {
             FlowState::Acknowledged => false,
             FlowState::Received => edge.on == Signal::Acknowledged,
-            FlowState::Waiting | FlowState::UnderWay(_) => true,
+            FlowState::UnderWay(_) => edge.on != Signal::Sent,
+            FlowState::Waiting => true,
         });
         let of_flows = of_flows.map(|edge| (Dependent::Flow(edge.from), edge.to));
         let computed = self.jobs.computed.iter();

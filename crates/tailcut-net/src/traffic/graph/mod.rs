@@ -1,15 +1,20 @@
 //! A job given as a graph: messages and computations, each of which waits for others.
 
+mod names;
 mod order;
 mod records;
 mod rows;
+
+use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tailcut_engine::Time;
 
-use self::rows::{After, Row, Rows, Work};
-use super::demand::{Computation, Demand, Dependent, NONE, Signal, StartRule};
+use self::names::Name;
+use self::order::Waits;
+use self::rows::{Pooled, Rows, Work};
+use super::demand::{Computation, Demand, Dependent, FlowPool, NONE, Signal, StartRule};
 use super::{Flow, FlowIndex, Pattern, TrafficContext, TrafficError, check_flow_count};
 use crate::topology::HostId;
 
@@ -20,8 +25,9 @@ pub struct MessageGraph {
     /// Path of a file with one message or computation per row: `.parquet`, `.json` (a list of
     /// objects), or text with a header line and columns separated by commas, semicolons or tabs.
     /// Columns of all rows: `id`, and `after`, the rows that a row waits for. Of messages: `src`,
-    /// `dst` (host numbers), `bytes`, and optionally `start_ns`. Of computations: `host`,
-    /// `duration_ns`, and optionally `processor`.
+    /// `dst` (host numbers), `bytes`, and optionally `start_ns`, or `pool` and `at_once`: messages of
+    /// a pool start in the order of the file, at most `at_once` of them run at a time. Of
+    /// computations: `host`, `duration_ns`, and optionally `processor`.
     pub file: String,
     /// The event by which a message counts as over for the rows that wait for it. A row that waits
     /// for `ID@received` or `ID@acknowledged` decides for itself.
@@ -56,13 +62,13 @@ impl MessageEnd {
 impl Pattern for MessageGraph {
     fn demand(&self, setting: &TrafficContext) -> Result<Demand, TrafficError> {
         let rows = Rows::read(setting.read, &self.file)?;
-        check_flow_count(rows.rows.len() as f64, "file")?;
-        for (index, row) in rows.rows.iter().enumerate() {
-            check_row(&row.work, setting)
+        check_flow_count(rows.len() as f64, "file")?;
+        for (index, work) in rows.works.iter().enumerate() {
+            check_row(work, setting)
                 .map_err(|(code, message, hint)| rows.refuse(code, index, &message).hint(hint))?;
         }
         let waits = order::resolve(&rows)?;
-        Ok(self.expand(&rows, &waits))
+        self.expand(&rows, &waits)
     }
     fn sized_by(&self) -> &'static str {
         "file"
@@ -73,33 +79,60 @@ impl Pattern for MessageGraph {
 }
 
 impl MessageGraph {
-    /// Returns the demand of checked rows; `waits` has the rows that each row waits for.
-    fn expand(&self, rows: &Rows, waits: &[Vec<u32>]) -> Demand {
+    /// Returns the demand of checked rows; `waits` has the rows that each row waits for. Refuses
+    /// pools whose rows disagree.
+    fn expand(&self, rows: &Rows, waits: &Waits) -> Result<Demand, TrafficError> {
         let mut demand = Demand::default();
         let job = demand.job("graph");
-        let places: Vec<Dependent> =
-            rows.rows.iter().map(|row| add(&mut demand, job, row)).collect();
-        for (at, row) in rows.rows.iter().enumerate() {
-            for (After { on, .. }, &from) in row.after.iter().zip(&waits[at]) {
+        let pools = self.pools(rows, &mut demand)?;
+        let mut pools = pools.into_iter().peekable();
+        let places: Vec<Dependent> = (0..rows.len())
+            .map(|at| {
+                let pool = pools.next_if(|(row, _)| *row as usize == at);
+                add(&mut demand, job, pool.map_or(NONE, |(_, pool)| pool), rows, at)
+            })
+            .collect();
+        for at in 0..rows.len() {
+            for (after, &from) in rows.after(at).iter().zip(waits.of(at)) {
                 match places[from as usize] {
                     Dependent::Flow(flow) => {
-                        demand.wait(places[at], flow, on.unwrap_or(self.over).signal());
+                        demand.wait(places[at], flow, after.on.unwrap_or(self.over).signal());
                     }
                     Dependent::Computation(from) => demand.wait_computed(places[at], from),
-                    Dependent::Pool(_) => unreachable!("a graph has no pools"),
+                    Dependent::Pool(_) => unreachable!("no row is a pool"),
                 }
             }
         }
         demand.set_named(rows.numbered());
-        demand.numbered()
+        Ok(demand.numbered())
+    }
+
+    /// Adds the pools of all rows; returns rows with their pools, ordered by row.
+    fn pools(&self, rows: &Rows, demand: &mut Demand) -> Result<Vec<(u32, u32)>, TrafficError> {
+        let mut known: BTreeMap<Name, (u32, u32)> = BTreeMap::new();
+        let mut found = vec![];
+        for &(row, Pooled { name, at_once }) in &rows.pools {
+            let &mut (pool, first) = known.entry(name).or_insert_with(|| {
+                let pool = FlowPool { opens: Time::ZERO, at_once, on: self.over.signal() };
+                (demand.pool(pool), at_once)
+            });
+            if at_once != first {
+                let name = rows.text(name);
+                let what = format!("pool {name} has at_once = {at_once}, and {first} before");
+                let error = rows.refuse("graph-pool", row as usize, &what);
+                return Err(error.hint("write one number for all rows of a pool"));
+            }
+            found.push((row, pool));
+        }
+        Ok(found)
     }
 }
 
-fn add(demand: &mut Demand, job: u32, row: &Row) -> Dependent {
-    match row.work {
+fn add(demand: &mut Demand, job: u32, pool: u32, rows: &Rows, row: usize) -> Dependent {
+    match rows.works[row] {
         Work::Message { src, dst, bytes, start } => {
-            let id = row.id.parse().unwrap_or_default();
-            let rule = StartRule { job, pool: NONE, delay: Time::ZERO };
+            let id = rows.ids[row].number().unwrap_or_default();
+            let rule = StartRule { job, pool, delay: Time::ZERO };
             let flow: FlowIndex = demand.flow(rule, Flow { src, dst, bytes, start, id });
             Dependent::Flow(flow)
         }

@@ -1,5 +1,7 @@
 //! Files of graphs as records of texts: CSV, JSON, Parquet.
 
+use std::borrow::Cow;
+
 use serde_json::{Map, Value};
 
 use super::super::TrafficError;
@@ -7,34 +9,48 @@ use crate::component::{did_you_mean, read_text};
 use crate::files::{Cells, FileReader};
 
 /// The columns of a graph.
-pub(super) const COLUMNS: [&str; 9] =
-    ["id", "src", "dst", "bytes", "start_ns", "host", "processor", "duration_ns", "after"];
+pub(super) const COLUMNS: [&str; 11] = [
+    "id",
+    "src",
+    "dst",
+    "bytes",
+    "start_ns",
+    "pool",
+    "at_once",
+    "host",
+    "processor",
+    "duration_ns",
+    "after",
+];
 
 /// A row as texts, in the order of [`COLUMNS`].
 #[derive(Debug, Clone, Default)]
-pub(super) struct Record {
+pub(super) struct Record<'a> {
     /// The number of the line, from 1, or of the row, from 0.
     pub number: u32,
-    pub cells: [Option<String>; COLUMNS.len()],
+    pub cells: [Option<Cow<'a, str>>; COLUMNS.len()],
 }
 
-/// The rows of a file.
-pub(super) struct Records {
-    /// The word for a row in messages.
-    pub unit: &'static str,
-    pub records: Vec<Record>,
+/// Takes the records of a file one by one.
+pub(super) type Take<'a> = &'a mut dyn FnMut(&Record) -> Result<(), TrafficError>;
+
+/// Returns the word for a row of a file in messages.
+pub(super) fn unit(file: &str) -> &'static str {
+    match file.ends_with(".parquet") || file.ends_with(".json") {
+        true => "row",
+        false => "line",
+    }
 }
 
-impl Records {
-    pub fn read(read: &dyn FileReader, file: &str) -> Result<Records, TrafficError> {
-        if file.ends_with(".parquet") {
-            return table(read, file);
-        }
-        let text = read_text(read, "graph-file", "file", file)?;
-        match file.ends_with(".json") {
-            true => json(&text, file),
-            false => delimited(&text, file),
-        }
+/// Reads a file and hands its records over in order.
+pub(super) fn read(read: &dyn FileReader, file: &str, take: Take) -> Result<(), TrafficError> {
+    if file.ends_with(".parquet") {
+        return table(read, file, take);
+    }
+    let text = read_text(read, "graph-file", "file", file)?;
+    match file.ends_with(".json") {
+        true => json(&text, file, take),
+        false => delimited(&text, file, take),
     }
 }
 
@@ -49,7 +65,7 @@ fn column(name: &str, file: &str) -> Result<usize, TrafficError> {
     })
 }
 
-fn delimited(text: &str, file: &str) -> Result<Records, TrafficError> {
+fn delimited(text: &str, file: &str, take: Take) -> Result<(), TrafficError> {
     let lines = text.lines().enumerate();
     let lines = lines.map(|(at, line)| (at as u32 + 1, line.split('#').next().unwrap_or("")));
     let mut lines = lines.filter(|(_, line)| !line.trim().is_empty());
@@ -60,31 +76,31 @@ fn delimited(text: &str, file: &str) -> Result<Records, TrafficError> {
     let separator = header.chars().find(|c| matches!(c, ',' | ';' | '\t')).unwrap_or(',');
     let names = header.split(separator).map(|name| name.trim().trim_matches('"'));
     let columns = names.map(|name| column(name, file)).collect::<Result<Vec<_>, _>>()?;
-    let mut records = vec![];
     for (number, line) in lines {
         let mut record = Record { number, ..Record::default() };
-        let fields: Vec<&str> = line.split(separator).collect();
-        if fields.len() != columns.len() {
-            let (found, wanted) = (fields.len(), columns.len());
+        let (wanted, mut found) = (columns.len(), 0);
+        for field in line.split(separator) {
+            if let Some(&column) = columns.get(found) {
+                record.cells[column] = Some(Cow::Borrowed(field.trim().trim_matches('"')));
+            }
+            found += 1;
+        }
+        if found != wanted {
             let what =
                 format!("{file}: line {number}: {found} columns where {wanted} are expected");
             return Err(TrafficError::new("graph-row", "file", what)
                 .hint("separate the rows of after by blanks"));
         }
-        for (&column, field) in columns.iter().zip(fields) {
-            record.cells[column] = Some(field.trim().trim_matches('"').to_owned());
-        }
-        records.push(record);
+        take(&record)?;
     }
-    Ok(Records { unit: "line", records })
+    Ok(())
 }
 
-fn json(text: &str, file: &str) -> Result<Records, TrafficError> {
+fn json(text: &str, file: &str, take: Take) -> Result<(), TrafficError> {
     let rows: Vec<Map<String, Value>> = serde_json::from_str(text).map_err(|cause| {
         let message = format!("{file}: not a list of objects in JSON: {cause}");
         TrafficError::new("graph-file", "file", message)
     })?;
-    let mut records = vec![];
     for (number, row) in rows.into_iter().enumerate() {
         let mut record = Record { number: number as u32, ..Record::default() };
         for (name, value) in row {
@@ -92,14 +108,14 @@ fn json(text: &str, file: &str) -> Result<Records, TrafficError> {
                 Value::Null => None,
                 Value::Array(values) => {
                     let words: Vec<String> = values.iter().map(plain).collect();
-                    Some(words.join(" "))
+                    Some(Cow::Owned(words.join(" ")))
                 }
-                other => Some(plain(&other)),
+                other => Some(Cow::Owned(plain(&other))),
             };
         }
-        records.push(record);
+        take(&record)?;
     }
-    Ok(Records { unit: "row", records })
+    Ok(())
 }
 
 fn plain(value: &Value) -> String {
@@ -109,7 +125,7 @@ fn plain(value: &Value) -> String {
     }
 }
 
-fn table(read: &dyn FileReader, file: &str) -> Result<Records, TrafficError> {
+fn table(read: &dyn FileReader, file: &str, take: Take) -> Result<(), TrafficError> {
     let bad = |what: String| TrafficError::new("graph-file", "file", format!("{file}: {what}"));
     let content = read.file(file).map_err(|error| bad(format!("cannot be read: {error}")))?;
     let columns = read
@@ -126,16 +142,15 @@ fn table(read: &dyn FileReader, file: &str) -> Result<Records, TrafficError> {
         })
         .collect();
     let count = known.iter().map(|(_, cells)| cells.len()).min().unwrap_or(0);
-    let text = |cells: &Cells, row: usize| match cells.text(row) {
-        Some(text) => Some(text.to_owned()),
-        None => Some(cells.shown(row)).filter(|text| text != "null"),
-    };
-    let record = |row: usize| {
+    for row in 0..count {
         let mut record = Record { number: row as u32, ..Record::default() };
         for (at, cells) in &known {
-            record.cells[*at] = text(cells, row);
+            record.cells[*at] = match cells.text(row) {
+                Some(text) => Some(Cow::Borrowed(text)),
+                None => Some(cells.shown(row)).filter(|text| text != "null").map(Cow::Owned),
+            };
         }
-        record
-    };
-    Ok(Records { unit: "row", records: (0..count).map(record).collect() })
+        take(&record)?;
+    }
+    Ok(())
 }

@@ -4,7 +4,8 @@ use tailcut_engine::Time;
 
 use super::super::TrafficError;
 use super::MessageEnd;
-use super::records::{COLUMNS, Record, Records};
+use super::names::{Name, Names};
+use super::records::{self, COLUMNS, Record};
 use crate::files::FileReader;
 use crate::topology::HostId;
 
@@ -16,19 +17,18 @@ pub(super) enum Work {
 }
 
 /// A row that another waits for.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct After {
-    pub id: String,
+    pub name: Name,
     /// The end of the message, if the waiting row names one.
     pub on: Option<MessageEnd>,
 }
 
-/// A row of a graph.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Row {
-    pub id: String,
-    pub work: Work,
-    pub after: Vec<After>,
+/// The pool of a message: its name, and how many of its messages may run at once.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Pooled {
+    pub name: Name,
+    pub at_once: u32,
 }
 
 /// The rows of a file.
@@ -38,27 +38,61 @@ pub(super) struct Rows {
     /// The word for a row in messages, and the number of each row: `line`, `row`.
     unit: &'static str,
     numbers: Vec<u32>,
-    pub rows: Vec<Row>,
+    names: Names,
+    pub ids: Vec<Name>,
+    pub works: Vec<Work>,
+    /// The waits of row i are `after[first[i]..first[i + 1]]`.
+    first: Vec<u32>,
+    after: Vec<After>,
+    /// The pools of rows, ordered by row.
+    pub pools: Vec<(u32, Pooled)>,
 }
 
 impl Rows {
     /// Reads a file. Refuses rows that are neither a message nor a computation.
     pub fn read(read: &dyn FileReader, file: &str) -> Result<Rows, TrafficError> {
-        let Records { unit, records } = Records::read(read, file)?;
-        let mut rows = Rows { file: file.to_owned(), unit, numbers: vec![], rows: vec![] };
-        for record in records {
-            let place = format!("{file}: {unit} {}", record.number);
-            let row = row(&record).map_err(|what| {
+        let mut rows = Rows {
+            file: file.to_owned(),
+            unit: records::unit(file),
+            numbers: vec![],
+            names: Names::default(),
+            ids: vec![],
+            works: vec![],
+            first: vec![0],
+            after: vec![],
+            pools: vec![],
+        };
+        records::read(read, file, &mut |record| {
+            rows.add(record).map_err(|what| {
+                let place = format!("{file}: {} {}", rows.unit, record.number);
                 TrafficError::new("graph-row", "file", format!("{place}: {what}"))
-            })?;
-            rows.numbers.push(record.number);
-            rows.rows.push(row);
-        }
-        if !rows.rows.iter().any(|row| matches!(row.work, Work::Message { .. })) {
+            })
+        })?;
+        if !rows.works.iter().any(|work| matches!(work, Work::Message { .. })) {
             let message = format!("{file}: contains no message");
             return Err(TrafficError::new("graph-empty", "file", message));
         }
         Ok(rows)
+    }
+
+    /// Returns the number of rows.
+    pub fn len(&self) -> usize {
+        self.works.len()
+    }
+
+    /// Returns what a row waits for.
+    pub fn after(&self, row: usize) -> &[After] {
+        &self.after[self.first[row] as usize..self.first[row + 1] as usize]
+    }
+
+    /// Returns the id of a row.
+    pub fn id(&self, row: usize) -> String {
+        self.names.text(self.ids[row])
+    }
+
+    /// Returns the text of a name.
+    pub fn text(&self, name: Name) -> String {
+        self.names.text(name)
     }
 
     /// Returns the place of a row: `line 3`.
@@ -73,72 +107,99 @@ impl Rows {
 
     /// Returns whether the ids of all messages are numbers, written in the shortest way.
     pub fn numbered(&self) -> bool {
-        let is_number = |id: &str| id.parse::<u64>().is_ok_and(|number| number.to_string() == id);
-        let is_message = |row: &&Row| matches!(row.work, Work::Message { .. });
-        self.rows.iter().filter(is_message).all(|row| is_number(&row.id))
+        let mut rows = self.works.iter().zip(&self.ids);
+        rows.all(|(work, id)| !matches!(work, Work::Message { .. }) || id.number().is_some())
+    }
+
+    fn add(&mut self, record: &Record) -> Result<(), String> {
+        let cell = |name: &str| {
+            let at = COLUMNS.iter().position(|known| *known == name).expect("the name is known");
+            record.cells[at].as_deref().filter(|text| !text.is_empty())
+        };
+        let work = work(&cell)?;
+        let id = cell("id").ok_or("it has no id")?;
+        if id.contains('@') || id.contains(char::is_whitespace) {
+            return Err(format!("id: {id:?} contains a blank or an @"));
+        }
+        if let Some(name) = cell("pool") {
+            let is_message = matches!(work, Work::Message { .. });
+            let at_once = small(&cell, "at_once")?.filter(|at_once| *at_once > 0);
+            let Some(at_once) = at_once.filter(|_| is_message && cell("start_ns").is_none()) else {
+                return Err("pool: a message with at_once above 0, and without start_ns, has one"
+                    .to_owned());
+            };
+            let name = self.names.of(name);
+            self.pools.push((self.works.len() as u32, Pooled { name, at_once }));
+        } else if cell("at_once").is_some() {
+            return Err("it has at_once, but no pool".to_owned());
+        }
+        for word in cell("after").unwrap_or_default().split_whitespace() {
+            let (id, on) = parse_after(word)?;
+            let name = self.names.of(id);
+            self.after.push(After { name, on });
+        }
+        let name = self.names.of(id);
+        self.ids.push(name);
+        self.numbers.push(record.number);
+        self.works.push(work);
+        self.first.push(self.after.len() as u32);
+        Ok(())
     }
 }
 
-fn row(record: &Record) -> Result<Row, String> {
-    let cell = |name: &str| {
-        let at = COLUMNS.iter().position(|known| *known == name).expect("the name is known");
-        record.cells[at].as_deref().filter(|text| !text.is_empty())
-    };
-    let whole = |name: &str| {
-        let Some(text) = cell(name) else { return Ok(None) };
-        let number = text.parse::<u64>();
-        number.map(Some).map_err(|_| format!("{name}: {text:?} is not a non-negative integer"))
-    };
-    let small = |name: &str| match whole(name)? {
+fn whole(cell: &CellsByName, name: &str) -> Result<Option<u64>, String> {
+    let Some(text) = cell(name) else { return Ok(None) };
+    let number = text.parse::<u64>();
+    number.map(Some).map_err(|_| format!("{name}: {text:?} is not a non-negative integer"))
+}
+
+fn small(cell: &CellsByName, name: &str) -> Result<Option<u32>, String> {
+    match whole(cell, name)? {
         Some(number) => match u32::try_from(number) {
             Ok(number) => Ok(Some(number)),
             Err(_) => Err(format!("{name}: {number} is more than {}", u32::MAX)),
         },
         None => Ok(None),
-    };
-    let time = |name: &str| match whole(name)? {
+    }
+}
+
+fn time(cell: &CellsByName, name: &str) -> Result<Option<Time>, String> {
+    match whole(cell, name)? {
         Some(ns) if ns > 1_000_000_000_000_000 => Err(format!("{name}: {ns} is over eleven days")),
         ns => Ok(ns.map(Time::from_ns)),
-    };
-    let (src, dst, bytes, start) =
-        (small("src")?, small("dst")?, whole("bytes")?, time("start_ns")?);
-    let (host, duration) = (small("host")?, time("duration_ns")?);
-    let processor = small("processor")?;
-    let after = cell("after").unwrap_or_default().split_whitespace();
-    let after: Vec<After> = after.map(parse_after).collect::<Result<_, _>>()?;
-    let id = cell("id").ok_or("it has no id")?.to_owned();
-    if id.contains('@') || id.contains(char::is_whitespace) {
-        return Err(format!("id: {id:?} contains a blank or an @"));
     }
-    let work = match (src, dst, bytes, host, duration) {
+}
+
+/// Returns the cell of a column, if it is not empty.
+type CellsByName<'a> = dyn Fn(&str) -> Option<&'a str> + 'a;
+
+fn work(cell: &CellsByName) -> Result<Work, String> {
+    let (src, dst) = (small(cell, "src")?, small(cell, "dst")?);
+    let (bytes, start) = (whole(cell, "bytes")?, time(cell, "start_ns")?);
+    let (host, duration) = (small(cell, "host")?, time(cell, "duration_ns")?);
+    let processor = small(cell, "processor")?;
+    match (src, dst, bytes, host, duration) {
         (Some(src), Some(dst), Some(bytes), None, None) if processor.is_none() => {
-            if start.is_some() && !after.is_empty() {
+            if start.is_some() && cell("after").is_some_and(|after| !after.trim().is_empty()) {
                 return Err("it has both start_ns and after: write only one of them".to_owned());
             }
             let (src, dst) = (HostId(src), HostId(dst));
-            Work::Message { src, dst, bytes, start: start.unwrap_or(Time::ZERO) }
+            Ok(Work::Message { src, dst, bytes, start: start.unwrap_or(Time::ZERO) })
         }
         (None, None, None, Some(host), Some(duration)) if start.is_none() => {
             let processor = processor.unwrap_or(0);
-            Work::Computation { host: HostId(host), processor, duration }
+            Ok(Work::Computation { host: HostId(host), processor, duration })
         }
-        _ => {
-            return Err("it is neither a message (src, dst, bytes) nor a computation (host, \
-                        duration_ns)"
-                .to_owned());
-        }
-    };
-    Ok(Row { id, work, after })
+        _ => Err("it is neither a message (src, dst, bytes) nor a computation (host, duration_ns)"
+            .to_owned()),
+    }
 }
 
-fn parse_after(word: &str) -> Result<After, String> {
-    let (id, on) = match word.split_once('@') {
-        None => (word, None),
-        Some((id, "received")) => (id, Some(MessageEnd::Received)),
-        Some((id, "acknowledged")) => (id, Some(MessageEnd::Acknowledged)),
-        Some((_, other)) => {
-            return Err(format!("after: {other:?} is neither received nor acknowledged"));
-        }
-    };
-    Ok(After { id: id.to_owned(), on })
+fn parse_after(word: &str) -> Result<(&str, Option<MessageEnd>), String> {
+    match word.split_once('@') {
+        None => Ok((word, None)),
+        Some((id, "received")) => Ok((id, Some(MessageEnd::Received))),
+        Some((id, "acknowledged")) => Ok((id, Some(MessageEnd::Acknowledged))),
+        Some((_, other)) => Err(format!("after: {other:?} is neither received nor acknowledged")),
+    }
 }

@@ -83,6 +83,33 @@ fn faults_are_refused_by_line() {
 }
 
 #[test]
+fn messages_of_a_pool_start_in_turn() {
+    let rows = "id,src,dst,bytes,pool,at_once,after\na,0,1,1,p,2,\nb,0,1,1,p,2,\nc,0,1,1,p,2,\nd,1,0,1,,,a\n";
+    let demand = read("g.csv", rows).expect("a valid graph");
+    let pools: Vec<u32> = demand.jobs.rules.iter().map(|rule| rule.pool).collect();
+    assert_eq!(pools, [0, 0, 0, NONE]);
+    assert_eq!((demand.jobs.pools.len(), demand.jobs.pools[0].at_once), (1, 2));
+    assert_eq!(demand.jobs.independent, 0);
+}
+
+#[test]
+fn faults_of_pools_are_refused_by_line() {
+    for (row, code, what) in [
+        ("b,0,1,1,,p,3,,,\n", "graph-pool", "line 3: pool p has at_once = 3, and 2 before"),
+        ("b,0,1,1,,p,0,,,\n", "graph-row", "line 3: pool: a message with at_once above 0"),
+        ("b,0,1,1,5,p,2,,,\n", "graph-row", "line 3: pool: a message with at_once above 0"),
+        ("b,,,,,p,2,1,5,\n", "graph-row", "line 3: pool: a message with at_once above 0"),
+        ("b,0,1,1,,,2,,,\n", "graph-row", "line 3: it has at_once, but no pool"),
+    ] {
+        let head =
+            "id,src,dst,bytes,start_ns,pool,at_once,host,duration_ns,after\na,0,1,1,,p,2,,,\n";
+        let error = read("g.csv", &format!("{head}{row}")).expect_err(code);
+        assert_eq!(error.code, code, "{error}");
+        assert!(error.message.starts_with(&format!("g.csv: {what}")), "{error}");
+    }
+}
+
+#[test]
 fn a_graph_without_messages_is_refused() {
     for content in ["", "id,host,duration_ns\na,1,5\n"] {
         assert_eq!(read("g.csv", content).expect_err("no message").code, "graph-empty");
