@@ -68,3 +68,57 @@ def test_each_of_n_coupled_subflows_grows_by_a_segment_over_n_squared(name: str,
 def test_the_mean_window_between_losses_follows_from_its_shape(name: str, below: float) -> None:
     largest = 250 + 250  # packets on the way and in the queue
     assert numbers(KNOWN[name]) == pytest.approx([largest * 1460 * (1 - below)], rel=0.005)
+
+
+def test_a_recovery_sends_in_proportion_to_what_arrives() -> None:
+    window, before = 20, 2  # packets in flight, and those acknowledged when the third duplicate ACK begins the recovery
+    arrivals = window - 1 - before
+    sent = math.ceil(arrivals * (window // 2) / (window - before))  # prr_out, the retransmission among them
+    assert window + sent - 1 == 29
+    assert [int(size[:-1]) for size in KNOWN["prr-sends"].at["traffic.flows.0.bytes"]] == [29 * 1460, 30 * 1460]  # type: ignore[index]
+    packet, control = (1460 + FRAME) * 8 / 1e6, FRAME * 8 / 1e6
+    in_it = 2.5 * 40 + (window + 2) * packet + 6 * control
+    a_round_later = 3.5 * 40 + 7 * packet + 8 * control
+    assert numbers(KNOWN["prr-sends"]) == pytest.approx([in_it, a_round_later], rel=0.001)
+
+
+def test_the_average_of_red_reaches_its_threshold_after_a_burst_of_known_length() -> None:
+    shares = []
+    for weight in (0.002, 0.004):
+        # Equation 3 of the paper: the average after a queue has grown from empty to `length`.
+        averages = ((length, length + 1 + ((1 - weight) ** (length + 1) - 1) / weight) for length in range(1, 200))
+        length = next(length for length, average in averages if average >= 5)
+        passed = length + 1  # the first packet is sent at once; the second finds nobody waiting; the last is dropped
+        arrived = 201  # the ACK of the handshake, and the burst
+        crossed = 1 + passed + passed  # the SYN; the SYN-ACK, and an ACK of each data packet
+        shares.append((arrived - passed) / (crossed + arrived - passed))
+    assert numbers(KNOWN["red-burst"]) == pytest.approx(shares, rel=0.001)
+
+
+def test_flows_take_as_long_as_shortest_remaining_first() -> None:
+    smallest, largest, steps = 14_600, 146_000, 4_000
+    sizes = [smallest + (largest - smallest) * (step + 0.5) / steps for step in range(steps)]
+    service = [(size + math.ceil(size / 1460) * FRAME) * 8 / 1e6 for size in sizes]
+    packet, control, hop = (1460 + FRAME) * 8 / 1e6, FRAME * 8 / 1e6, 0.001
+    others = 4 * (control + hop) + packet + 2 * hop  # the handshake, and the first packet up to the shared link
+    times = []
+    for load in (0.0015, 0.0025, 0.0035):
+        arrivals = load * 201 * 1e6 / 8 / ((smallest + largest) / 2)
+        busy = second = total = 0.0
+        residence = before = service[0]
+        for step, time in enumerate(service):
+            residence += (time - before) / (1 - busy)
+            before = time
+            busy += arrivals * time / steps
+            second += arrivals * time**2 / steps
+            larger = 1 - (step + 1) / steps
+            waiting = (second + arrivals * time**2 * larger) / (2 * (1 - busy) ** 2)
+            total += (waiting + residence) / steps
+        times.append(total + others)
+    assert numbers(KNOWN["srpt"]) == pytest.approx(times, rel=0.005)
+
+
+def test_the_shares_of_figure_17_fill_both_links() -> None:
+    first, second, third = (numbers(KNOWN[f"dctcp-fig17-s{group}"])[0] for group in (1, 2, 3))
+    assert 10 * first + 20 * second == pytest.approx(10_000, rel=0.01)
+    assert 10 * first + 10 * third == pytest.approx(1_000, rel=0.01)
