@@ -23,9 +23,23 @@ pub(super) struct Scheduled {
     backlog: Vec<u32>,
     /// Displaced packets that have not been collected.
     displaced: Vec<Packet>,
+    /// Per port, up to the last of them: whether its departures are never deferred.
+    prompt: Vec<bool>,
 }
 
 impl Scheduled {
+    /// Says that departures of a port are never deferred.
+    fn keep_prompt(&mut self, port: PortId) {
+        self.prompt.resize(self.prompt.len().max(port.index() + 1), false);
+        self.prompt[port.index()] = true;
+    }
+
+    /// Returns whether departures of a port are never deferred.
+    #[inline]
+    fn is_prompt(&self, port: PortId) -> bool {
+        self.prompt.get(port.index()).copied().unwrap_or(false)
+    }
+
     /// A port has this queue; ports come in order.
     pub fn place(&mut self, port: PortId, queue: Scheduler) {
         self.queues.resize(port.index(), None);
@@ -100,17 +114,25 @@ impl Fabric {
     /// Defers departures from now on, where nobody needs to know of them when they are due: no
     /// switch looks at queues, shares memory, stops links or writes on packets, and no link fails
     /// or changes. Queues and counters are to be settled before they are looked at
-    /// ([`Fabric::settle`], [`Fabric::settle_all`]).
-    pub(crate) fn defer_departures(&mut self) {
+    /// ([`Fabric::settle`], [`Fabric::settle_all`]). Departures of the ports in `prompt`, whose
+    /// owners act on them, are never deferred.
+    pub(crate) fn defer_departures(&mut self, prompt: impl Iterator<Item = PortId>) {
+        prompt.for_each(|port| self.scheduled.keep_prompt(port));
         let told = self.stops.is_some() || self.pools.is_some() || self.stamped;
         let needed = told || self.looked_at || self.next_incident().is_some();
         self.defers = !self.scheduled.is_empty() && !needed;
     }
 
-    /// Whether departures are deferred.
+    /// Whether departures are deferred, but for those of prompt ports.
     #[inline]
     pub(crate) fn defers(&self) -> bool {
         self.defers
+    }
+
+    /// Whether departures of this port are deferred.
+    #[inline]
+    fn defers_at(&self, port: PortId) -> bool {
+        self.defers && !self.scheduled.is_prompt(port)
     }
 
     /// Says whether the event at hand comes after departures of its instant, or before them.
@@ -135,6 +157,9 @@ impl Fabric {
     }
 
     fn carry_out_departures(&mut self, now: Time, port: PortId) {
+        if self.scheduled.is_prompt(port) {
+            return;
+        }
         loop {
             let idle = self.ports[port.index()].busy_until();
             if idle > now || idle == now && !self.after_departures {
@@ -151,12 +176,12 @@ impl Fabric {
     }
 
     /// Returns when the transmitter of a port, whose last packet under way has just arrived, falls
-    /// idle, if something waits there; [`Fabric::on_transmitter_idle`] is due then. For links
-    /// without propagation delay only.
+    /// idle, if something waits there and departures are deferred; [`Fabric::on_transmitter_idle`]
+    /// is due then. For links without propagation delay only.
     #[inline]
     pub(crate) fn falls_idle(&self, port: PortId) -> Option<Time> {
         let waits = self.scheduled.waiting(port).is_some_and(|waiting| waiting > 0);
-        waits.then(|| self.ports[port.index()].busy_until())
+        (self.defers_at(port) && waits).then(|| self.ports[port.index()].busy_until())
     }
 }
 
@@ -213,7 +238,7 @@ impl Fabric {
     pub(super) fn enqueue(&mut self, now: Time, port: PortId, packet: Packet) -> OfferOutcome {
         // Whoever waits already has the port's word.
         let first = self.scheduled.waiting(port) == Some(0);
-        let Scheduled { queues, backlog, displaced } = &mut self.scheduled;
+        let Scheduled { queues, backlog, displaced, .. } = &mut self.scheduled;
         let queue = queues[port.index()].as_mut().expect("the port has a queue");
         let waits = queue.offer(now, packet, displaced);
         backlog[port.index()] = queue.len();
@@ -225,7 +250,7 @@ impl Fabric {
                 Some(other) => panic!("{other:?} makes way for a packet that is dropped"),
             };
         }
-        let asks = first && !self.defers;
+        let asks = first && !self.defers_at(port);
         OfferOutcome::Queued(asks.then(|| self.ports[port.index()].busy_until().max(now)))
     }
 
@@ -254,7 +279,7 @@ impl Fabric {
         }
         let more = self.scheduled.waiting(port).is_some_and(|waiting| waiting > 0);
         self.leaves_controlled(now, port, more);
-        let idle = (more && !self.defers).then(|| self.ports[port.index()].busy_until());
+        let idle = (more && !self.defers_at(port)).then(|| self.ports[port.index()].busy_until());
         Some(Dequeued { packet, offered, idle })
     }
 }

@@ -40,10 +40,7 @@ impl<O: Observer> Network<'_, O> {
         self.trace_packet(&packet);
         if let Some(at) = next {
             self.clock.schedule(EventKind::Arrival(port), at);
-        } else if !PLAIN
-            && self.fabric.defers()
-            && let Some(at) = self.fabric.falls_idle(port)
-        {
+        } else if !PLAIN && let Some(at) = self.fabric.falls_idle(port) {
             self.clock.schedule(EventKind::Idle(port), at);
         }
         self.tally.note_hop();

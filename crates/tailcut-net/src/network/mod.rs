@@ -155,8 +155,9 @@ impl<'a, O: Observer> Network<'a, O> {
         check_scenario(scenario)?;
         let mut fabric = Fabric::new(&scenario.fabric_spec())?;
         let turns = Turns::new(profiles, &scenario.graph);
-        if !O::WANTS_VIEWS && !O::TRACES_PACKETS && !turns.any() {
-            fabric.defer_departures();
+        if !O::WANTS_VIEWS && !O::TRACES_PACKETS {
+            let interfaces = turns.hosts().map(|host| fabric.host_port(host)).collect::<Vec<_>>();
+            fabric.defer_departures(interfaces.into_iter());
         }
         let full = profiles.iter().map(|p| p.sizes.data(p.tcp.mss.0)).max().unwrap_or(1);
         let pulls = Pulls::new(profiles, &scenario.graph, &fabric, scenario.seed);

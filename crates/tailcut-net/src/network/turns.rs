@@ -38,6 +38,11 @@ impl Turns {
         !self.hosts.is_empty()
     }
 
+    /// The hosts whose senders take turns.
+    pub fn hosts(&self) -> impl Iterator<Item = HostId> {
+        (0..self.hosts.len() as u32).map(HostId)
+    }
+
     /// A sender is over: it waits no more.
     fn leave(&mut self, host: HostId, id: ConnectionId) {
         self.hosts[host.index()].waiting.retain(|&other| other != id);
