@@ -20,7 +20,7 @@ from support.disturbances import star
 from support.kernels import AS_NOBODY, LIMIT_SECONDS, network, offered, planned, wait_until_gone
 from support.killing import Command
 from support.lab import LAB
-from support.skipping import busy, judged_when_idle, missing, needs_root
+from support.skipping import busy, judged_when_idle, missing, needs_root, on_an_idle_machine
 from tailcut import cli
 from tailcut.backends import backend
 from tailcut.backends.lab import fields
@@ -426,7 +426,8 @@ def test_a_busy_link_has_its_rate(tmp_path: Path) -> None:
     assert flow["fct_ns"] >= 999 * packet_ns - LATE_NS
     if done["unfaithful"]:
         busy(f"unfaithful: {'; '.join(done['unfaithful'])}")
-    assert flow["fct_ns"] < 1.03 * 1000 * packet_ns
+    with on_an_idle_machine():
+        assert flow["fct_ns"] < 1.03 * 1000 * packet_ns
 
 
 @pytest.mark.usefixtures("kernel")
@@ -447,7 +448,8 @@ def test_a_permutation_takes_as_long_with_either_fabric(tmp_path: Path, shape: d
     means = [sum(flow["fct_ns"] for flow in done["measured"]["flows"]) / 4 for done in both]
     if any(done["unfaithful"] for done in both):
         busy(f"unfaithful: {both[0]['unfaithful']}, {both[1]['unfaithful']}")
-    assert means[1] == pytest.approx(means[0], rel=0.05)
+    with on_an_idle_machine():
+        assert means[1] == pytest.approx(means[0], rel=0.05)
 
 
 @pytest.mark.usefixtures("kernel")

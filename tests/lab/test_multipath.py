@@ -10,7 +10,7 @@ import pytest
 
 import tailcut
 from support.kernels import AS_NOBODY, carried, offered, planned
-from support.skipping import busy, judged_when_idle, missing, needs_root
+from support.skipping import busy, judged_when_idle, missing, needs_root, on_an_idle_machine
 from tailcut.backends.lab import fields
 from tailcut.lab import process
 
@@ -136,7 +136,8 @@ def test_the_bytes_cross_several_paths_at_once(done: dict[str, Any], multipath: 
     if done["unfaithful"]:
         busy(f"unfaithful: {'; '.join(done['unfaithful'])}")
     (long,) = (flow for flow in done["measured"]["flows"] if flow["index"] == 0)
-    assert PATH_BPS / 8 * long["fct_ns"] / 1e9 < 0.8 * BYTES, "one path alone would not have carried them in that time"
+    with on_an_idle_machine():
+        assert PATH_BPS / 8 * long["fct_ns"] / 1e9 < 0.8 * BYTES, "one path alone would not have carried them in time"
 
 
 @pytest.mark.usefixtures("subflows")

@@ -1,6 +1,7 @@
 """Skips are told by kind: as pytest reasons, as lines of JSON, and as what `make test` prints last."""
 
 import json
+import os
 import subprocess
 from pathlib import Path
 
@@ -127,6 +128,23 @@ def test_a_test_that_fails_is_not_tried_again(waits: list[bool]) -> None:
     with pytest.raises(AssertionError):
         test()
     assert waits == []
+
+
+@pytest.mark.parametrize(("load", "outcome"), [(3.5, pytest.skip.Exception), (2.5, AssertionError)])
+def test_a_wrong_time_fails_a_test_but_where_processes_wait_for_processors(
+    waits: list[bool], monkeypatch: pytest.MonkeyPatch, load: float, outcome: type[BaseException]
+) -> None:
+    monkeypatch.setattr(os, "getloadavg", lambda: (load, 0.0, 0.0))
+    monkeypatch.setattr(os, "cpu_count", lambda: 2)
+
+    @skipping.judged_when_idle
+    def test() -> None:
+        with skipping.on_an_idle_machine():
+            raise AssertionError("late")
+
+    with pytest.raises(outcome, match="late"):
+        test()
+    assert len(waits) == (2 if load == 3.5 else 0)
 
 
 def test_the_share_of_the_processors_that_is_used_counts_everything_but_idling() -> None:

@@ -8,7 +8,8 @@ import functools
 import json
 import os
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NoReturn, ParamSpec
@@ -21,6 +22,9 @@ P = ParamSpec("P")
 
 TRIES = 3
 """The number of tries of a test that needs an idle machine."""
+
+WAITING = 1.5
+"""The processes per processor, running or waiting in the last minute, above which a machine is busy."""
 
 MISSING = re.compile(r"missing: (?P<why>.*?)(?: \[to have it: (?P<how>.*)\])?", re.DOTALL)
 BUSY = re.compile(r"too busy, tried (?P<tried>\d+) times: (?P<why>.*)", re.DOTALL)
@@ -79,6 +83,21 @@ needs_root = needs(os.geteuid() == 0, "only root can become another user", "run 
 def busy(why: str) -> NoReturn:
     """Gives up this try of a test under `judged_when_idle`."""
     raise TooBusyError(why)
+
+
+@contextmanager
+def on_an_idle_machine() -> Iterator[None]:
+    """Takes an assertion that fails inside for a sign of a busy machine while processes wait for its processors.
+
+    Encloses what a test under `judged_when_idle` asserts about time, and nothing that must hold on any machine.
+    """
+    try:
+        yield
+    except AssertionError as failure:
+        load = os.getloadavg()[0]
+        if load <= WAITING * (os.cpu_count() or 1):
+            raise
+        raise TooBusyError(f"{load:.1f} processes want a processor, and {str(failure).splitlines()[0]}") from failure
 
 
 def judged_when_idle(test: Callable[P, None]) -> Callable[P, None]:
