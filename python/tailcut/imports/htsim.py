@@ -48,7 +48,7 @@ def _read(paths: Sequence[Path], options: ImportOptions) -> Imported:
 def _matrix(source: Source, found: Imported, options: ImportOptions) -> None:
     counts: dict[str, tuple[int, Word]] = {}
     flows = triggers.Flows(source.name)
-    known: dict[int, triggers.Trigger] = {}
+    known = triggers.Triggers(source.name)
     ids: dict[int, int] = {}
     left_out: dict[str, Word] = {}
     for words in source.lines("#"):
@@ -72,10 +72,8 @@ def _matrix(source: Source, found: Imported, options: ImportOptions) -> None:
         count, word = counts.get(name, (there, source.end()))
         if count != there:
             word.refuse(f"{count} {what} are announced, but {there} follow", "correct the number")
-    if known and "Triggers" not in counts:
-        next(iter(known.values())).word.refuse(
-            "no line says how many triggers there are", f"write Triggers {len(known)}"
-        )
+    if len(known) and "Triggers" not in counts:
+        known.refuse(0, "no line says how many triggers there are", f"write Triggers {len(known)}")
     if not len(flows):
         source.end().refuse("no connection", "write SRC->DST start PS size BYTES for each")
     nodes = counts["Nodes"][0]
@@ -84,7 +82,7 @@ def _matrix(source: Source, found: Imported, options: ImportOptions) -> None:
         counts["Nodes"][1].refuse(what, "name the topology that belongs to the matrix", "TC-I004")
     numbered = "msg" not in left_out and len(ids) == len(flows)
     waits = any(flows.trigger) or any(flows.send_done) or any(flows.recv_done)
-    if known or waits:
+    if len(known) or waits:
         found.job = triggers.job(flows, known, numbered=numbered)
     else:
         found.flows = [

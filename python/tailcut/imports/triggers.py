@@ -11,28 +11,35 @@ from dataclasses import dataclass, field
 from typing import NoReturn
 
 import numpy as np
+import numpy.typing as npt
 
-from tailcut.imports.job import MESSAGE, Job
+from tailcut.imports.job import MESSAGE, Integers, Job
 from tailcut.imports.source import Word
 
 _MOST_ID = 2**32 - 1
+Marks = npt.NDArray[np.bool_]
+
+
+KINDS = ("oneshot", "barrier", "multishot")
 
 
 @dataclass(slots=True)
-class Trigger:
-    """A trigger line: its place, its kind, how often it is fired, and who fires and names it, by flow."""
+class Triggers:
+    """The trigger lines of a matrix: a place in each array for each, and the place of each number."""
 
-    word: Word
-    kind: str
-    count: int
-    acknowledged: list[int] = field(default_factory=list)
-    received: list[int] = field(default_factory=list)
-    waiting: list[int] = field(default_factory=list)
+    name: str
+    places: dict[int, int] = field(default_factory=dict)
+    numbers: "array[int]" = field(default_factory=lambda: array("I"))
+    kinds: "array[int]" = field(default_factory=lambda: array("B"))
+    counts: "array[int]" = field(default_factory=lambda: array("I"))
+    line: "array[int]" = field(default_factory=lambda: array("I"))
 
-    @property
-    def firing(self) -> list[int]:
-        """The flows that fire it."""
-        return [*self.acknowledged, *self.received]
+    def __len__(self) -> int:
+        return len(self.numbers)
+
+    def refuse(self, place: int, what: str, hint: str, code: str = "TC-I002") -> NoReturn:
+        """Raises the refusal of a trigger's line."""
+        Word(self.name, self.line[place], 1, "").refuse(what, hint, code)
 
 
 @dataclass(slots=True)
@@ -66,16 +73,17 @@ def trigger_id(word: Word) -> int:
     return number
 
 
-def read_trigger(words: Sequence[Word], triggers: dict[int, Trigger]) -> None:
+def read_trigger(words: Sequence[Word], triggers: Triggers) -> None:
     """Read ``trigger id T oneshot``, ``multishot`` or ``barrier count K``."""
     first = words[0]
     hint = "write trigger id T oneshot, multishot, or barrier count K"
     texts = [word.text for word in words]
-    if len(words) < 4 or texts[1] != "id" or texts[3] not in ("oneshot", "multishot", "barrier"):
+    if len(words) < 4 or texts[1] != "id" or texts[3] not in KINDS:
         first.refuse("this is no trigger", hint)
     number, kind = trigger_id(words[2]), texts[3]
-    if number in triggers:
-        words[2].refuse(f"trigger {number} is that of line {triggers[number].word.line}, too", "remove one of them")
+    if number in triggers.places:
+        line = triggers.line[triggers.places[number]]
+        words[2].refuse(f"trigger {number} is that of line {line}, too", "remove one of them")
     rest = words[4:]
     count = 1
     if kind == "barrier":
@@ -86,46 +94,65 @@ def read_trigger(words: Sequence[Word], triggers: dict[int, Trigger]) -> None:
             words[5].refuse("count 0: a barrier is fired at least once", hint)
     if rest:
         rest[0].refuse(f"{rest[0].text!r} behind a {kind}", hint)
-    triggers[number] = Trigger(first, kind, count)
+    triggers.places[number] = len(triggers)
+    triggers.numbers.append(number)
+    triggers.kinds.append(KINDS.index(kind))
+    triggers.counts.append(count)
+    triggers.line.append(first.line)
 
 
-def job(flows: Flows, triggers: dict[int, Trigger], *, numbered: bool) -> Job:
+class _Members:
+    """The flows that name each trigger in one way, by the trigger's place."""
+
+    def __init__(self, named: Integers, triggers: int) -> None:
+        flows = np.flatnonzero(named >= 0)
+        self.flows = flows[np.argsort(named[flows], kind="stable")]
+        self.counts = np.bincount(named[flows], minlength=triggers)
+        self.first = np.concatenate(([0], np.cumsum(self.counts)))
+
+    def of(self, trigger: int) -> list[int]:
+        """Returns the flows of a trigger, in the order of the file."""
+        found: list[int] = self.flows[self.first[trigger] : self.first[trigger + 1]].tolist()
+        return found
+
+
+def job(flows: Flows, triggers: Triggers, *, numbered: bool) -> Job:
     """Returns the job of flows that wait for others.
 
     Args:
         flows: the connections.
-        triggers: the triggers by number.
+        triggers: the triggers.
         numbered: whether each flow has a number of its own.
 
     Raises:
         ImportRefusedError: it is no graph, or cannot come to its end.
     """
-    _join(flows, triggers)
-    pool = np.zeros(len(flows), dtype=np.int64)
-    at_once = np.zeros(len(flows), dtype=np.int64)
-    for number, trigger in triggers.items():
-        _check(number, trigger, flows)
-        if trigger.kind == "multishot":
-            members = _pool(number, trigger, flows)
-            pool[members], at_once[members] = number, len(members) - len(trigger.waiting)
-    first, waits, marks = [0], array("I"), bytearray()
-    for flow in range(len(flows)):
-        cause = triggers.get(flows.trigger[flow])
-        if cause is not None and cause.kind != "multishot":
-            waits.extend(cause.firing)
-            marks += b"\1" * len(cause.acknowledged) + b"\0" * len(cause.received)
-        first.append(len(waits))
-    ids = np.array(flows.own if numbered else np.arange(1, len(flows) + 1), dtype=np.int64)
+    count = len(flows)
+    waiting = _named(flows, flows.trigger, "waits for", triggers)
+    starts = _Members(waiting, len(triggers))
+    acknowledged = _Members(_named(flows, flows.send_done, "fires", triggers), len(triggers))
+    received = _Members(_named(flows, flows.recv_done, "fires", triggers), len(triggers))
+    _check(triggers, flows, acknowledged, received)
+    pool, at_once = np.zeros(count, dtype=np.int64), np.zeros(count, dtype=np.int64)
+    multishots = np.frombuffer(triggers.kinds, dtype=np.uint8) == KINDS.index("multishot")
+    for place in np.flatnonzero(multishots).tolist():
+        members = _pool(place, triggers, flows, acknowledged.of(place), received.of(place), starts.of(place))
+        pool[members] = triggers.numbers[place]
+        at_once[members] = len(members) - starts.counts[place]
+    waiting[(waiting >= 0) & multishots[waiting]] = -1
+    first, waits, marks = _waits(waiting, acknowledged, received)
+    ids = np.array(flows.own if numbered else np.arange(1, count + 1), dtype=np.int64)
+    start = np.array(flows.start_ns, dtype=np.int64)
     found = Job(
         ids=ids,
-        kinds=np.full(len(flows), MESSAGE, dtype=np.uint8),
+        kinds=np.full(count, MESSAGE, dtype=np.uint8),
         one=np.array(flows.src, dtype=np.int64),
         other=np.array(flows.dst, dtype=np.int64),
         amounts=np.array(flows.size, dtype=np.int64),
-        first=np.array(first, dtype=np.int64),
-        waits=np.array(waits, dtype=np.int64),
-        starts_ns=np.array(flows.start_ns, dtype=np.int64) if any(flows.start_ns) else None,
-        acknowledged=np.frombuffer(bytes(marks), dtype=np.bool_),
+        first=first,
+        waits=waits,
+        starts_ns=start if start.any() else None,
+        acknowledged=marks,
         pool=pool if pool.any() else None,
         at_once=at_once,
         over="acknowledged",
@@ -138,53 +165,82 @@ def job(flows: Flows, triggers: dict[int, Trigger], *, numbered: bool) -> Job:
     return found
 
 
-def _join(flows: Flows, triggers: dict[int, Trigger]) -> None:
-    """Tells triggers who fires them, and whom they start."""
-    for numbers, name, fires in (
-        (flows.trigger, "waiting", "waits for"),
-        (flows.send_done, "acknowledged", "fires"),
-        (flows.recv_done, "received", "fires"),
-    ):
-        for flow, number in enumerate(numbers):
-            if not number:
-                continue
-            if number not in triggers:
-                what = f"the connection {fires} trigger {number}, which no line has"
-                flows.refuse(flow, what, f"write trigger id {number} oneshot")
-            getattr(triggers[number], name).append(flow)
+def _named(flows: Flows, numbers: "array[int]", does: str, triggers: Triggers) -> Integers:
+    """Returns the place of the trigger that each flow names, -1 for none."""
+    named = np.array(numbers, dtype=np.int64)
+    known = np.array(triggers.numbers, dtype=np.int64)
+    order = np.argsort(known)
+    at = np.searchsorted(known[order], named)
+    found = np.full(len(named), -1, dtype=np.int64)
+    within = at < len(known)
+    found[within] = order[at[within]]
+    is_known = within & (found >= 0)
+    is_known[is_known] = known[found[is_known]] == named[is_known]
+    unknown = np.flatnonzero((named > 0) & ~is_known)
+    if len(unknown):
+        number = numbers[int(unknown[0])]
+        what = f"the connection {does} trigger {number}, which no line has"
+        flows.refuse(int(unknown[0]), what, f"write trigger id {number} oneshot")
+    found[~is_known] = -1
+    return found
 
 
-def _check(number: int, trigger: Trigger, flows: Flows) -> None:
-    fired = len(trigger.firing)
-    word, lines = trigger.word, ", ".join(str(flows.line[flow]) for flow in trigger.firing[:4])
-    if not fired:
-        word.refuse(f"no connection fires trigger {number}", "remove it, or let a connection fire it")
-    if trigger.kind == "oneshot" and fired > 1:
-        what = f"oneshot {number} is fired {fired} times (lines {lines})"
-        word.refuse(what, "make it a barrier with that count, or a trigger for each")
-    if trigger.kind == "barrier" and fired != trigger.count:
-        what = f"barrier {number} has count {trigger.count} and is fired {fired} times"
-        word.refuse(what, "correct the count")
+def _check(triggers: Triggers, flows: Flows, acknowledged: _Members, received: _Members) -> None:
+    """Refuses triggers that are fired too seldom or too often."""
+    fired = acknowledged.counts + received.counts
+    kinds = np.frombuffer(triggers.kinds, dtype=np.uint8)
+    counts = np.frombuffer(triggers.counts, dtype=np.uint32)
+    wrong = (fired == 0) | ((kinds != KINDS.index("multishot")) & (fired != counts))
+    for place in np.flatnonzero(wrong)[:1].tolist():
+        number, times = triggers.numbers[place], int(fired[place])
+        lines = ", ".join(str(flows.line[flow]) for flow in (acknowledged.of(place) + received.of(place))[:4])
+        if not times:
+            what = f"no connection fires trigger {number}"
+            triggers.refuse(place, what, "remove it, or let a connection fire it")
+        if kinds[place] == KINDS.index("oneshot"):
+            what = f"oneshot {number} is fired {times} times (lines {lines})"
+            triggers.refuse(place, what, "make it a barrier with that count, or a trigger for each")
+        what = f"barrier {number} has count {triggers.counts[place]} and is fired {times} times"
+        triggers.refuse(place, what, "correct the count")
 
 
-def _pool(number: int, trigger: Trigger, flows: Flows) -> list[int]:
+def _waits(waiting: Integers, acknowledged: _Members, received: _Members) -> tuple[Integers, Integers, Marks]:
+    """Returns where the waits of each flow begin, the flows that it waits for, and which for their acknowledgement."""
+    own = np.flatnonzero(waiting >= 0)
+    parts = []
+    for members, mark in ((acknowledged, True), (received, False)):
+        counts = members.counts[waiting[own]]
+        to = np.repeat(own, counts)
+        begins = np.repeat(members.first[waiting[own]], counts)
+        within = np.arange(len(to)) - np.repeat(np.cumsum(counts) - counts, counts)
+        parts.append((to, members.flows[begins + within], np.full(len(to), mark, dtype=np.bool_)))
+    to, waits, marks = (np.concatenate(columns) for columns in zip(*parts, strict=True))
+    order = np.argsort(to, kind="stable")
+    first = np.concatenate(([0], np.cumsum(np.bincount(to, minlength=len(waiting)))))
+    return first, waits[order], marks[order]
+
+
+def _pool(
+    place: int, triggers: Triggers, flows: Flows, acknowledged: list[int], received: list[int], started: list[int]
+) -> list[int]:
     """Returns the flows of a multishot that is a pool, in the order of the file."""
     hint = "import it as a pool: flows of one sender that all fire it, the first ones with start 0, the others waiting"
-    refuse = trigger.word.refuse
-    if trigger.received:
-        refuse(f"multishot {number} is fired as messages are received", hint, "TC-I003")
-    firing, waiting = set(trigger.acknowledged), set(trigger.waiting)
+    number = triggers.numbers[place]
+
+    def refuse(what: str) -> NoReturn:
+        triggers.refuse(place, what, hint, "TC-I003")
+
+    if received:
+        refuse(f"multishot {number} is fired as messages are received")
+    firing, waiting = set(acknowledged), set(started)
     if not waiting <= firing:
         lines = ", ".join(str(flows.line[flow]) for flow in sorted(waiting - firing)[:4])
-        what = f"multishot {number} starts connections that do not fire it (lines {lines}): any of several is no graph"
-        refuse(what, hint, "TC-I003")
+        refuse(f"multishot {number} starts connections that do not fire it (lines {lines}): any of several is no graph")
     first = sorted(firing - waiting)
-    other = next((flow for flow in first if flows.trigger[flow] or flows.start_ns[flow]), None)
-    if other is not None or not first:
-        refuse(f"multishot {number} is no pool: not all that fire it start at 0", hint, "TC-I003")
+    if not first or any(flows.trigger[flow] or flows.start_ns[flow] for flow in first):
+        refuse(f"multishot {number} is no pool: not all that fire it start at 0")
     if len({flows.src[flow] for flow in firing}) > 1:
-        refuse(f"multishot {number} is fired by connections of several senders", hint, "TC-I003")
-    members = sorted(firing)
+        refuse(f"multishot {number} is fired by connections of several senders")
     if waiting and min(waiting) < first[-1]:
-        refuse(f"multishot {number}: connections that wait stand before one that starts at 0", hint, "TC-I003")
-    return members
+        refuse(f"multishot {number}: connections that wait stand before one that starts at 0")
+    return sorted(firing)
