@@ -87,3 +87,39 @@ def test_faults_in_a_parquet_file_are_refused_by_row(tmp_path: Path) -> None:
     with pytest.raises(tailcut.ExperimentError, match=r"row 1: dst = 9: the topology has hosts 0 to 3") as caught:
         tailcut.load(written(tmp_path, "job.parquet"))
     assert caught.value.code == "TC-E100/graph-host"
+
+
+POLICIES = {
+    "entropy plb": 'transport = { entropy = { kind = "plb" }, congestion = { kind = "dctcp" } }\n'
+    'queue = { kind = "ecn", threshold = "20packets" }',
+    **{kind: f'replicate = {{ kind = "{kind}" }}' for kind in ("none", "repflow", "repsyn", "split", "hedge")},
+    **{
+        f"entropy {kind}": f'transport = {{ entropy = {{ kind = "{kind}" }}, reordering = {{ kind = "rack" }} }}'
+        for kind in ("random", "oblivious", "bitmap", "reps", "mixed")
+    },
+    **{
+        f"transport {kind}": f'transport = {{ kind = "{kind}" }}'
+        for kind in ("mptcp", "mmptcp", "uet", "ndp", "pfabric")
+    },
+}
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_jobs_wait_whatever_carries_their_messages(tmp_path: Path, policy: str) -> None:
+    (tmp_path / "job.csv").write_text(CHAIN.replace("20000", "250000") + "4,0,3,3000,,,2@acknowledged\n")
+    fabric = '[topology]\nkind = "leaf-spine"\nracks = 4\nhosts_per_rack = 1\nspines = 3\n\n[traffic]\n'
+    text = EXPERIMENT.format(file="job.csv", drain="1s").replace(
+        '[topology]\nkind = "star"\nhosts = 4\n\n[traffic]\n', fabric
+    )
+    (tmp_path / "job.toml").write_text(text.replace("[schemes.TCP]\n", f"[schemes.A]\n{POLICIES[policy]}\n"))
+    result = tailcut.run(tailcut.load(tmp_path / "job.toml"), out=tmp_path / "out", jobs=1)
+    assert result.unfinished_jobs == []
+    assert result.jobs["finished"].to_list() == [True]
+    flows = result.flows
+    start = dict(flows.select("id", "start_ns").iter_rows())
+    received = dict(flows.select("id", pl.col("start_ns") + pl.col("fct_ns")).iter_rows())
+    acknowledged = dict(flows.select("id", pl.col("start_ns") + pl.col("fct_ack_ns")).iter_rows())
+    assert start[2] >= received[1] + 500
+    assert start[3] >= received[2]
+    assert start[4] >= acknowledged[2]
+    assert max(start[2] - received[1] - 500, start[3] - received[2], start[4] - acknowledged[2]) <= 1
