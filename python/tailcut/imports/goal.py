@@ -152,7 +152,7 @@ class _Reader:
 
     def _inside(self, text: str) -> None:
         if text == "}":
-            self.inside = False
+            self.inside, self.labels = False, {}
             self.schedule.end_rank()
             return
         found = _OPERATION.fullmatch(text)

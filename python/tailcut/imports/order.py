@@ -15,9 +15,7 @@ class Cycle(Exception):  # noqa: N818
         self.operations = operations
 
 
-def start_order(
-    begin: int, end: int, before: Mapping[int, Sequence[tuple[int, int]]], partners: Mapping[int, int]
-) -> list[int]:
+def start_order(begin: int, end: int, before: Mapping[int, Sequence[int]], partners: Mapping[int, int]) -> list[int]:
     """Returns operations in an order in which they can start.
 
     An operation has two events: it starts, and it is over. A message of a rank to itself is over when both its send and
@@ -26,7 +24,7 @@ def start_order(
     Args:
         begin: the first operation.
         end: the operation behind the last one.
-        before: the operations that each waits for, and whether for their start (1) or their end (0).
+        before: what each operation waits for: twice an operation, and one more if for its start instead of its end.
         partners: the send of a receive, and the receive of a send, of messages of a rank to itself.
 
     Raises:
@@ -40,7 +38,7 @@ def start_order(
         if over:
             partner = partners.get(operation)
             return [2 * operation] if partner is None else [2 * operation, 2 * partner]
-        return [2 * other + (1 - kind) for other, kind in before.get(operation, ())]
+        return [one ^ 1 for one in before.get(operation, ())]
 
     for operation in range(begin, end):
         if 2 * operation in done:

@@ -59,7 +59,7 @@ class Schedule:
         self._rank_begins = array("I")
         self._first = array("Q")  # of each operation, where its waits begin
         self._waits = array("I")
-        self._before: dict[int, list[tuple[int, WaitKind]]] = {}  # of the current rank
+        self._before: dict[int, list[int]] = {}  # of the current rank: twice the operation, and the kind of wait
         self._wait_lines: dict[tuple[int, int], int] = {}
         self._forward = True
         self._selves: list[int] = []
@@ -124,7 +124,7 @@ class Schedule:
 
     def wait(self, waiting: int, other: int, kind: WaitKind, line: int) -> None:
         """Make an operation of the current rank wait for another one."""
-        self._before.setdefault(waiting, []).append((other, kind))
+        self._before.setdefault(waiting, []).append(other << 1 | kind)
         if other >= waiting:
             self._forward = False
             self._wait_lines[waiting, other] = line
@@ -146,7 +146,7 @@ class Schedule:
         for at in order:
             if at not in self._before:
                 continue
-            found = self._resolved(self._before[at], before, partners)
+            found = self._resolved(self._before.pop(at), before, partners)
             if len(found) > _FEW and at in passing:
                 joins.append(found)
                 found = [end + len(joins) - 1]
@@ -211,18 +211,17 @@ class Schedule:
     def _passing(self) -> set[int]:
         """Returns the operations whose own waits pass on to those that wait for them."""
         return {
-            other
+            one >> 1
             for waits in self._before.values()
-            for other, kind in waits
-            if kind == WaitKind.STARTED or self._kinds[other] in (RECV, _SELF) or self.options.eager
+            for one in waits
+            if one & 1 == WaitKind.STARTED or self._kinds[one >> 1] in (RECV, _SELF) or self.options.eager
         }
 
-    def _resolved(
-        self, waits: list[tuple[int, WaitKind]], before: dict[int, list[int]], partners: dict[int, int]
-    ) -> list[int]:
+    def _resolved(self, waits: list[int], before: dict[int, list[int]], partners: dict[int, int]) -> list[int]:
         """Returns sends, calcs and received messages (by their receives) that an operation waits for."""
         found: list[int] = []
-        for other, wait in waits:
+        for one in waits:
+            other, wait = one >> 1, one & 1
             kind = self._kinds[other]
             if wait == WaitKind.OVER:
                 if kind in (CALC, RECV) or (kind == SEND and not self.options.eager):
