@@ -57,6 +57,8 @@ def _matrix(source: Source, found: Imported, options: ImportOptions) -> None:
             _count(words, counts)
         elif first.text == "trigger":
             triggers.read_trigger(words, known)
+            if not len(known) % 65_536:
+                options.progress(f"{source.name}: {len(known):,} triggers read")
         elif first.text == "failure":
             first.refuse("failures cannot be imported", "remove it, and describe it under [faults]", "TC-I003")
         elif "->" in first.text:
