@@ -7,6 +7,7 @@ use tailcut_net::measure::records::{FlowRecord, JobRecord, TierRecord};
 use tailcut_net::measure::segments::{Histogram, SegmentObserver, Worst};
 use tailcut_net::topology::{Graph, HostId};
 use tailcut_net::traffic::Flow;
+use tailcut_net::traffic::demand::CollectiveJob;
 
 use crate::config::TableOptions;
 use crate::file::FctClock;
@@ -189,7 +190,7 @@ pub(crate) fn job_columns(jobs: &[JobRecord]) -> Vec<Column> {
         return vec![];
     }
     let completions = jobs.iter().map(|job| job.completion);
-    vec![
+    let mut columns = vec![
         Column::all("id", Values::U64(jobs.iter().map(|job| job.id).collect())),
         Column::all("kind", labels(jobs.iter().map(|job| job.kind))),
         Column::all("start_ns", Values::I64(jobs.iter().map(|job| ns(job.start)).collect())),
@@ -200,6 +201,32 @@ pub(crate) fn job_columns(jobs: &[JobRecord]) -> Vec<Column> {
             "finished",
             Values::Bool(jobs.iter().map(|j| j.completion.is_some()).collect()),
         ),
+    ];
+    if jobs.iter().any(|job| job.collective.is_some()) {
+        columns.extend(collective_columns(jobs));
+    }
+    columns
+}
+
+/// Returns the columns of collective operations, with bandwidths as nccl-tests define them.
+fn collective_columns(jobs: &[JobRecord]) -> [Column; 4] {
+    let about = |job: &JobRecord| job.collective;
+    let bandwidth = |job: &JobRecord| {
+        let (about, took) = (job.collective?, job.completion?);
+        Some((about, about.bytes as f64 / (took.0 as f64 / 1_000.0)))
+    };
+    let bus = |(about, algorithm): (CollectiveJob, f64)| {
+        algorithm * f64::from(about.bus_links) / f64::from(about.ranks)
+    };
+    let collectives = || jobs.iter().map(about);
+    let group = |about: CollectiveJob| u64::from(about.group);
+    let iteration = |about: CollectiveJob| about.iteration;
+    let bandwidths = || jobs.iter().map(bandwidth);
+    [
+        Column::some("collective", collectives(), group, Values::U64),
+        Column::some("iteration", collectives(), iteration, Values::U32),
+        Column::some("algbw_gb_per_s", bandwidths(), |(_, algorithm)| algorithm, Values::F64),
+        Column::some("busbw_gb_per_s", bandwidths(), bus, Values::F64),
     ]
 }
 

@@ -78,6 +78,9 @@ pub enum RunError {
     /// A story was requested of a flow that the run does not have, or that did not start in it.
     #[error("the run has no flow {0}, or ended before the flow started")]
     UnknownFlow(u64),
+    /// An explanation was requested of a job that the run does not have, or that did not begin.
+    #[error("the run has no job {0}, or ended before the job began")]
+    UnknownJob(u32),
     /// The simulator reported an error.
     #[error(transparent)]
     Simulation(SimError),

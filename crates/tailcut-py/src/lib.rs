@@ -272,6 +272,35 @@ fn explain(
     to_json(&explained.map_err(|error| PyValueError::new_err(error.to_string()))?)
 }
 
+/// Explains a job of a run of a plan (an element of `runs`, as JSON): its critical path, as JSON.
+#[pyfunction]
+#[pyo3(signature = (plan_run_json, job, read_table=None))]
+fn explain_job(
+    py: Python<'_>,
+    plan_run_json: &str,
+    job: u32,
+    read_table: Option<Py<PyAny>>,
+) -> PyResult<String> {
+    let mut raised = None;
+    let tables = Tables::new(read_table);
+    let explained = py.detach(|| {
+        let read_table = |content: &[u8], wanted: &[&str]| tables.columns(content, wanted);
+        let on_progress = &mut |_: &_| match Python::attach(|py| py.check_signals()) {
+            Ok(()) => ControlFlow::Continue(()),
+            Err(error) => {
+                raised = Some(error);
+                ControlFlow::Break(())
+            }
+        };
+        tailcut_experiment::explain_job(plan_run_json, job, &read_table, on_progress)
+    });
+    if let Some(error) = raised {
+        return Err(error);
+    }
+    tables.check()?;
+    to_json(&explained.map_err(|error| PyValueError::new_err(error.to_string()))?)
+}
+
 /// Returns the network and flows of a run of a plan (an element of its `runs`, as JSON), as JSON
 /// (see `tailcut_experiment::RunDemand`): each flow's ports, paths and ideal times, and the
 /// dependencies among flows. `read_table` is as in `load`. Raises ValueError as `run` does.
@@ -464,6 +493,7 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(loads, m)?)?;
     m.add_function(wrap_pyfunction!(run, m)?)?;
     m.add_function(wrap_pyfunction!(explain, m)?)?;
+    m.add_function(wrap_pyfunction!(explain_job, m)?)?;
     m.add_function(wrap_pyfunction!(trace::trace, m)?)?;
     m.add_function(wrap_pyfunction!(demand, m)?)?;
     m.add_function(wrap_pyfunction!(tabulate, m)?)?;

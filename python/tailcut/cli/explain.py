@@ -19,6 +19,9 @@ def explain(
         int | None,
         typer.Option(metavar="N", min=1, help="The N slowest short flows; 1 if no flow is named.", show_default=False),
     ] = None,
+    job: Annotated[
+        int | None, typer.Option(metavar="ID", min=0, help="The critical path of the job with this number.")
+    ] = None,
     scheme: Annotated[
         str | None, typer.Option(metavar="NAME", help="The scheme whose flows to explain; by default the baseline.")
     ] = None,
@@ -56,8 +59,12 @@ def explain(
     from tailcut.explain import select_runs
     from tailcut.explain import slowest as slowest_of
     from tailcut.explain.data import as_data
+    from tailcut.explain.job import explain_job
+    from tailcut.terminal.job import job_story
     from tailcut.terminal.story import story
 
+    if job is not None and (flow or slowest):
+        raise typer.BadParameter("--job excludes --flow and --slowest: give one of them")
     if flow and slowest:
         raise typer.BadParameter("--flow and --slowest exclude each other: give one of them")
     if on not in (None, "sim", "lab"):
@@ -70,6 +77,13 @@ def explain(
         wanted[key] = value
     result = tailcut.open_results(directory)
     place = select_runs(result, scheme, seed, wanted, on=on, repeat=repeat)
+    if job is not None:
+        path = explain_job(result, place, job)
+        if as_json:
+            sys.stdout.write(json.dumps(path.paths) + "\n")
+        else:
+            out.print(job_story(path))
+        return
     stories = explained(result, place, flow or slowest_of(result, place, slowest or 1))
     if as_json:
         sys.stdout.write(json.dumps(as_data(stories)) + "\n")

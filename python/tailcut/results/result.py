@@ -2,7 +2,7 @@
 
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self, cast
+from typing import TYPE_CHECKING, Any, Literal, Self, cast
 
 import polars as pl
 
@@ -240,7 +240,9 @@ class StoredResult:
             path = self.store.path(run["id"]) / f"{name}.parquet"
             if path.exists():
                 parts.append(read_parquet(path).select(*self.literals(run), pl.all()))
-        return pl.concat(parts) if parts else pl.DataFrame(schema={**self.label_schema, **schema(name)})
+        # Some runs of a sweep may have columns that others lack: those of collectives.
+        how: Literal["diagonal", "vertical"] = "diagonal" if name == "jobs" else "vertical"
+        return pl.concat(parts, how=how) if parts else pl.DataFrame(schema={**self.label_schema, **schema(name)})
 
     @property
     def label_schema(self) -> dict[str, pl.DataType]:

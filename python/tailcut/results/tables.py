@@ -154,6 +154,14 @@ PARTS: dict[str, str] = {
 """Columns that the flow table has besides with ``measure.attribution``; they add up to ``fct_ns``."""
 UNITS = {table: {name: unit for name, (_, unit) in columns.items()} for table, columns in COLUMNS.items()}
 UNITS["flows"] |= PARTS
+COLLECTIVE: dict[str, str] = {
+    "collective": "number of the job of its first iteration",
+    "iteration": "from 0",
+    "algbw_gb_per_s": "GB/s: bytes of the array over the completion time (nccl-tests)",
+    "busbw_gb_per_s": "GB/s: what each link carries of that, 2(n-1)/n of an all-reduce, else (n-1)/n (nccl-tests)",
+}
+"""Columns that the job table has besides where jobs are collective operations."""
+UNITS["jobs"] |= COLLECTIVE
 
 
 def schema(table: str) -> dict[str, pl.DataType]:

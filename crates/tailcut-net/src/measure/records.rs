@@ -6,6 +6,7 @@ use tailcut_engine::Time;
 
 use crate::traffic::Flow;
 pub use crate::traffic::closed_loop::JobRecord;
+pub use crate::traffic::critical_path::{CriticalPath, PathPart, PathWork};
 pub use crate::traffic::unfinished::UnfinishedJob;
 
 /// What happened to one flow: one row of the flow table. Times are relative to `start`.
@@ -165,6 +166,8 @@ pub struct Outcome {
     pub jobs: Vec<JobRecord>,
     /// The jobs given as graphs that had not ended with the run, and what they waited for.
     pub unfinished: Vec<UnfinishedJob>,
+    /// The critical path of the job to explain, if one was asked for and has ended.
+    pub critical_path: Option<CriticalPath>,
     /// One record per tier and direction.
     pub tiers: Vec<TierRecord>,
     /// Totals.

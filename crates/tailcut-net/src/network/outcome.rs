@@ -38,6 +38,10 @@ impl<O: Observer> Network<'_, O> {
         let instants = self.tally.take_instants();
         let books = std::mem::take(&mut self.tally.books);
         let unfinished = self.unfinished_jobs();
+        let critical_path = self.starts.critical_path(self.scenario.jobs.explained, &|flow| {
+            let record = self.flows.record(flow);
+            (record.flow, record.ideal_fct)
+        });
         let (mut counters, busy, series, observer) = self.tally.finish();
         self.flows.sum_up(&mut counters);
         counters.scheme_counters = further;
@@ -52,6 +56,7 @@ impl<O: Observer> Network<'_, O> {
             },
             jobs: self.starts.jobs(),
             unfinished,
+            critical_path,
             tiers: tier_records(graph, arrivals, &busy, |port| self.fabric.counters(port)),
             counters,
             series,

@@ -5,7 +5,7 @@ use std::collections::BinaryHeap;
 
 use tailcut_engine::Time;
 
-use crate::measure::records::{JobRecord, UnfinishedJob};
+use crate::measure::records::{CriticalPath, JobRecord, UnfinishedJob};
 use crate::traffic::closed_loop::ClosedLoop;
 use crate::traffic::demand::{Jobs, Signal};
 use crate::traffic::unfinished::{FlowState, RunEnd};
@@ -110,6 +110,15 @@ impl<'a> FlowStarts<'a> {
     /// Returns the records of the jobs that have begun.
     pub fn jobs(&self) -> Vec<JobRecord> {
         self.driver.as_ref().map_or_else(Vec::new, |driver| driver.records())
+    }
+
+    /// Returns the critical path of a job that has ended.
+    pub fn critical_path(
+        &self,
+        job: Option<u32>,
+        flow: &dyn Fn(FlowIndex) -> (Flow, Time),
+    ) -> Option<CriticalPath> {
+        self.driver.as_ref()?.critical_path(job?, flow)
     }
 
     /// Returns the jobs given as graphs that have not ended.

@@ -6,7 +6,8 @@ use std::collections::{BinaryHeap, VecDeque};
 
 use tailcut_engine::Time;
 
-use super::demand::{Dependent, JobKind, Jobs, NONE, Signal};
+use super::critical_path::Cause;
+use super::demand::{CollectiveJob, Dependent, JobKind, Jobs, NONE, Signal};
 use super::processors::Processors;
 use super::unfinished::{Ended, FlowState, RunEnd, UnfinishedJob};
 use super::{Flow, FlowIndex};
@@ -27,6 +28,8 @@ pub struct JobRecord {
     pub flows: u32,
     /// Application bytes of its flows.
     pub bytes: u64,
+    /// The iteration of a collective operation that it is, if it is one.
+    pub collective: Option<CollectiveJob>,
 }
 
 /// The state of closed-loop traffic during a run.
@@ -46,6 +49,9 @@ pub struct ClosedLoop {
     started: Vec<bool>,
     /// Flows that others wait for to be sent, and that have not been.
     unsent: Vec<bool>,
+    /// What started each flow, and each computation; empty unless a job is to be explained.
+    flow_causes: Vec<Cause>,
+    computation_causes: Vec<Cause>,
     progress: Vec<JobProgress>,
 }
 
@@ -61,6 +67,8 @@ struct PoolState {
 struct JobProgress {
     start: Option<Time>,
     end: Option<Time>,
+    /// The flow or computation with which the job ended.
+    last: Option<Dependent>,
     left: u32,
     flows: u32,
     bytes: u64,
@@ -104,6 +112,8 @@ impl ClosedLoop {
             processors: Processors::new(&jobs),
             started: vec![false; flows.len()],
             unsent: unsent(flows.len(), &jobs),
+            flow_causes: explained(flows.len(), &jobs),
+            computation_causes: explained(jobs.computations.len(), &jobs),
             progress: begin(flows, &jobs),
             jobs,
         };
@@ -153,12 +163,12 @@ impl ClosedLoop {
     }
 
     /// Notes that a flow or a computation of a job is over.
-    fn advance_job(&mut self, job: u32, now: Time) {
+    fn advance_job(&mut self, job: u32, over: Dependent, now: Time) {
         if job != NONE {
             let job = &mut self.progress[job as usize];
             job.left -= 1;
             if job.left == 0 {
-                job.end = Some(now);
+                (job.end, job.last) = (Some(now), Some(over));
             }
         }
     }
@@ -167,10 +177,10 @@ impl ClosedLoop {
     fn on_computed(&mut self, computation: u32, now: Time) {
         let about = self.jobs.computations[computation as usize];
         self.begin_job(about.job, now - about.duration);
-        self.advance_job(about.job, now);
+        self.advance_job(about.job, Dependent::Computation(computation), now);
         for edge in self.processors.as_ref().map_or(0..0, |all| all.dependents(computation)) {
             let (_, to) = self.processors.as_ref().expect("one has ended").edge(edge);
-            self.satisfy(to, now);
+            self.satisfy(to, Cause::Computation(computation), now);
         }
     }
 
@@ -185,7 +195,7 @@ impl ClosedLoop {
         }
         let rule = self.jobs.rules[flow.index()];
         if signal == Signal::Received {
-            self.advance_job(rule.job, now);
+            self.advance_job(rule.job, Dependent::Flow(flow), now);
         }
         if rule.pool != NONE && self.jobs.pools[rule.pool as usize].on == signal {
             self.pools[rule.pool as usize].running -= 1;
@@ -204,18 +214,21 @@ impl ClosedLoop {
         for edge in self.first_edge[at] as usize..self.first_edge[at + 1] as usize {
             let edge = self.jobs.edges[edge];
             if edge.on == signal {
-                self.satisfy(edge.to, now);
+                self.satisfy(edge.to, Cause::Flow(flow, signal), now);
             }
         }
     }
 
-    fn satisfy(&mut self, waiting: Dependent, now: Time) {
+    fn satisfy(&mut self, waiting: Dependent, cause: Cause, now: Time) {
         match waiting {
             Dependent::Flow(flow) => {
                 let needs = &mut self.flow_needs[flow.index()];
                 *needs -= 1;
                 if *needs > 0 {
                     return;
+                }
+                if let Some(noted) = self.flow_causes.get_mut(flow.index()) {
+                    *noted = cause;
                 }
                 match self.jobs.rules[flow.index()].pool {
                     NONE => self.release(flow, now),
@@ -232,6 +245,10 @@ impl ClosedLoop {
                 }
             }
             Dependent::Computation(computation) => {
+                // The last one stays.
+                if let Some(noted) = self.computation_causes.get_mut(computation as usize) {
+                    *noted = cause;
+                }
                 let processors = self.processors.as_mut();
                 processors.expect("there are computations").satisfy(computation, now);
             }
@@ -275,13 +292,58 @@ impl ClosedLoop {
         let (jobs, processors) = (&self.jobs, self.processors.as_ref());
         let ended = Ended { jobs, flows, processors, state, end };
         let is_later = |number: usize| {
-            let later = self.jobs.collectives.iter().filter(|about| about.iteration > 0);
+            let collectives = &self.jobs.collectives;
+            let at = collectives.binary_search_by_key(&(number as u32), |about| about.job);
             self.progress[number].start.is_none()
-                && later.map(|about| about.job as usize).any(|job| job == number)
+                && at.is_ok_and(|at| collectives[at].iteration > 0)
         };
         let open = self.progress.iter().enumerate().filter(|(_, job)| job.left > 0);
         let open = open.filter(|(number, _)| !is_later(*number));
         open.filter_map(|(number, _)| ended.explain(number as u32)).collect()
+    }
+
+    /// Returns start and end of a job that has ended, and the flow or computation it ended with.
+    pub(super) fn span(&self, job: u32) -> Option<(Time, Time, Dependent)> {
+        let job = self.progress.get(job as usize)?;
+        Some((job.start?, job.end?, job.last?))
+    }
+
+    /// Returns the dependencies.
+    pub(super) fn jobs(&self) -> &Jobs {
+        &self.jobs
+    }
+
+    /// Returns the job of a flow or computation.
+    pub(super) fn job_of(&self, what: Dependent) -> u32 {
+        match what {
+            Dependent::Flow(flow) => self.jobs.rules[flow.index()].job,
+            Dependent::Computation(number) => self.jobs.computations[number as usize].job,
+            Dependent::Pool(_) => NONE,
+        }
+    }
+
+    /// Returns when a computation that has ended began.
+    pub(super) fn computed_from(&self, computation: u32) -> Time {
+        let processors = self.processors.as_ref();
+        let end = processors.map_or(Time::ZERO, |all| all.ended_at(computation));
+        end - self.jobs.computations[computation as usize].duration
+    }
+
+    /// Returns what a flow or computation waited for last. A computation that was ready waited for
+    /// its processor.
+    pub(super) fn cause(&self, what: Dependent) -> Cause {
+        let noted = match what {
+            Dependent::Flow(flow) => self.flow_causes.get(flow.index()),
+            Dependent::Computation(number) => {
+                let before = self.processors.as_ref().and_then(|all| all.behind(number));
+                if let Some(before) = before {
+                    return Cause::Computation(before);
+                }
+                self.computation_causes.get(number as usize)
+            }
+            Dependent::Pool(_) => None,
+        };
+        noted.copied().unwrap_or_default()
     }
 
     /// Returns a record of each job that has begun.
@@ -300,9 +362,15 @@ fn unsent(flows: usize, jobs: &Jobs) -> Vec<bool> {
     unsent
 }
 
+/// Returns room for the causes of flows or computations, if a job is to be explained.
+fn explained(count: usize, jobs: &Jobs) -> Vec<Cause> {
+    let count = if jobs.explained.is_some() { count } else { 0 };
+    vec![Cause::None; count]
+}
+
 /// Returns the progress of all jobs before any has begun.
 fn begin(flows: &[Flow], jobs: &Jobs) -> Vec<JobProgress> {
-    let idle = JobProgress { start: None, end: None, left: 0, flows: 0, bytes: 0 };
+    let idle = JobProgress { start: None, end: None, last: None, left: 0, flows: 0, bytes: 0 };
     let mut progress = vec![idle; jobs.kinds.len()];
     for (rule, flow) in jobs.rules.iter().zip(flows).filter(|(rule, _)| rule.job != NONE) {
         let job = &mut progress[rule.job as usize];
@@ -317,12 +385,15 @@ fn begin(flows: &[Flow], jobs: &Jobs) -> Vec<JobProgress> {
 }
 
 fn records(progress: &[JobProgress], jobs: &Jobs) -> Vec<JobRecord> {
+    let collectives = &jobs.collectives;
     let jobs = progress.iter().zip(&jobs.kinds).enumerate();
     let begun = jobs.filter_map(|(id, (job, &kind))| {
         let start = job.start?;
         let completion = job.end.map(|end| end - start);
         let (flows, bytes) = (job.flows, job.bytes);
-        Some(JobRecord { id: id as u64, kind, start, completion, flows, bytes })
+        let collective = collectives.binary_search_by_key(&(id as u32), |about| about.job).ok();
+        let collective = collective.map(|at| collectives[at]);
+        Some(JobRecord { id: id as u64, kind, start, completion, flows, bytes, collective })
     });
     begun.collect()
 }

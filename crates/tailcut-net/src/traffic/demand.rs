@@ -123,6 +123,8 @@ pub struct Jobs {
     pub computed: Vec<(u32, Dependent)>,
     /// The jobs that are collective operations, in order.
     pub collectives: Vec<CollectiveJob>,
+    /// The job whose critical path the outcome of the run has.
+    pub explained: Option<u32>,
     /// Number of flows without dependencies: they come first, in order of start.
     pub independent: usize,
 }

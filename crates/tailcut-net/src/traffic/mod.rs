@@ -7,6 +7,7 @@
 pub mod bucket_sort;
 pub mod closed_loop;
 pub mod collectives;
+pub mod critical_path;
 pub mod demand;
 pub mod graph;
 pub mod hot_spots;

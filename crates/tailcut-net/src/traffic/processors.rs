@@ -6,7 +6,7 @@ use std::ops::Range;
 
 use tailcut_engine::Time;
 
-use super::demand::{Computation, Dependent, Jobs};
+use super::demand::{Computation, Dependent, Jobs, NONE};
 
 /// The processors of all hosts during a run.
 #[derive(Debug, Clone)]
@@ -22,6 +22,10 @@ pub(super) struct Processors {
     places: Vec<u32>,
     /// The computations that wait for each processor; the first one runs.
     waiting: Vec<VecDeque<u32>>,
+    /// The end of each computation, once it has ended.
+    ended: Vec<Time>,
+    /// The computation that each one waited for on its processor, or [`NONE`].
+    behind: Vec<u32>,
     /// Ends of running computations.
     running: BinaryHeap<Reverse<(Time, u32)>>,
 }
@@ -62,6 +66,8 @@ impl Processors {
             waiting: vec![VecDeque::new(); numbers.len()],
             places,
             running: BinaryHeap::new(),
+            ended: vec![Time::ZERO; count],
+            behind: vec![NONE; count],
             needs,
         };
         for at in 0..count as u32 {
@@ -85,6 +91,16 @@ impl Processors {
         running.find_map(|Reverse((end, number))| (*number == computation).then_some(*end))
     }
 
+    /// Returns the end of a computation that has ended.
+    pub fn ended_at(&self, computation: u32) -> Time {
+        self.ended[computation as usize]
+    }
+
+    /// Returns the computation that a ready one waited for on its processor.
+    pub fn behind(&self, computation: u32) -> Option<u32> {
+        Some(self.behind[computation as usize]).filter(|before| *before != NONE)
+    }
+
     /// Returns the next end of a computation, if one is running.
     pub fn next_end(&self) -> Option<Time> {
         self.running.peek().map(|Reverse((time, _))| *time)
@@ -94,6 +110,7 @@ impl Processors {
     pub fn take_end(&mut self, now: Time) -> Option<u32> {
         self.running.peek().filter(|Reverse((time, _))| *time <= now)?;
         let Reverse((end, ended)) = self.running.pop()?;
+        self.ended[ended as usize] = end;
         let waiting = &mut self.waiting[self.places[ended as usize] as usize];
         waiting.pop_front();
         if let Some(&next) = waiting.front() {
@@ -124,6 +141,9 @@ impl Processors {
 
     fn queue(&mut self, computation: u32, now: Time) {
         let waiting = &mut self.waiting[self.places[computation as usize] as usize];
+        if let Some(&last) = waiting.back() {
+            self.behind[computation as usize] = last;
+        }
         waiting.push_back(computation);
         if waiting.len() == 1 {
             self.run(computation, now);

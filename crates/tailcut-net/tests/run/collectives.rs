@@ -6,7 +6,7 @@
 
 use serde_json::{Value, json};
 use tailcut_engine::{Bytes, Rate, Time};
-use tailcut_net::measure::records::Outcome;
+use tailcut_net::measure::records::{CriticalPath, Outcome, PathWork};
 use tailcut_net::scenario::{Horizon, Scenario};
 use tailcut_net::topology::star::Star;
 use tailcut_net::traffic::TrafficSpec;
@@ -15,7 +15,11 @@ use tailcut_net::transport::uet::UetSpec;
 
 use crate::run::support::{run, scenario};
 
-fn carried(mut spec: Value) -> Outcome {
+fn carried(spec: Value) -> Outcome {
+    explained(spec, None)
+}
+
+fn explained(mut spec: Value, job: Option<u32>) -> Outcome {
     let star = Star { hosts: 8, rate: Rate(400_000_000_000), propagation: Time::from_us(1) };
     let graph = star.build().expect("the parameters are valid");
     let horizon = Horizon { arrivals: Time::from_ms(1), drain: Time::from_ms(100) };
@@ -27,6 +31,7 @@ fn carried(mut spec: Value) -> Outcome {
     scenario.host.framing_overhead = Bytes(24);
     let uet = UetSpec { mss: Bytes(4096), ..UetSpec::default() };
     scenario.scheme.transport = TransportSpec::Uet(uet);
+    scenario.jobs.explained = job;
     run(&scenario)
 }
 
@@ -81,5 +86,47 @@ fn iterations_follow_each_other_with_a_computation_between() {
         let end = two[0].start + two[0].completion.expect("it ends");
         let gap = two[1].start - end;
         assert!(gap >= Time::from_us(7) && gap < Time::from_us(8), "{gap}");
+    }
+}
+
+fn critical_path(spec: Value, job: u32) -> CriticalPath {
+    let path = explained(spec, Some(job)).critical_path.expect("the job has ended");
+    let mut at = path.start;
+    for part in &path.parts {
+        assert_eq!(part.from, at, "parts follow each other: {path:?}");
+        assert!(part.to > part.from);
+        at = part.to;
+    }
+    assert_eq!(at, path.start + path.completion, "the parts add up");
+    path
+}
+
+#[test]
+fn the_critical_path_of_a_ring_has_a_message_per_step() {
+    let path = critical_path(json!({"operation": "all-reduce", "bytes": "100MB"}), 0);
+    assert_eq!(path.parts.len(), 14);
+    for (part, next) in path.parts.iter().zip(&path.parts[1..]) {
+        let (PathWork::Message { flow: one, .. }, PathWork::Message { flow: two, .. }) =
+            (part.work, next.work)
+        else {
+            panic!("a message");
+        };
+        assert_eq!(one.dst, two.src, "the next host passes it on");
+    }
+    let direct = json!({"operation": "all-reduce", "algorithm": "direct", "bytes": "100MB"});
+    assert_eq!(critical_path(direct, 0).parts.len(), 2, "latency counts twice, not 14 times");
+}
+
+#[test]
+fn critical_paths_of_all_algorithms_add_up() {
+    for (algorithm, slices) in [("ring", 2), ("halving-doubling", 1), ("double-tree", 8)] {
+        let spec = json!({
+            "operation": "all-reduce", "algorithm": algorithm, "bytes": "2MB", "slices": slices,
+            "repeat": 3, "compute": "3us",
+        });
+        for job in 0..3 {
+            let path = critical_path(spec.clone(), job);
+            assert!(path.parts.len() > 2, "{path:?}");
+        }
     }
 }

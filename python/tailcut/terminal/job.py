@@ -1,0 +1,66 @@
+"""The critical path of a job in the terminal, under every scheme."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from rich.console import Group, RenderableType
+from rich.text import Text
+
+from tailcut.explain.job import ExplainedJob
+from tailcut.units import size, time_text
+
+
+def job_story(explained: ExplainedJob) -> RenderableType:
+    """Returns the critical path of a job under each scheme."""
+    kind = next(iter(explained.paths.values()))["kind"]
+    parts = [Text(f"Job {explained.job}, {kind}; {explained.selection.label}", "bold")]
+    for scheme, path in explained.paths.items():
+        took = path["completion_ps"]
+        parts.append(Text(f"\n{scheme}: {'not finished' if took is None else time_text(took)}", "bold"))
+        parts.extend(Text(line) for line in _lines(path))
+    return Group(*parts)
+
+
+def _lines(path: Mapping[str, Any]) -> Iterator[str]:
+    if path["completion_ps"] is None:
+        yield path["unfinished"] or "the run ended before the job did"
+        return
+    for part in path["parts"]:
+        took = time_text(part["to_ps"] - part["from_ps"])
+        yield f"{(part['from_ps'] - path['start_ps']) / 1e9:9.6f} ms  {_work(part)}: {took}{_compared(part)}"
+    yield f"{path['completion_ps'] / 1e9:9.6f} ms  the job is over"
+    yield _summary(path)
+
+
+def _work(part: Mapping[str, Any]) -> str:
+    if part["what"] == "message":
+        return f"message {part['id']}, {part['src']} to {part['dst']}, {size(part['bytes'])}, until {part['until']}"
+    if part["what"] == "computation":
+        return f"computation at {part['host']}, processor {part['processor']}"
+    return "other jobs, before this host begins"
+
+
+def _compared(part: Mapping[str, Any]) -> str:
+    if part["what"] != "message" or part["until"] != "received":
+        return ""
+    return f", {(part['to_ps'] - part['from_ps']) / part['ideal_ps']:.2f} times the best"
+
+
+def _summary(path: Mapping[str, Any]) -> str:
+    """Says which part was last, and what the time before went to."""
+    sums = dict.fromkeys(("message", "computation", "other-jobs"), 0)
+    for part in path["parts"]:
+        sums[part["what"]] += part["to_ps"] - part["from_ps"]
+    messages = [part for part in path["parts"] if part["what"] == "message"]
+    best = sum(part["ideal_ps"] for part in messages if part["until"] == "received")
+    until = sum(part["to_ps"] - part["from_ps"] for part in messages if part["until"] == "received")
+    words = [f"{len(messages)} messages after each other took {time_text(sums['message'])}"]
+    if until > best:
+        words.append(f"{time_text(until - best)} of it beyond the best possible")
+    if sums["computation"]:
+        words.append(f"computations {time_text(sums['computation'])}")
+    if sums["other-jobs"]:
+        words.append(f"other jobs {time_text(sums['other-jobs'])}")
+    last = path["parts"][-1] if path["parts"] else None
+    name = "nothing" if last is None else _work(last).split(", until")[0]
+    return f"Last was {name}: {', '.join(words)}."

@@ -1,0 +1,76 @@
+"""``tailcut explain --job``: the critical path of a collective operation."""
+
+import json
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+import tailcut as package
+
+from .conftest import Tailcut
+
+EXPERIMENT = """
+title = "Two iterations of a ring"
+seeds = 1
+[topology]
+kind = "star"
+hosts = 4
+[transport]
+kind = "tcp"
+[traffic]
+kind = "mix"
+[[traffic.parts]]
+kind = "collective"
+operation = "all-reduce"
+bytes = "1MB"
+slices = 2
+repeat = 2
+compute = "20us"
+[[traffic.parts]]
+kind = "pings"
+[horizon]
+arrivals = "1ms"
+drain = "1s"
+[schemes.TCP]
+[schemes.CUBIC]
+transport = { congestion = { kind = "cubic" } }
+"""
+
+
+@pytest.fixture
+def results(tailcut: Tailcut) -> Path:
+    """A ring beside pings, under two schemes."""
+    Path("ring.toml").write_text(EXPERIMENT)
+    ran = tailcut("run", "ring.toml", "-o", "results", "-q")
+    assert ran.exit_code == 0, ran.stderr
+    return Path("results")
+
+
+def test_parts_of_the_critical_path_add_up_to_the_iteration(tailcut: Tailcut, results: Path) -> None:
+    jobs = package.open_results(results).jobs.filter(pl.col("kind") == "all-reduce")
+    assert jobs["iteration"].to_list() == [0, 1, 0, 1]
+    for job in (0, 1):
+        paths = json.loads(tailcut("explain", results, "--job", job, "--json").stdout)
+        assert list(paths) == ["TCP", "CUBIC"]
+        for scheme, path in paths.items():
+            row = jobs.filter(pl.col("scheme") == scheme, pl.col("id") == job).row(0, named=True)
+            parts = path["parts"]
+            assert sum(part["to_ps"] - part["from_ps"] for part in parts) == path["completion_ps"]
+            assert [part["from_ps"] for part in parts[1:]] == [part["to_ps"] for part in parts[:-1]]
+            assert path["completion_ps"] // 1000 == row["completion_ns"]
+            assert row["algbw_gb_per_s"] == pytest.approx(1e6 / row["completion_ns"], rel=1e-6)
+            assert row["busbw_gb_per_s"] == pytest.approx(row["algbw_gb_per_s"] * 1.5)
+
+
+def test_the_critical_path_names_the_last_message(tailcut: Tailcut, results: Path) -> None:
+    found = tailcut("explain", results, "--job", 1)
+    assert found.exit_code == 0, found.stderr
+    assert found.stdout.startswith("Job 1, all-reduce; seed 1")
+    assert found.stdout.count("Last was message ") == 2
+
+
+def test_an_unknown_job_is_refused(tailcut: Tailcut, results: Path) -> None:
+    found = tailcut("explain", results, "--job", 99)
+    assert found.exit_code == 2
+    assert "TC-X003" in found.stderr
