@@ -50,7 +50,8 @@ def explain_job(result: "StoredResult", selection: RunSelection, job: int) -> Ex
         rows = jobs.filter(pl.col("id") == job)
         if rows.is_empty():
             if scheme == selection.scheme:
-                span = f"its jobs are {jobs['id'].min()} to {jobs['id'].max()}" if len(jobs) else "it has none"
+                known = jobs["id"].to_list()
+                span = f"its jobs are {known[0]} to {known[-1]}" if known else "it has none"
                 raise ExplainError("TC-X003", f"{scheme}, {selection.label} has no job {job}", span)
             continue
         try:
