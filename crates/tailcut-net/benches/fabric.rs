@@ -35,7 +35,7 @@ cargo bench -p tailcut-net --bench fabric [-- [--check] CASE ...]
 
 Prints a row for each case, for all of them when none is named. With --check it fails when a scheme at k = 16 takes more
 processor time per packet-hop than it may: 1.5 times plain TCP's, with queues that decide the order at departure (pFabric,
-NDP, deficit round robin) and where links are paused 2.5 times, with CONGA 2 times, with BBR and where completion times
+NDP, Ultra Ethernet, deficit round robin) and where links are paused 2.5 times, with CONGA 2 times, with BBR and where completion times
 are attributed 1.75 times; no bound is set to watching the fabric. It fails as well when a packet-hop of plain TCP takes more than 1.6 times as long at k = 16 as at k = 4. What is beyond that is measured again
 first, five times in turns with what it is held against, and the median of the five ratios counts.";
 
