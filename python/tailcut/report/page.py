@@ -164,6 +164,7 @@ RARE = {
     "deadlocked_links": "links in a deadlock",
     "headers_returned": "headers returned to senders",
     "headers_dropped": "headers and answers dropped",
+    "paws_discarded": "segments discarded by PAWS",
 }
 """Totals that are shown where they are not zero."""
 HEADINGS = {

@@ -20,6 +20,7 @@ SUMS = (
     "deadlocked_links",
     "headers_returned",
     "headers_dropped",
+    "paws_discarded",
 )
 """Fields of run.json that add up over seeds; null where no run has them."""
 ABOUT: dict[str, pl.DataType] = {

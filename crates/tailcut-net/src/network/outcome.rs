@@ -29,6 +29,9 @@ impl<O: Observer> Network<'_, O> {
         let mut further = audited.unwrap_or_default();
         further.extend(self.fabric.pause_counters());
         further.extend(self.fabric.headers());
+        if self.hosts.use_paws() {
+            further.push(("paws_discarded", self.flows.paws_discarded()));
+        }
         let with_options = self.fabric.packets().filter(|p| OptionStore::holds(p.options));
         debug_assert_eq!(
             with_options.count(),

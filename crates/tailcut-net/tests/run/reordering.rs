@@ -4,9 +4,10 @@ use tailcut_engine::{Bytes, Time};
 use tailcut_net::amount::{Amount, Limit};
 use tailcut_net::balance::BalanceSpec;
 use tailcut_net::balance::spray::Spray;
+use tailcut_net::measure::records::Outcome;
 use tailcut_net::topology::fat_tree::FatTree;
 use tailcut_net::transport::tcp::reordering::{adaptive, ncr, rr_tcp};
-use tailcut_net::transport::tcp::{Recovery, ReorderingSpec};
+use tailcut_net::transport::tcp::{Paws, Recovery, ReorderingSpec, TcpSpec};
 
 use crate::run::support::{flow, limit_queues, run, scenario, tcp};
 
@@ -21,6 +22,19 @@ struct Spent {
 /// Runs sixteen hosts of a fat-tree that send 2 MB each to the pod after next, packet by packet
 /// over any path.
 fn sprayed(reordering: ReorderingSpec, limit: Limit, seed: u64) -> Spent {
+    let outcome = sprayed_with(limit, seed, |spec| spec.reordering = reordering);
+    assert!(outcome.flows.iter().all(|flow| flow.fct.is_some()));
+    let time: u64 = outcome.flows.iter().map(|flow| flow.fct.unwrap().0).sum();
+    Spent {
+        needless: outcome.counters.needless_retransmissions,
+        recoveries: outcome.flows.iter().map(|flow| flow.fast_recoveries).sum(),
+        undone: outcome.counters.recoveries_undone,
+        mean_us: time as f64 / 16.0 * 1e-6,
+    }
+}
+
+/// Runs the same hosts with TCP that `change` has changed.
+fn sprayed_with(limit: Limit, seed: u64, change: impl FnOnce(&mut TcpSpec)) -> Outcome {
     let graph = FatTree { k: 4, ..FatTree::default() }.build().unwrap();
     let flows = (0..16u32)
         .map(|id| flow(id.into(), id, (id + 8) % 16, 2_000_000, Time::from_us(5 * u64::from(id))))
@@ -32,16 +46,8 @@ fn sprayed(reordering: ReorderingSpec, limit: Limit, seed: u64) -> Spent {
     let spec = tcp(&mut scenario);
     spec.recovery = Recovery::SackPrr;
     spec.receive_window = Bytes(128_000);
-    spec.reordering = reordering;
-    let outcome = run(&scenario);
-    assert!(outcome.flows.iter().all(|flow| flow.fct.is_some()));
-    let time: u64 = outcome.flows.iter().map(|flow| flow.fct.unwrap().0).sum();
-    Spent {
-        needless: outcome.counters.needless_retransmissions,
-        recoveries: outcome.flows.iter().map(|flow| flow.fast_recoveries).sum(),
-        undone: outcome.counters.recoveries_undone,
-        mean_us: time as f64 / 16.0 * 1e-6,
-    }
+    change(spec);
+    run(&scenario)
 }
 
 /// Returns RR-TCP with its threshold only, or with windows that return from false recoveries.
@@ -98,4 +104,20 @@ fn repairs_losses_under_reordering() {
     for method in methods.chain([rr_tcp(true)]) {
         sprayed(method, Limit::AtMost(Amount::Packets(6)), 1);
     }
+}
+
+/// As kernels do: overtaken ACKs and segments count as old (RFC 7323 section 5).
+#[test]
+fn sprayed_flows_count_what_paws_discards_and_others_do_not_speak_of_it() {
+    let discarded = [Paws::Off, Paws::Rfc7323, Paws::Linux].map(|paws| {
+        let outcome = sprayed_with(Limit::AtMost(Amount::Packets(100)), 1, |spec| {
+            spec.timestamps = true;
+            spec.timestamp_tick = Time::from_us(1);
+            spec.paws = paws;
+        });
+        outcome.counters.further("paws_discarded")
+    });
+    let [off, rfc, linux] = discarded;
+    assert_eq!(off, None);
+    assert!(0 < linux.unwrap() && linux < rfc, "{discarded:?}");
 }

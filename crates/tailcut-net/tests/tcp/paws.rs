@@ -1,6 +1,9 @@
 //! Segments with old timestamps (RFC 7323 section 5). A round trip takes 1 ms.
 
-use crate::tcp::pair::{Pair, What::Data};
+use crate::tcp::pair::{
+    Pair,
+    What::{Ack, Data},
+};
 use crate::tcp::script::sack;
 use tailcut_engine::{Bytes, Time};
 use tailcut_net::packet::{Flags, OptionStore, Timestamps};
@@ -65,4 +68,28 @@ fn segments_that_only_overtake_each_other_are_all_taken() {
         assert_eq!(pair.receiver.discarded(), 0, "{paws:?}");
         assert!(pair.done());
     }
+}
+
+#[test]
+fn an_overtaken_ack_is_discarded() {
+    let discarded = EACH.map(|paws| {
+        let pair = Pair::new(spec(paws, Time::from_us(1)), 20).spaced(Time::from_us(10));
+        let pair = pair.delay(Ack(6), Time::from_us(15)).run();
+        assert!(pair.done());
+        pair.counters().paws_discarded
+    });
+    assert_eq!(discarded, [0, 1, 1]);
+}
+
+/// Segment 1 is lost: each of the next ones is answered by a duplicate of the ACK before it.
+#[test]
+fn linux_takes_an_overtaken_duplicate_of_the_last_ack() {
+    let discarded = EACH.map(|paws| {
+        let pair = Pair::new(spec(paws, Time::from_us(1)), 20).spaced(Time::from_us(10));
+        let pair = pair.lose(Data(1)).delay(Ack(1), Time::ZERO).delay(Ack(1), Time::from_us(15));
+        let pair = pair.run();
+        assert!(pair.done());
+        pair.counters().paws_discarded
+    });
+    assert_eq!(discarded, [0, 1, 0]);
 }

@@ -117,6 +117,11 @@ impl<'a> Connections<'a> {
         }
     }
 
+    /// Returns whether any transport of the run discards old segments (PAWS).
+    pub fn use_paws(&self) -> bool {
+        self.profiles.iter().any(|profile| !profile.tcp.paws.is_off())
+    }
+
     // --- who is there
 
     /// Gives a connection a place, preferably a used one.

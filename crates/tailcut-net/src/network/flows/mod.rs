@@ -103,6 +103,8 @@ impl FlowState {
 pub(super) struct Flows {
     states: Vec<FlowState>,
     finished: u64,
+    /// Segments that PAWS discarded, at both ends.
+    paws_discarded: u64,
     /// The replication policy.
     policy: Box<dyn Replicate>,
     /// The policy's actions; the buffer is reused.
@@ -118,6 +120,7 @@ impl Flows {
         Flows {
             states: scenario.flows.iter().map(FlowState::new).collect(),
             finished: 0,
+            paws_discarded: 0,
             policy: scenario.scheme.replicate.instantiate(scenario.graph.hosts),
             actions: vec![],
             answers: vec![],
@@ -272,6 +275,12 @@ impl Flows {
         state.fast_recoveries += done.fast_recoveries;
         state.recoveries_undone += done.recoveries_undone;
         state.needless_retransmissions += receiver.duplicates();
+        self.paws_discarded += done.paws_discarded + receiver.discarded();
+    }
+
+    /// Returns the number of segments that PAWS discarded.
+    pub fn paws_discarded(&self) -> u64 {
+        self.paws_discarded
     }
 
     // --- what is told of them

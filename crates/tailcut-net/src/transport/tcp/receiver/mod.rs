@@ -54,7 +54,7 @@ pub struct Receiver {
     duplicate: Option<u32>,
     /// Segments that had arrived before.
     duplicates: u64,
-    /// Segments that PAWS discarded.
+    /// Data segments that PAWS discarded.
     discarded: u64,
     /// Half-open ranges beyond `next`, the most recently changed first.
     ranges: Vec<(u32, u32)>,

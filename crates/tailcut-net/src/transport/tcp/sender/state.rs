@@ -35,4 +35,6 @@ pub struct SenderCounters {
     pub recoveries_undone: u32,
     /// Timeouts taken back for the same reason.
     pub timeouts_undone: u32,
+    /// ACKs discarded for an old timestamp (PAWS).
+    pub paws_discarded: u64,
 }

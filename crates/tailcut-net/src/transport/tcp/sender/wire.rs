@@ -7,7 +7,7 @@ use crate::packet::{Flags, NO_OPTIONS, OptionStore, SackBlocks, inline_number};
 use crate::transport::Transmit;
 use crate::transport::segment::{Mapping, Segment};
 use crate::transport::tcp::options::{WireSizes, stamp};
-use crate::transport::tcp::{Close, TcpSpec};
+use crate::transport::tcp::{Close, Paws, TcpSpec};
 
 impl Sender {
     /// Handles a packet from the receiver.
@@ -19,8 +19,8 @@ impl Sender {
         packet: &Segment,
         options: &OptionStore,
     ) {
-        if spec.timestamps {
-            self.note_timestamps(spec, now, packet, options);
+        if spec.timestamps && !self.note_timestamps(spec, now, packet, options) {
+            return;
         }
         if packet.flags.has(Flags::RST) {
             self.on_reset();
@@ -41,7 +41,9 @@ impl Sender {
     }
 
     /// Notes the timestamps of an acknowledgement. The receiver sends no data, so the timestamp of
-    /// any of its segments is the one to echo (RFC 7323 section 4.3).
+    /// any of its segments is the one to echo (RFC 7323 section 4.3), under PAWS unless it is older.
+    /// Returns false for an ACK that PAWS discards (section 5.3, R1). It is not answered, since the
+    /// answer would tell the receiver nothing.
     #[cold]
     fn note_timestamps(
         &mut self,
@@ -49,11 +51,32 @@ impl Sender {
         now: Time,
         packet: &Segment,
         options: &OptionStore,
-    ) {
+    ) -> bool {
         let timestamps = options.get(packet.options).timestamps;
+        let handshake = packet.flags.has(Flags::SYN) || packet.flags.has(Flags::RST);
+        if !handshake && self.discards_by_paws(spec, packet.seq, timestamps.value) {
+            self.counters.paws_discarded += 1;
+            return false;
+        }
         self.note_timestamp(spec, now, timestamps.echo);
         self.sense_timestamps(timestamps);
-        self.recent = timestamps.value;
+        let older = !handshake
+            && !spec.paws.is_off()
+            && Paws::Rfc7323.discards(timestamps.value, self.recent);
+        if !older {
+            self.recent = timestamps.value;
+        }
+        true
+    }
+
+    /// Returns whether PAWS discards an ACK with this timestamp. Linux takes a duplicate of the
+    /// last ACK that is no older than a retransmission timeout (`tcp_disordered_ack`).
+    fn discards_by_paws(&self, spec: &TcpSpec, ack: u32, value: u32) -> bool {
+        if !self.life.is_established() || !spec.paws.discards(value, self.recent) {
+            return false;
+        }
+        let age = Time(u64::from(self.recent.wrapping_sub(value)) * spec.timestamp_tick.0);
+        !(spec.paws == Paws::Linux && ack == self.una && age <= self.rtt.rto())
     }
 
     /// Returns the packet for a [`Transmit`]. `mapping` is the data sequence mapping of a subflow;
