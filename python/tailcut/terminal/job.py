@@ -52,11 +52,12 @@ def _summary(path: Mapping[str, Any]) -> str:
     for part in path["parts"]:
         sums[part["what"]] += part["to_ps"] - part["from_ps"]
     messages = [part for part in path["parts"] if part["what"] == "message"]
-    best = sum(part["ideal_ps"] for part in messages if part["until"] == "received")
-    until = sum(part["to_ps"] - part["from_ps"] for part in messages if part["until"] == "received")
+    late = [max(0, part["to_ps"] - part["from_ps"] - part["ideal_ps"]) for part in messages]
     words = [f"{len(messages)} messages after each other took {time_text(sums['message'])}"]
-    if until > best:
-        words.append(f"{time_text(until - best)} of it beyond the best possible")
+    if sum(late) > 0:
+        # The ideal time ends with the last byte's arrival, which is later than its departure.
+        bound = "at least " if any(part["until"] == "sent" for part in messages) else ""
+        words.append(f"{bound}{time_text(sum(late))} of it beyond the best possible")
     if sums["computation"]:
         words.append(f"computations {time_text(sums['computation'])}")
     if sums["other-jobs"]:
