@@ -13,8 +13,8 @@ from tailcut.claims.verdict import Precision, Target
 from tailcut.errors import ClaimsError
 from tailcut.plan import Value
 
-KNOWN = "known"
-"""The name under which answers are kept that are known from elsewhere than the five papers."""
+KNOWN = ("known", "uet")
+"""The folders of experiments whose answers are known from elsewhere than the five papers."""
 STATED = "stated"
 """The reading that every claim is shown under first: the experiment as the paper states it."""
 AUTHORS = "authors"
@@ -27,6 +27,7 @@ WITH_LIMIT = ("share_at_most", "share_above")
 METRICS: Mapping[str, str] = MappingProxyType(
     {
         "fct": "completion times of flows, in ms",
+        "slowest": "when the last flow of a run was acknowledged, in ms",
         "slowdown": "completion times of flows over the best possible",
         "job_time": "completion times of jobs, in ms",
         "throughput": "throughput of long flows while flows arrived, in Mbps",
@@ -164,6 +165,7 @@ class Claim:
         because: why the verdict is what it is, or why it cannot be shown, in a sentence.
         authors: the authors' own numbers; None where they released none.
         contradicts: the claim of the same paper that cannot be true beside this one.
+        small: why the small variant does not show the direction of the full one; empty where it does.
     """
 
     id: str
@@ -180,6 +182,7 @@ class Claim:
     because: str
     authors: Authors | None
     contradicts: str
+    small: str = ""
 
     @property
     def paper(self) -> str:
@@ -208,7 +211,7 @@ class Paper:
     @property
     def known(self) -> bool:
         """Whether these are answers known from theory and other programs, not a paper's claims."""
-        return self.name == KNOWN
+        return self.name in KNOWN
 
 
 def load() -> dict[str, Paper]:
@@ -217,7 +220,7 @@ def load() -> dict[str, Paper]:
     Raises:
         ClaimsError: TC-K001: a file says what the vocabulary has no word for.
     """
-    return {name: read(name, text) for name, text in sorted(_core.claims(), key=lambda one: one[0] == KNOWN)}
+    return {name: read(name, text) for name, text in sorted(_core.claims(), key=lambda one: one[0] in KNOWN)}
 
 
 def read(name: str, text: str) -> Paper:
@@ -335,7 +338,7 @@ def _settings(table: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
 def _claim(paper: str, table: _ClaimTable, readings: Mapping[str, Reading]) -> Claim:
     name = table.text("id")
     says, where, because = table.text("says"), table.text("where"), table.text("because", "")
-    contradicts = table.text("contradicts", "")
+    contradicts, small = table.text("contradicts", ""), table.text("small", "")
     experiment = measure = compare = None
     at: dict[str, tuple[Value, ...]] = {}
     targets: tuple[Target, ...] = ()
@@ -343,7 +346,7 @@ def _claim(paper: str, table: _ClaimTable, readings: Mapping[str, Reading]) -> C
     backends: tuple[str, ...] = ()
     most = False
     if table.has("experiment"):
-        folder = paper if paper == KNOWN else f"papers/{paper}"
+        folder = paper if paper in KNOWN else f"papers/{paper}"
         experiment = f"{folder}/{table.text('experiment')}"
         measure = _measure(table.table("measure"))
         compare = _compare(table.table("compare"))
@@ -366,7 +369,7 @@ def _claim(paper: str, table: _ClaimTable, readings: Mapping[str, Reading]) -> C
     table.done()
     return Claim(
         f"{paper}/{name}", says, where, experiment, measure, compare, MappingProxyType(at), most, targets, asked,
-        backends, because, authors, contradicts and f"{paper}/{contradicts}",
+        backends, because, authors, contradicts and f"{paper}/{contradicts}", small,
     )  # fmt: skip
 
 

@@ -86,6 +86,30 @@ def _mismatch(claim: Claim, why: str) -> ClaimsError:
     return ClaimsError("TC-K003", f"{claim.id} does not fit {claim.experiment}: {why}", "correct its claims.toml")
 
 
+def direction(claim: Claim, row: Row, *, decided: bool = False) -> str:
+    """Returns ``less`` or ``more``: the side of no change on which most points of a row lie.
+
+    Args:
+        claim: the row's claim.
+        row: it.
+        decided: counts only points whose interval has no change outside, and wants all of these on one side.
+
+    Returns:
+        An empty string for values, and where the points have no side.
+    """
+    if claim.compare is None or claim.compare.kind == "value":
+        return ""
+    none = 1.0 if claim.compare.kind == "ratio" else 0.0
+    numbers = [point.number for point in row.points if point.number is not None]
+    if decided:
+        less = sum(number.high is not None and number.high < none for number in numbers)
+        more = sum(number.low is not None and number.low > none for number in numbers)
+        return "" if less and more else "less" if less else "more" if more else ""
+    less = sum(number.value < none for number in numbers)
+    more = sum(number.value > none for number in numbers)
+    return "less" if less > more else "more" if more > less else ""
+
+
 class OfRuns(Answers):
     """The numbers of a backend that makes runs: the simulator, or the lab."""
 

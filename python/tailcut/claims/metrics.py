@@ -121,6 +121,13 @@ def _fct(made: Made, measure: Measure, plan_measure: Mapping[str, Any]) -> Part:
     return Part(_sample(made, measure, plan_measure).times / MILLISECOND)
 
 
+def _slowest(made: Made, measure: Measure, _plan_measure: Mapping[str, Any]) -> Part:
+    flows = chosen(made.table("flows"), measure.population)
+    ends = flows.select((pl.col("start_ns") + pl.col("fct_ack_ns")).alias("end"))["end"]
+    last = np.array([]) if ends.null_count() else np.array([ends.max()], dtype=np.float64)
+    return Part(last / MILLISECOND)
+
+
 def _queueing(made: Made, measure: Measure, _plan_measure: Mapping[str, Any]) -> Part:
     flows = chosen(made.table("flows"), measure.population)
     parts = [name for name in flows.columns if name.startswith("part_queue_")]
@@ -211,6 +218,7 @@ def _sorted(column: pl.Series) -> Values:
 COMPUTE: Mapping[str, Callable[[Made, Measure, Mapping[str, Any]], Part]] = MappingProxyType(
     {
         "fct": _fct,
+        "slowest": _slowest,
         "slowdown": _slowdown,
         "queueing": _queueing,
         "job_time": _job_time,
@@ -341,7 +349,7 @@ def _jackknife(found: float, left: list[float | None]) -> Interval:
 
 
 def _beyond(of_seeds: Mapping[int, Part], measure: Measure) -> int | None:
-    if measure.statistic not in PERCENTILES:
+    if measure.statistic not in PERCENTILES or measure.metric == "slowest":  # a number of runs, not of flows
         return None
     count = sum(len(part.values) for part in of_seeds.values() if part.values is not None)
     return count - statistics.rank(count, PERCENTILES[measure.statistic])

@@ -16,11 +16,27 @@ class Precision(Enum):
     READ = "read off a figure"
     ABOUT = "about"
     COMPUTED = "computed"
+    SIMULATED = "simulated"
+    SIMULATED_BY_LUCK = "simulated, by luck"
 
 
-RELATIVE = {Precision.PRINTED: 0.10, Precision.READ: 0.15, Precision.ABOUT: 0.25, Precision.COMPUTED: 0.02}
-"""By how much of the paper's value ours may differ."""
-POINTS = {Precision.PRINTED: 0.05, Precision.READ: 0.08, Precision.ABOUT: 0.10, Precision.COMPUTED: 0.02}
+RELATIVE = {
+    Precision.PRINTED: 0.10,
+    Precision.READ: 0.15,
+    Precision.ABOUT: 0.25,
+    Precision.COMPUTED: 0.02,
+    Precision.SIMULATED: 0.03,
+    Precision.SIMULATED_BY_LUCK: 0.10,
+}
+"""By how much of the paper's value ours may differ. Another simulator's range is by luck where single draws decide it."""
+POINTS = {
+    Precision.PRINTED: 0.05,
+    Precision.READ: 0.08,
+    Precision.ABOUT: 0.10,
+    Precision.COMPUTED: 0.02,
+    Precision.SIMULATED: 0.03,
+    Precision.SIMULATED_BY_LUCK: 0.10,
+}
 """By how much of the whole a change may differ from the paper's: 0.05 are five percentage points."""
 BEYOND = 10
 """Fewest flows beyond a percentile that is judged."""

@@ -9,7 +9,7 @@ from tailcut.plan import short_keys, written
 
 STALE = "of an older version"
 MINUS = "−"
-UNITS: Mapping[str, str] = {"fct": " ms", "queueing": " ms", "job_time": " ms", "throughput": " Mbps"}
+UNITS: Mapping[str, str] = {"fct": " ms", "slowest": " ms", "queueing": " ms", "job_time": " ms", "throughput": " Mbps"}
 IN_PERCENT = ("change", "contrast", "excess")
 
 
