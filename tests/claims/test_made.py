@@ -38,7 +38,7 @@ def against_the_scorecard(rows: list[Row]) -> set[str]:
 
 
 @pytest.mark.parametrize("paper", [paper.name for paper in PAPERS])
-def test_every_claim_of_a_paper_has_a_row_from_its_small_variant_in_the_direction_of_the_scorecard(
+def test_every_claim_has_a_row_from_its_small_variant_in_the_direction_of_the_scorecard(
     paper: str, tmp_path: Path
 ) -> None:
     rows = made(tmp_path / "claims", of(paper))

@@ -1,7 +1,7 @@
 """The rows of Ultra Ethernet's cases follow from the public simulator's ranges."""
 
-from tailcut import claims
 from support.uet_claims import CLAIMS, text
+from tailcut import claims
 
 
 def test_the_claims_of_ultra_ethernet_are_those_that_the_ranges_give() -> None:

@@ -5,9 +5,10 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 RANGES, CLAIMS = ROOT / "tests/oracles/uet/ranges.csv", ROOT / "experiments/uet/claims.toml"
-HEAD = """# Written by tests/support/uet_claims.py from tests/oracles/uet/ranges.csv: a row for each case.
+SIMULATOR = "The Ultra Ethernet Consortium's public simulator at 40ccb05, ten seeds of each case, made in November 2026"
+HEAD = f"""# Written by tests/support/uet_claims.py from tests/oracles/uet/ranges.csv: a row for each case.
 title = "Ultra Ethernet"
-source = "The Ultra Ethernet Consortium's public simulator at 40ccb05, ten seeds of each case, made in November 2026 (tests/oracles/uet)"
+source = "{SIMULATOR} (tests/oracles/uet)"
 """
 ROW = """
 [[claims]]

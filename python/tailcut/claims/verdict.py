@@ -28,7 +28,7 @@ RELATIVE = {
     Precision.SIMULATED: 0.03,
     Precision.SIMULATED_BY_LUCK: 0.10,
 }
-"""By how much of the paper's value ours may differ. Another simulator's range is by luck where single draws decide it."""
+"""By how much of the paper's value ours may differ. Single draws decide another simulator's range "by luck"."""
 POINTS = {
     Precision.PRINTED: 0.05,
     Precision.READ: 0.08,
