@@ -15,6 +15,7 @@ __all__ = [
     "demand",
     "describe",
     "explain",
+    "explain_job",
     "lab_check",
     "lab_fabrics",
     "lab_probe",
