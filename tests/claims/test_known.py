@@ -1,6 +1,7 @@
 """The known answers: every number in experiments/known/claims.toml, worked out from its formula."""
 
 import math
+from pathlib import Path
 
 import pytest
 
@@ -8,6 +9,7 @@ from tailcut import claims
 from tailcut.claims import Claim
 
 KNOWN = {claim.id.partition("/")[2]: claim for claim in claims.load()["known"].claims}
+ORACLE = Path(__file__).parents[1] / "oracles/ns3"
 FRAME = 78
 """The bytes of a packet on the wire beyond its payload: 40 of headers, 38 of framing."""
 
@@ -122,3 +124,9 @@ def test_the_shares_of_figure_17_fill_both_links() -> None:
     first, second, third = (numbers(KNOWN[f"dctcp-fig17-s{group}"])[0] for group in (1, 2, 3))
     assert 10 * first + 20 * second == pytest.approx(10_000, rel=0.01)
     assert 10 * first + 10 * third == pytest.approx(1_000, rel=0.01)
+
+
+def test_lone_flows_take_what_the_logs_of_ns3_say() -> None:
+    logs = (ORACLE / f"a_{size}.fct.txt" for size in ("10k", "100k", "1m"))
+    received = [int(log.read_text().splitlines()[-1].split()[5]) / 1e6 for log in logs]
+    assert numbers(KNOWN["ns3-lone"]) == received
