@@ -27,6 +27,7 @@ use tailcut_net::traffic::TrafficSpec;
 use tailcut_net::traffic::demand::Jobs;
 use tailcut_net::traffic::poisson::Poisson;
 use tailcut_net::transport::TransportSpec;
+use tailcut_net::transport::entropy::EntropySpec;
 use tailcut_net::transport::tcp::{CongestionSpec, Recovery, ReorderingSpec, TcpSpec};
 use tailcut_net::transport::uet::UetSpec;
 
@@ -175,6 +176,22 @@ fn uet() -> Scheme {
     Scheme { transport, queue: QueueSpec::Trimming(Default::default()), ..Scheme::default() }
 }
 
+fn reps() -> Scheme {
+    with(|spec| {
+        spec.recovery = Recovery::SackPrr;
+        spec.reordering = ReorderingSpec::Rack(Default::default());
+        spec.entropy = Some(EntropySpec::Reps(Default::default()));
+    })
+}
+
+fn plb() -> Scheme {
+    let mut scheme = dctcp();
+    if let TransportSpec::Tcp(spec) = &mut scheme.transport {
+        spec.entropy = Some(EntropySpec::Plb(Default::default()));
+    }
+    scheme
+}
+
 fn swift() -> Scheme {
     with(|spec| spec.congestion = CongestionSpec::Swift(Default::default()))
 }
@@ -230,6 +247,8 @@ const CASES: &[Case] = &[
     Case { name: "k16-pfabric", k: 16, milliseconds: 100, scheme: pfabric },
     Case { name: "k16-ndp", k: 16, milliseconds: 100, scheme: ndp },
     Case { name: "k16-uet", k: 16, milliseconds: 100, scheme: uet },
+    Case { name: "k16-reps", k: 16, milliseconds: 100, scheme: reps },
+    Case { name: "k16-plb", k: 16, milliseconds: 100, scheme: plb },
     Case { name: "k16-swift", k: 16, milliseconds: 100, scheme: swift },
     Case { name: "k16-bbr", k: 16, milliseconds: 100, scheme: bbr },
     Case { name: "k16-drill", k: 16, milliseconds: 100, scheme: drill },
