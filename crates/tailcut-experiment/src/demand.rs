@@ -88,7 +88,8 @@ pub struct PoolDemand {
     pub on: &'static str,
 }
 
-fn signal(on: Signal) -> &'static str {
+/// Returns the name of an event by which a flow counts as over.
+pub(crate) fn signal(on: Signal) -> &'static str {
     match on {
         Signal::Sent => "sent",
         Signal::Received => "received",

@@ -7,8 +7,8 @@ use tailcut_net::measure::records::{CriticalPath, PathPart, PathWork};
 use tailcut_net::scenario::{Progress, Scenario};
 use tailcut_net::topology::NodeId;
 use tailcut_net::topology::find::node_name;
-use tailcut_net::traffic::demand::Signal;
 
+use crate::demand::signal;
 use crate::load::TableReader;
 use crate::plan::RunPlan;
 use crate::run::{RunError, to_scenario};
@@ -37,12 +37,12 @@ pub struct ExplainedPart {
     pub from_ps: u64,
     /// End of the part.
     pub to_ps: u64,
-    /// What took the time.
+    /// The work that took the time.
     #[serde(flatten)]
     pub work: ExplainedWork,
 }
 
-/// What a part of the critical path consists of.
+/// The work of a part of the critical path.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(tag = "what", rename_all = "kebab-case")]
 pub enum ExplainedWork {
@@ -110,11 +110,7 @@ fn parts(scenario: &Scenario, path: &CriticalPath) -> Vec<ExplainedPart> {
                 src: name(flow.src.0),
                 dst: name(flow.dst.0),
                 bytes: flow.bytes,
-                until: match until {
-                    Signal::Sent => "sent",
-                    Signal::Received => "received",
-                    Signal::Acknowledged => "acknowledged",
-                },
+                until: signal(until),
                 ideal_ps: ideal.0,
             },
             PathWork::Computation { host, processor } => {

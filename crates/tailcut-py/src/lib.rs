@@ -14,8 +14,10 @@ use pyo3::create_exception;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
+use tailcut_experiment::run::RunError;
 use tailcut_experiment::{CaptureRequest, Changes, Failure, Plan, RunResult, TableReader, Variant};
 use tailcut_net::measure::records::{RunCounters, Series};
+use tailcut_net::scenario::Progress;
 
 use crate::arrays::{array, table};
 use crate::tables::Tables;
@@ -165,8 +167,9 @@ fn series(py: Python<'_>, series: Series) -> PyResult<Bound<'_, PyDict>> {
 ///
 /// Returns a dict with `flows` and `tiers` (tables: name -> {values, valid, categories}), `further`
 /// (tables that only some runs have, by name), `counters`, `series`, `facts`, `unfinished_jobs`
-/// (pairs of a job and what it waits for), and `captured` ({packets, left_out}, or None). Raises ValueError if the text is not a run of a plan, or if a
-/// file that it names has changed since it was planned.
+/// (pairs of a job and what it waits for), and `captured` ({packets, left_out}, or None). Raises
+/// ValueError if the text is not a run of a plan, or if a file that it names has changed since it
+/// was planned.
 #[pyfunction]
 #[pyo3(signature = (plan_run_json, on_progress=None, capture=None, read_table=None))]
 fn run<'py>(
@@ -253,24 +256,9 @@ fn explain(
     most_packets: usize,
     read_table: Option<Py<PyAny>>,
 ) -> PyResult<String> {
-    let mut raised = None;
-    let tables = Tables::new(read_table);
-    let explained = py.detach(|| {
-        let read_table = |content: &[u8], wanted: &[&str]| tables.columns(content, wanted);
-        let on_progress = &mut |_: &_| match Python::attach(|py| py.check_signals()) {
-            Ok(()) => ControlFlow::Continue(()),
-            Err(error) => {
-                raised = Some(error);
-                ControlFlow::Break(())
-            }
-        };
-        tailcut_experiment::explain(plan_run_json, &flows, most_packets, &read_table, on_progress)
-    });
-    if let Some(error) = raised {
-        return Err(error);
-    }
-    tables.check()?;
-    to_json(&explained.map_err(|error| PyValueError::new_err(error.to_string()))?)
+    again(py, read_table, |read_table, on_progress| {
+        tailcut_experiment::explain(plan_run_json, &flows, most_packets, read_table, on_progress)
+    })
 }
 
 /// Explains a job of a run of a plan (an element of `runs`, as JSON): its critical path, as JSON.
@@ -282,18 +270,34 @@ fn explain_job(
     job: u32,
     read_table: Option<Py<PyAny>>,
 ) -> PyResult<String> {
+    again(py, read_table, |read_table, on_progress| {
+        tailcut_experiment::explain_job(plan_run_json, job, read_table, on_progress)
+    })
+}
+
+/// Simulates a run once more by `simulate`, and returns what it finds as JSON. Raises ValueError as
+/// `run` does, and what `read_table` or a signal raises.
+fn again<T: serde::Serialize + Send>(
+    py: Python<'_>,
+    read_table: Option<Py<PyAny>>,
+    simulate: impl Send
+    + FnOnce(
+        &TableReader,
+        &mut dyn FnMut(&Progress) -> ControlFlow<()>,
+    ) -> Result<T, RunError>,
+) -> PyResult<String> {
     let mut raised = None;
     let tables = Tables::new(read_table);
     let explained = py.detach(|| {
         let read_table = |content: &[u8], wanted: &[&str]| tables.columns(content, wanted);
-        let on_progress = &mut |_: &_| match Python::attach(|py| py.check_signals()) {
+        let on_progress = &mut |_: &Progress| match Python::attach(|py| py.check_signals()) {
             Ok(()) => ControlFlow::Continue(()),
             Err(error) => {
                 raised = Some(error);
                 ControlFlow::Break(())
             }
         };
-        tailcut_experiment::explain_job(plan_run_json, job, &read_table, on_progress)
+        simulate(&read_table, on_progress)
     });
     if let Some(error) = raised {
         return Err(error);

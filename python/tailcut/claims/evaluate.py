@@ -101,12 +101,11 @@ def direction(claim: Claim, row: Row, *, decided: bool = False) -> str:
         return ""
     none = 1.0 if claim.compare.kind == "ratio" else 0.0
     numbers = [point.number for point in row.points if point.number is not None]
-    if decided:
-        less = sum(number.high is not None and number.high < none for number in numbers)
-        more = sum(number.low is not None and number.low > none for number in numbers)
-        return "" if less and more else "less" if less else "more" if more else ""
-    less = sum(number.value < none for number in numbers)
-    more = sum(number.value > none for number in numbers)
+    bounds = [(number.low, number.high) if decided else (number.value, number.value) for number in numbers]
+    less = sum(high is not None and high < none for _, high in bounds)
+    more = sum(low is not None and low > none for low, _ in bounds)
+    if decided and less and more:
+        return ""
     return "less" if less > more else "more" if more > less else ""
 
 

@@ -228,10 +228,8 @@ class Schedule:
                     found.append(other)
                     if kind != RECV:
                         continue
-                elif kind == _SELF and not self.options.eager:
+                elif kind == _SELF:
                     found.extend(before.get(partners[other], ()))
-                elif kind == _SELF and partners[other] in before:
-                    found.extend(before[partners[other]])
             found.extend(before.get(other, ()))
         return list(dict.fromkeys(found)) if len(found) > 1 else found
 

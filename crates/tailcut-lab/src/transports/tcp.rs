@@ -122,7 +122,9 @@ pub(super) fn check_tcp(checked: &mut RunCheck, spec: &TcpSpec) {
     );
     match (*timestamps, *paws) {
         (false, _) => checked.done("transport.paws", "applies to timestamps only"),
-        (true, Paws::Linux) => checked.near("transport.paws", "kernels check ACKs, too"),
+        (true, Paws::Linux) => {
+            checked.near("transport.paws", "kernels answer ACKs that they discard, too")
+        }
         (true, _) => checked.near("transport.paws", "kernels always discard old timestamps"),
     }
     match mss_option {

@@ -49,6 +49,9 @@ impl<O: Observer> Network<'_, O> {
     /// A sender has handed this segment to its interface: others may have waited for the last one.
     #[inline]
     pub(super) fn note_segment_sent(&mut self, id: ConnectionId, transmit: Transmit) {
+        if !self.starts.await_sending() {
+            return;
+        }
         let Transmit::Segment { seq, retransmission: false } = transmit else { return };
         let flow = self.hosts.sender_info(id).flow;
         if self.starts.awaits_sending(flow) && seq + 1 == self.hosts.sender(id).segments() {

@@ -75,6 +75,12 @@ impl<'a> FlowStarts<'a> {
         true
     }
 
+    /// Returns whether anything in the run waits for a flow to be sent.
+    #[inline]
+    pub fn await_sending(&self) -> bool {
+        self.driver.as_ref().is_some_and(|driver| driver.awaits_sending())
+    }
+
     /// Returns whether something waits for a flow to be sent.
     #[inline]
     pub fn awaits_sending(&self, flow: FlowIndex) -> bool {

@@ -1,4 +1,4 @@
-//! What few packets carry: selective acknowledgements, timestamps, numbers.
+//! The options that few packets carry: selective acknowledgements, timestamps, numbers.
 
 use super::SelectiveAck;
 

@@ -49,7 +49,8 @@ pub struct ClosedLoop {
     started: Vec<bool>,
     /// Flows that others wait for to be sent, and that have not been.
     unsent: Vec<bool>,
-    /// What started each flow, and each computation; empty unless a job is to be explained.
+    /// The dependency that started each flow, and each computation; empty unless a job is to be
+    /// explained.
     flow_causes: Vec<Cause>,
     computation_causes: Vec<Cause>,
     progress: Vec<JobProgress>,
@@ -202,6 +203,11 @@ impl ClosedLoop {
             self.refill(rule.pool as usize, now);
         }
         self.release_dependents(flow, signal, now);
+    }
+
+    /// Returns whether anything waits for a flow to be sent, or has waited.
+    pub fn awaits_sending(&self) -> bool {
+        !self.unsent.is_empty()
     }
 
     /// Returns whether something waits for a flow to be sent.

@@ -24,7 +24,7 @@ pub struct CriticalPath {
 /// A part of a critical path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PathPart {
-    /// What took the time.
+    /// The work that took the time.
     pub work: PathWork,
     /// Begin of the part.
     pub from: Time,
@@ -32,7 +32,7 @@ pub struct PathPart {
     pub to: Time,
 }
 
-/// What a part of a critical path consists of.
+/// The work of a part of a critical path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PathWork {
     /// A message, until the next part had no longer to wait for it.
@@ -58,7 +58,7 @@ pub enum PathWork {
 /// The event by which the last dependency of a flow or computation was met.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) enum Cause {
-    /// It had no dependency, or its pool started it.
+    /// None: the work had no dependency, or its pool started it.
     #[default]
     None,
     /// A flow.

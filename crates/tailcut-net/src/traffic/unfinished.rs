@@ -21,7 +21,7 @@ pub struct UnfinishedJob {
 /// The state of a flow at the end of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FlowState {
-    /// It has not started.
+    /// Waits for its start.
     Waiting,
     /// It has started at this time, and its last byte has not been received.
     UnderWay(Time),

@@ -1,5 +1,6 @@
 //! Collective operations: the graph of messages that an algorithm expands to. A new algorithm is
-//! one file here, and one line in [`Collective::steps`].
+//! one file here, a variant of [`Algorithm`], and its lines in `steps`, `most_messages` and the
+//! hint of `refuse_algorithm`.
 
 mod direct;
 mod double_tree;
@@ -23,9 +24,9 @@ use crate::topology::HostId;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Collective {
-    /// What every rank ends with.
+    /// The operation: the data that every rank ends with.
     pub operation: Operation,
-    /// Who sends what to whom.
+    /// The algorithm: the messages among the ranks.
     #[serde(default)]
     pub algorithm: Algorithm,
     /// Bytes of the whole array, as S in the nccl-tests: of all-gather the gathered one, of
