@@ -13,6 +13,7 @@
 #   make explore property tests of Rust and Python, 100 random experiments and 750 random flows of repnet, others each time: a minute, a part of make test
 #   make fuzz    2,000 random experiments, others each time
 #   make claims  the papers' claims as stated, at the papers' scale: what is missing of them, one to two hours on two cores
+#   make today   the eight questions of docs/guide/today.md: what is missing of their runs, at most three hours on two cores, and the page
 #   make bench   speed and memory, never part of the tests
 #   make dist    what people install, in dist/: a wheel, the source distribution and the npm tarball
 #   make lint    formatters, linters and type checkers
@@ -207,6 +208,12 @@ claims: release
 	$(BIN)/tailcut claims run --on model
 	$(BIN)/tailcut claims run $(CLAIMS)
 	$(BIN)/tailcut claims page results/claims.html
+
+# Goes on after an interruption. The page's words are people's, its numbers the scorecard's; it is refused where they disagree.
+.PHONY: today
+today: release
+	$(BIN)/tailcut claims run today --all-readings $(TODAY)
+	$(BIN)/python docs/today.py
 
 .PHONY: bench
 bench: release setup

@@ -104,7 +104,7 @@ def what_is_claimed() -> str:
 def table_of_claims(name: str) -> str:
     """A paper's claims as stated: the paper's number, ours, and the verdict."""
     card, paper = Scorecard.shipped(), claims.load()[name]
-    text = f"| claim | {'known' if paper.known else 'the paper'} | ours | verdict |\n|---|---|---|---|\n"
+    text = f"| claim | {words.source_of(paper)} | ours | verdict |\n|---|---|---|---|\n"
     for claim in paper.claims:
         row = card.main(claim)
         verdict = card.verdict(claim).value + (f" ({words.STALE})" if row is not None and row.stale else "")
@@ -116,7 +116,7 @@ def table_of_claims(name: str) -> str:
 
 def counts_of_claims() -> str:
     """How many claims of each paper have which verdict as stated."""
-    card, papers = Scorecard.shipped(), [paper for paper in claims.load().values() if not paper.known]
+    card, papers = Scorecard.shipped(), [paper for paper in claims.load().values() if paper.published]
     shown = [verdict for verdict in Verdict if card.totals(papers)[verdict]]
     head = ["paper", "claims", *(verdict.value for verdict in shown)]
     text = "| " + " | ".join(head) + " |\n|" + "---|" * len(head) + "\n"

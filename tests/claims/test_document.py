@@ -86,8 +86,8 @@ EVERY = [claim for paper in PAPERS.values() for claim in paper.claims]
 
 
 def test_all_five_papers_and_the_known_answers_have_claims() -> None:
-    assert {name: len(paper.claims) >= 10 for name, paper in PAPERS.items()} == dict.fromkeys(
-        ["mmptcp", "repflow", "repnet", "rps", "tinyflow", "known", "uet"], True
+    assert {name: len(paper.claims) >= 4 for name, paper in PAPERS.items()} == dict.fromkeys(
+        ["mmptcp", "repflow", "repnet", "rps", "tinyflow", "known", "uet", "today"], True
     )
 
 

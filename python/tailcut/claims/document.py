@@ -3,18 +3,22 @@
 import json
 import re
 import tomllib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
 
 from tailcut import _core
+from tailcut.claims.questions import Answers, answers
+from tailcut.claims.tables import HINT, ClaimTable
 from tailcut.claims.verdict import Precision, Target
 from tailcut.errors import ClaimsError
 from tailcut.plan import Value
 
 KNOWN = ("known", "uet")
 """The folders of experiments whose answers are known from elsewhere than the five papers."""
+TODAY = "today"
+"""The folder of experiments that ask which idea is worth it today: its claims are what the ideas promise."""
 STATED = "stated"
 """The reading that every claim is shown under first: the experiment as the paper states it."""
 AUTHORS = "authors"
@@ -38,6 +42,7 @@ METRICS: Mapping[str, str] = MappingProxyType(
         "retransmitted": "data packets sent again over those sent first",
         "data_packets": "data packets that were sent, copies and retransmissions included",
         "queueing": "time that flows spent in queues, in ms (measure.attribution)",
+        "part_share": "share of flows' time that is in a part of it (measure.attribution)",
         "drops": "packets that found a queue full over packets that crossed the tier's links",
     }
 )
@@ -66,6 +71,7 @@ class Population:
         largest: leaves out what is longer, in bytes; 0 for no bound.
         kind: the kind of jobs; empty for flows.
         finished_by_ms: leaves out what has not finished by then; 0 for what the experiment says of unfinished flows.
+        slowest: of a part's share, the share of the flows that count, the slowest first; 0 for all.
     """
 
     size: str = "all"
@@ -76,6 +82,7 @@ class Population:
     largest: int = 0
     kind: str = ""
     finished_by_ms: float = 0.0
+    slowest: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +95,7 @@ class Measure:
         limit: of ``WITH_LIMIT``, in the metric's unit.
         clock: when a flow's time ends, or ``connect`` to begin it when its first connection is established.
         population: whose it is.
-        name: of the series, or of the tier for drops.
+        name: of the series, of the tier for drops, or the beginning of a part's column after ``part_``.
         after_ms: of a series, the samples after that time only.
     """
 
@@ -200,6 +207,7 @@ class Paper:
         source: authors, title, where and when it appeared.
         readings: by name.
         claims: in the order of the paper.
+        answers: the page that its claims answer questions on; None of papers.
     """
 
     name: str
@@ -207,6 +215,12 @@ class Paper:
     source: str
     readings: Mapping[str, Reading]
     claims: tuple[Claim, ...]
+    answers: Answers | None = None
+
+    @property
+    def published(self) -> bool:
+        """Whether these are the claims of a paper."""
+        return not self.known and self.name != TODAY
 
     @property
     def known(self) -> bool:
@@ -215,12 +229,17 @@ class Paper:
 
 
 def load() -> dict[str, Paper]:
-    """Every paper that comes with Tailcut, by its name, and the known answers last.
+    """Every paper that comes with Tailcut, by its name, then the known answers, and today's questions last.
 
     Raises:
         ClaimsError: TC-K001: a file says what the vocabulary has no word for.
     """
-    return {name: read(name, text) for name, text in sorted(_core.claims(), key=lambda one: one[0] in KNOWN)}
+    return {name: read(name, text) for name, text in sorted(_core.claims(), key=_place)}
+
+
+def _place(of: tuple[str, str]) -> int:
+    """Returns the place of a claims file among others: papers, known answers, today's questions."""
+    return 2 if of[0] == TODAY else int(of[0] in KNOWN)
 
 
 def read(name: str, text: str) -> Paper:
@@ -237,14 +256,16 @@ def read(name: str, text: str) -> Paper:
         document = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise ClaimsError("TC-K001", f"claims of {name}: {error}", HINT) from None
-    table = _ClaimTable(document, name)
+    table = ClaimTable(document, name)
     readings = {
         key: Reading(key, inner.text("says"), MappingProxyType(_settings(inner.table("set").rest())))
         for key, inner in table.tables("readings")
     }
     readings.setdefault(STATED, Reading(STATED, "The experiment as the paper states it.", MappingProxyType({})))
     claims = tuple(_claim(name, one, readings) for one in table.list_of_tables("claims"))
-    paper = Paper(name, table.text("title"), table.text("source"), MappingProxyType(readings), claims)
+    title, source = table.text("title"), table.text("source")
+    page = answers(table) if table.has("questions") else None
+    paper = Paper(name, title, source, MappingProxyType(readings), claims, page)
     table.done()
     ids = [claim.id for claim in claims]
     twice = {one for one in ids if ids.count(one) > 1}
@@ -258,74 +279,6 @@ def read(name: str, text: str) -> Paper:
     return paper
 
 
-HINT = "docs/reference/claim-files.md lists the words that a claims.toml may have"
-
-
-class _ClaimTable:
-    """A table of a claims file; `done` refuses keys that were not read."""
-
-    def __init__(self, content: Mapping[str, Any], where: str) -> None:
-        self._left = dict(content)
-        self.where = where
-
-    def fail(self, why: str) -> ClaimsError:
-        return ClaimsError("TC-K001", f"claims of {self.where}: {why}", HINT)
-
-    def take(self, key: str, kinds: type | tuple[type, ...], default: Any = None) -> Any:
-        if key not in self._left:
-            if default is None:
-                raise self.fail(f"{key} is missing")
-            return default
-        found = self._left.pop(key)
-        if not isinstance(found, kinds) or (isinstance(found, bool) and bool not in _tuple(kinds)):
-            raise self.fail(f"{key} = {found!r} has the wrong type")
-        return found
-
-    def text(self, key: str, default: str | None = None) -> str:
-        return str(self.take(key, str, default))
-
-    def number(self, key: str, default: float | None = None) -> float:
-        return float(self.take(key, (int, float), default))
-
-    def word(self, key: str, known: Iterable[str], default: str | None = None) -> str:
-        found, known = self.text(key, default), [*known]
-        if found not in known:
-            raise self.fail(f"{key} = {found!r} must be one of {', '.join(known)}")
-        return found
-
-    def whole(self, key: str) -> tuple[int, ...]:
-        return tuple(self.take(key, list, []))
-
-    def texts(self, key: str, default: Sequence[str]) -> tuple[str, ...]:
-        return tuple(self.take(key, list, [*default]))
-
-    def table(self, key: str) -> "_ClaimTable":
-        return _ClaimTable(self.take(key, dict, {}), f"{self.where}, {key}")
-
-    def tables(self, key: str) -> "Iterable[tuple[str, _ClaimTable]]":
-        for name, content in self.take(key, dict, {}).items():
-            yield name, _ClaimTable(content, f"{self.where}, {key}.{name}")
-
-    def list_of_tables(self, key: str) -> "Iterable[_ClaimTable]":
-        for place, content in enumerate(self.take(key, list)):
-            yield _ClaimTable(content, f"{self.where}, {content.get('id', f'{key}[{place}]')}")
-
-    def has(self, key: str) -> bool:
-        return key in self._left
-
-    def rest(self) -> dict[str, Any]:
-        left, self._left = self._left, {}
-        return left
-
-    def done(self) -> None:
-        if self._left:
-            raise self.fail(f"{', '.join(self._left)}: unknown key")
-
-
-def _tuple(kinds: type | tuple[type, ...]) -> tuple[type, ...]:
-    return kinds if isinstance(kinds, tuple) else (kinds,)
-
-
 def _settings(table: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
     """Nested tables as the dotted keys of ``--set``; a name of other characters is quoted, as TOML wants it."""
     flat: dict[str, Any] = {}
@@ -335,7 +288,7 @@ def _settings(table: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
     return flat
 
 
-def _claim(paper: str, table: _ClaimTable, readings: Mapping[str, Reading]) -> Claim:
+def _claim(paper: str, table: ClaimTable, readings: Mapping[str, Reading]) -> Claim:
     name = table.text("id")
     says, where, because = table.text("says"), table.text("where"), table.text("because", "")
     contradicts, small = table.text("contradicts", ""), table.text("small", "")
@@ -346,7 +299,7 @@ def _claim(paper: str, table: _ClaimTable, readings: Mapping[str, Reading]) -> C
     backends: tuple[str, ...] = ()
     most = False
     if table.has("experiment"):
-        folder = paper if paper in KNOWN else f"papers/{paper}"
+        folder = paper if paper in (*KNOWN, TODAY) else f"papers/{paper}"
         experiment = f"{folder}/{table.text('experiment')}"
         measure = _measure(table.table("measure"))
         compare = _compare(table.table("compare"))
@@ -373,7 +326,7 @@ def _claim(paper: str, table: _ClaimTable, readings: Mapping[str, Reading]) -> C
     )  # fmt: skip
 
 
-def _measure(table: _ClaimTable) -> Measure:
+def _measure(table: ClaimTable) -> Measure:
     metric = table.word("metric", METRICS)
     flows = table.table("flows")
     population = Population(
@@ -385,6 +338,7 @@ def _measure(table: _ClaimTable) -> Measure:
         int(flows.number("largest", 0)),
         flows.text("kind", ""),
         flows.number("finished_by_ms", 0),
+        flows.number("slowest", 0),
     )
     flows.done()
     statistic = table.word("statistic", STATISTICS, "mean")
@@ -401,7 +355,7 @@ def _measure(table: _ClaimTable) -> Measure:
     return found
 
 
-def _compare(table: _ClaimTable) -> Compare:
+def _compare(table: ClaimTable) -> Compare:
     kind, scheme = table.word("kind", COMPARISONS), table.text("scheme")
     against = table.text("against", scheme)
     at = table.table("against_at").rest()
@@ -413,7 +367,7 @@ def _compare(table: _ClaimTable) -> Compare:
     return Compare(kind, scheme, against, MappingProxyType(at))
 
 
-def _targets(table: _ClaimTable, kind: str) -> tuple[Target, ...]:
+def _targets(table: ClaimTable, kind: str) -> tuple[Target, ...]:
     relative = kind in ("change", "contrast")
     precision = Precision(table.word("read", [one.value for one in Precision], Precision.PRINTED.value))
     if table.has("values"):

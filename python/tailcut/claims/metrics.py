@@ -137,6 +137,16 @@ def _queueing(made: Made, measure: Measure, _plan_measure: Mapping[str, Any]) ->
     return Part(np.zeros(0) if waited is None else _sorted(waited) / MILLISECOND)
 
 
+def _part_share(made: Made, measure: Measure, _plan_measure: Mapping[str, Any]) -> Part:
+    flows = chosen(made.table("flows"), measure.population).filter(pl.col("finished"))
+    slowest = measure.population.slowest
+    if slowest:
+        flows = flows.sort("fct_ns", "id", descending=True).head(math.ceil(flows.height * slowest))
+    parts = [name for name in flows.columns if name.startswith(f"part_{measure.name}")]
+    asked = flows.select(pl.sum_horizontal(parts).alias("of"))["of"].sum() if parts else 0
+    return Part(None, float(asked), float(flows["fct_ns"].sum()))
+
+
 def _slowdown(made: Made, measure: Measure, plan_measure: Mapping[str, Any]) -> Part:
     found = _sample(made, measure, plan_measure).slowdowns
     return Part(np.zeros(0) if found is None else found)
@@ -221,6 +231,7 @@ COMPUTE: Mapping[str, Callable[[Made, Measure, Mapping[str, Any]], Part]] = Mapp
         "slowest": _slowest,
         "slowdown": _slowdown,
         "queueing": _queueing,
+        "part_share": _part_share,
         "job_time": _job_time,
         "throughput": _throughput,
         "share_of_ideal": _share_of_ideal,

@@ -57,13 +57,13 @@ def render(papers: Sequence[Paper], scorecard: Scorecard) -> str:
     environment = jinja2.Environment(
         loader=jinja2.FunctionLoader(_asset), autoescape=True, trim_blocks=True, lstrip_blocks=True
     )
-    totals = scorecard.totals(paper for paper in papers if not paper.known)
+    totals = scorecard.totals(paper for paper in papers if paper.published)
     known = scorecard.totals(paper for paper in papers if paper.known)
     return environment.get_template("page.html.j2").render(
         papers=[(paper, [_line(claim, scorecard) for claim in paper.claims]) for paper in papers],
         totals=[(verdict, totals[verdict]) for verdict in ORDER if totals[verdict]],
         count=totals.total(),
-        count_of_papers=sum(not paper.known for paper in papers),
+        count_of_papers=sum(paper.published for paper in papers),
         known=words.totals(known, "known answers") if known else "",
         stale=len(scorecard.stale),
         results=_core.RESULTS,

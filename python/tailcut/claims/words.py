@@ -8,6 +8,33 @@ from tailcut.claims.verdict import Number, Target, Verdict
 from tailcut.plan import short_keys, written
 
 STALE = "of an older version"
+STATISTICS: Mapping[str, str] = {
+    "mean": "mean",
+    "p50": "median",
+    "p99": "99th percentile",
+    "p99_9": "99.9th percentile",
+    "sd": "standard deviation",
+    "max": "largest",
+    "share_at_most": "share at most a limit",
+    "share_above": "share above a limit",
+    "share": "share",
+}
+METRICS: Mapping[str, str] = {
+    "fct": "completion times",
+    "slowest": "end of the last flow",
+    "slowdown": "slowdowns",
+    "job_time": "completion times of jobs",
+    "throughput": "throughput",
+    "share_of_ideal": "share of the fair rate",
+    "series": "samples",
+    "duplicate_acks": "duplicate ACKs",
+    "timeouts": "flows with a timeout",
+    "retransmitted": "packets sent again",
+    "data_packets": "data packets sent",
+    "queueing": "time in queues",
+    "part_share": "share of the time",
+    "drops": "dropped packets",
+}
 MINUS = "−"
 UNITS: Mapping[str, str] = {"fct": " ms", "slowest": " ms", "queueing": " ms", "job_time": " ms", "throughput": " Mbps"}
 IN_PERCENT = ("change", "contrast", "excess")
@@ -29,11 +56,34 @@ def totals(of: Mapping[Verdict, int], what: str = "claims") -> str:
 
 
 def all_totals(scorecard: Scorecard, papers: Iterable[Paper]) -> str:
-    """A sentence for the claims of papers, and one for the known answers if there are any."""
+    """A sentence for the claims of papers, and one for the known answers if there are any.
+
+    The promises that today's questions are about have a page of their own.
+    """
     papers = [*papers]
-    said = [totals(scorecard.totals(paper for paper in papers if not paper.known))]
+    said = [totals(scorecard.totals(paper for paper in papers if paper.published))]
     known = scorecard.totals(paper for paper in papers if paper.known)
     return " ".join([*said, totals(known, "known answers")] if known else said)
+
+
+def source_of(paper: Paper) -> str:
+    """Returns the heading of the column of targets: who says what the number is."""
+    return "the paper" if paper.published else "known" if paper.known else "promised"
+
+
+def subject(claim: Claim) -> str:
+    """Returns what a claim's numbers are: ``99th percentile of completion times, short flows: change``."""
+    measure, compare = claim.measure, claim.compare
+    if measure is None or compare is None:
+        return ""
+    of = measure.population
+    statistic = "" if measure.statistic == "share" else f"{STATISTICS[measure.statistic]} of "
+    size = "" if of.size == "all" else f", {of.size} flows"
+    slowest = f", slowest {of.slowest * 100:g} %" if of.slowest else ""
+    kind = f", jobs of kind {of.kind}" if of.kind else ""
+    name = f" ({measure.name})" if measure.name else ""
+    made = "" if compare.kind == "value" else f": {compare.kind}"
+    return f"{statistic}{METRICS[measure.metric]}{name}{size}{slowest}{kind}{made}"
 
 
 def percent(claim: Claim) -> bool:
@@ -43,7 +93,7 @@ def percent(claim: Claim) -> bool:
         return False
     if compare.kind == "ratio":
         return False
-    shares = measure.statistic.startswith("share") or measure.metric == "share_of_ideal"
+    shares = measure.statistic.startswith("share") or measure.metric in ("share_of_ideal", "part_share")
     return compare.kind in IN_PERCENT or (shares and measure.metric != "data_packets")
 
 

@@ -32,8 +32,13 @@ def overview(papers: Sequence[Paper], scorecard: Scorecard, reading: str | None 
                 _line(table, claim, shown, verdict)
         if table.row_count:
             parts.append(table)
-    for known, what in ((False, "claims"), (True, "known answers")):
-        totals = scorecard.totals(paper for paper in papers if paper.known == known)
+    groups = {
+        "claims": [paper for paper in papers if paper.published],
+        "known answers": [paper for paper in papers if paper.known],
+        "promises of ideas today": [paper for paper in papers if not (paper.published or paper.known)],
+    }
+    for what, group in groups.items():
+        totals = scorecard.totals(group)
         said = ", ".join(f"{totals[verdict]} {verdict.value}" for verdict in Verdict if totals[verdict])
         if totals:
             parts.append(Text(f"{totals.total()} {what} as stated: {said}."))

@@ -1,0 +1,190 @@
+"""Pictures of a page of questions as SVG: the table of ideas, and the numbers of a question with their intervals.
+
+They have a ground of their own in light and in dark, and say with signs what they say with colours.
+"""
+
+from collections.abc import Iterable, Sequence
+from html import escape
+from itertools import groupby
+
+from tailcut.claims import words
+from tailcut.claims.answers import Found, find
+from tailcut.claims.document import Claim, Paper
+from tailcut.claims.questions import Question, Reference
+from tailcut.claims.scorecard import Scorecard
+from tailcut.plan import written
+
+SIGNS = {"helps": "▼", "harms": "▲", "alike": "=", "open": "?", "absent": "…"}
+"""The sign of each mark, for readers who cannot tell colours apart."""
+MEANINGS = {
+    "helps": "faster, beyond doubt",
+    "harms": "slower, beyond doubt",
+    "alike": "within 5 %",
+    "open": "the interval allows both",
+}
+STYLE = """
+.ground { fill: #ffffff } text { fill: #1b1f24; font: 14px system-ui, sans-serif }
+.head { font-weight: 600 } .soft { fill: #57606a; font-size: 12px }
+.line { stroke: #d0d7de; fill: none } .zero { stroke: #57606a; fill: none }
+.helps { fill: #cfe6f7 } .harms { fill: #fbdcc4 } .alike { fill: #eceff2 } .absent { fill: none }
+.open { fill: #ffffff; stroke: #8c959f; stroke-dasharray: 3 3 }
+.ours { fill: #0b62a8; stroke: #0b62a8; stroke-width: 2 }
+@media (prefers-color-scheme: dark) {
+.ground { fill: #15191e } text { fill: #e6e9ed } .soft { fill: #9aa4ae }
+.line { stroke: #353c44 } .zero { stroke: #9aa4ae }
+.helps { fill: #123f5f } .harms { fill: #5f3413 } .alike { fill: #2a3037 }
+.open { fill: #15191e; stroke: #6b7681 } .ours { fill: #6cb6f2; stroke: #6cb6f2 }
+}
+"""
+CHARACTER = 7.4
+"""The width of a character of the text, in pixels, on average."""
+
+
+def table(paper: Paper, scorecard: Scorecard) -> str:
+    """Returns the table of ideas by situation."""
+    page = paper.answers
+    if page is None:
+        return ""
+    first = 24 + max(len(idea.name) for idea in page.ideas) * CHARACTER
+    width, height, top = 104, 40, 78
+    whole = first + width * len(page.situations) + 16
+    bottom = top + height * len(page.ideas)
+    parts = [_text(16, 30, "Change of the 99th percentile of short flows", "head")]
+    for column, situation in enumerate(page.situations):
+        for place, line in enumerate(_two_lines(situation)):
+            parts.append(_text(first + (column + 0.5) * width, 54 + 16 * place, line, middle=True))
+    for row, idea in enumerate(page.ideas):
+        y = top + row * height
+        parts.append(_text(16, y + 25, idea.name))
+        for column, situation in enumerate(page.situations):
+            asked = idea.cells.get(situation)
+            if asked is not None:
+                parts.append(_cell(find(paper, scorecard, asked), first + column * width, y, width, height))
+    x = 16.0
+    for mark, meaning in MEANINGS.items():
+        parts.append(f'<rect class="{mark}" x="{x:.0f}" y="{bottom + 16}" width="22" height="20" rx="3"/>')
+        parts.append(_text(x + 11, bottom + 31, SIGNS[mark], middle=True))
+        parts.append(_text(x + 30, bottom + 31, meaning, "soft"))
+        x += 46 + len(meaning) * 6.6
+    return _svg(whole, bottom + 52, _said(paper, scorecard), parts)
+
+
+def _cell(found: Found, x: float, y: float, width: float, height: float) -> str:
+    said = "" if found.number is None else words.amount(found.claim, found.number.value)
+    place = f'x="{x + 3:.0f}" y="{y + 3:.0f}" width="{width - 6:.0f}" height="{height - 6:.0f}"'
+    return f'<rect class="{found.mark}" {place} rx="4"/>' + _text(
+        x + width / 2, y + 25, f"{SIGNS[found.mark]} {said}", middle=True
+    )
+
+
+def _said(paper: Paper, scorecard: Scorecard) -> str:
+    page = paper.answers
+    lines = []
+    for idea in page.ideas if page else ():
+        cells = [f"{situation} {find(paper, scorecard, asked).text}" for situation, asked in idea.cells.items()]
+        lines.append(f"{idea.name}: {'; '.join(cells)}.")
+    return "Change of the 99th percentile of short flows. " + " ".join(lines)
+
+
+def _two_lines(text: str) -> list[str]:
+    head, comma, tail = text.partition(", ")
+    return [head + comma.strip(), tail] if comma else [text]
+
+
+def figure(paper: Paper, scorecard: Scorecard, question: Question) -> str:
+    """Returns the numbers of a question's claims under all readings, with their intervals on common axes."""
+    found = [
+        find(paper, scorecard, Reference(claim.id.partition("/")[2], "", at, reading))
+        for claim in _named(paper, question.figure)
+        for reading in claim.readings
+        for at in _points(scorecard, claim.id, reading)
+    ]
+    shown = [one for one in found if one.number is not None]
+    parts: list[str] = []
+    y = 12.0
+    for _, panel in groupby(shown, key=_panel):
+        y = _draw_panel([*panel], y, parts)
+    return _svg(WIDTH, y + 8, f"{question.asks} " + " ".join(f"{_label(one)}: {one.text}." for one in shown), parts)
+
+
+WIDTH, LABELS, NUMBERS = 860, 330, 190
+
+
+def _named(paper: Paper, names: Iterable[str]) -> list[Claim]:
+    by_id = {claim.id: claim for claim in paper.claims}
+    return [by_id[f"{paper.name}/{name}"] for name in names]
+
+
+def _points(scorecard: Scorecard, claim_id: str, reading: str) -> list[str]:
+    row = next((one for one in scorecard.rows if one.claim == claim_id and one.reading == reading), None)
+    if row is None or len(row.points) == 1:
+        return [""]
+    return [written([*point.at.values()][-1]) for point in row.points]
+
+
+def _panel(found: Found) -> tuple[str, str]:
+    measure, compare = found.claim.measure, found.claim.compare
+    assert measure is not None and compare is not None  # noqa: S101, PT018 - shown numbers have both
+    return words.subject(found.claim), words.amount(found.claim, 1.0)[-2:]
+
+
+def _label(found: Found) -> str:
+    compare = found.claim.compare
+    assert compare is not None  # noqa: S101 - as above
+    who = compare.scheme if compare.against == compare.scheme else f"{compare.scheme} over {compare.against}"
+    place = (
+        ""
+        if found.point is None or found.row is None or len(found.row.points) == 1
+        else f", {words.place(found.point)}"
+    )
+    reading = "" if found.row is None or found.row.reading == found.claim.readings[0] else f", {found.row.reading}"
+    return who + place + reading
+
+
+def _draw_panel(panel: Sequence[Found], y: float, parts: list[str]) -> float:
+    """Draws the numbers of one unit, and returns where the next panel begins."""
+    ends = [0.0] if panel[0].claim.compare and panel[0].claim.compare.kind != "ratio" else [1.0]
+    none = ends[0]
+    for one in panel:
+        number = one.number
+        assert number is not None  # noqa: S101 - only numbers are shown
+        ends += [end for end in (number.low, number.high, number.value) if end is not None]
+    low, high = min(ends), max(ends)
+    room = (high - low) * 0.04 or 1.0
+    low, high = low - room, high + room
+
+    def x(value: float) -> float:
+        return round(LABELS + (value - low) / (high - low) * (WIDTH - LABELS - NUMBERS), 1)
+
+    step = 22
+    parts.append(_text(16, y + 20, words.subject(panel[0].claim), "head"))
+    top, bottom = y + 32, y + 36 + step * len(panel)
+    parts.append(f'<path class="zero" d="M{x(none)} {top}V{bottom}"/>')
+    before = None
+    for place, one in enumerate(panel):
+        middle = y + 36 + step * (place + 0.5)
+        number = one.number
+        assert number is not None  # noqa: S101 - as above
+        if before is not None and before != one.claim.id:
+            parts.append(f'<path class="line" d="M16 {middle - step / 2}H{WIDTH - 16}"/>')
+        before = one.claim.id
+        parts.append(_text(16, middle + 5, _label(one)))
+        if number.low is not None and number.high is not None:
+            parts.append(f'<path class="ours" d="M{x(number.low)} {middle}H{x(number.high)}"/>')
+        parts.append(f'<circle class="ours" cx="{x(number.value)}" cy="{middle}" r="4"/>')
+        parts.append(_text(WIDTH - NUMBERS + 12, middle + 5, one.text, "soft"))
+    return bottom + 12
+
+
+def _text(x: float, y: float, said: str, kind: str = "", *, middle: bool = False) -> str:
+    name = f' class="{kind}"' if kind else ""
+    anchor = ' text-anchor="middle"' if middle else ""
+    return f'<text{name} x="{x:g}" y="{y:g}"{anchor}>{escape(said)}</text>'
+
+
+def _svg(width: float, height: float, said: str, parts: Iterable[str]) -> str:
+    size = f'viewBox="0 0 {width:.0f} {height:.0f}" width="{width:.0f}" height="{height:.0f}"'
+    ground = f'<rect class="ground" width="{width:.0f}" height="{height:.0f}" rx="8"/>'
+    inner = "\n".join(parts)
+    head = f'<svg xmlns="http://www.w3.org/2000/svg" {size} role="img">\n<title>{escape(said)}</title>'
+    return f"{head}\n<style>{STYLE}</style>\n{ground}\n{inner}\n</svg>\n"

@@ -1,0 +1,135 @@
+"""Questions that claims answer: sentences by people, in which every number is a claim's."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+
+from tailcut.claims.tables import ClaimTable
+
+SIDES = ("less", "more", "open")
+"""What the words around a number may say of it: its interval lies below no change, above it, or on both sides."""
+REFERENCE = re.compile(
+    r"(?P<claim>[a-z0-9-]+)(?::(?P<side>less|more|open))?(?: at (?P<at>[^@{}]+?))?(?: @ (?P<reading>[^{}]+))?"
+)
+"""A claim's number: ``copies-drill:less at true @ 100 Gbps``, with its side, its point and its reading."""
+IN_BRACES = re.compile(r"\{([^{}]*)\}")
+
+
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """A claim's number in a sentence, or in the table of ideas.
+
+    Attributes:
+        claim: the claim's name, without its paper.
+        side: one of ``SIDES``, as the words around it say; empty for values, which have none.
+        at: a value of the point among a claim's several; empty for the first.
+        reading: the reading; empty for the first.
+    """
+
+    claim: str
+    side: str
+    at: str
+    reading: str
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A question with its answer.
+
+    Attributes:
+        id: a short name.
+        asks: the question.
+        experiment: the experiment that answers it, as below the folder of the claims.
+        answer: one sentence, with numbers as references in braces.
+        why: what the time is made of.
+        change: what would change the answer.
+        figure: the claims that its figure shows, under all of their readings.
+    """
+
+    id: str
+    asks: str
+    experiment: str
+    answer: str
+    why: str
+    change: str
+    figure: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Idea:
+    """A row of the table of ideas.
+
+    Attributes:
+        name: what people call it.
+        cells: by situation, the claim's number that shows it.
+    """
+
+    name: str
+    cells: Mapping[str, Reference]
+
+
+@dataclass(frozen=True, slots=True)
+class Answers:
+    """A page of questions.
+
+    Attributes:
+        situations: the columns of the table of ideas.
+        ideas: its rows.
+        questions: in their order.
+        limits: what the answers do not cover, a sentence each.
+    """
+
+    situations: tuple[str, ...]
+    ideas: tuple[Idea, ...]
+    questions: tuple[Question, ...]
+    limits: tuple[str, ...]
+
+
+def reference(text: str) -> Reference | None:
+    """Returns the reference that a text is; None if it is none."""
+    found = REFERENCE.fullmatch(text)
+    return found and Reference(*(found[name] or "" for name in ("claim", "side", "at", "reading")))
+
+
+def references(sentence: str) -> list[Reference]:
+    """Returns the references of a sentence, in their order."""
+    return [one for text in IN_BRACES.findall(sentence) if (one := reference(text)) is not None]
+
+
+def answers(table: ClaimTable) -> Answers:
+    """Returns the page of questions that a claims file describes.
+
+    Raises:
+        ClaimsError: TC-K001: it says what the vocabulary has no word for.
+    """
+    situations, limits = table.texts("situations", ()), table.texts("limits", ())
+    ideas = tuple(_idea(one, situations) for one in table.list_of_tables("ideas"))
+    return Answers(situations, ideas, tuple(_question(one) for one in table.list_of_tables("questions")), limits)
+
+
+def _idea(table: ClaimTable, situations: tuple[str, ...]) -> Idea:
+    name, cells = table.text("name"), table.table("cells").rest()
+    table.done()
+    unknown = [situation for situation in cells if situation not in situations]
+    if unknown:
+        raise table.fail(f"{unknown[0]!r} is none of the situations")
+    return Idea(name, MappingProxyType({key: _cell(table, str(text)) for key, text in cells.items()}))
+
+
+def _cell(table: ClaimTable, text: str) -> Reference:
+    found = reference(text)
+    if found is None:
+        raise table.fail(f"{text!r} names no claim's number")
+    return found
+
+
+def _question(table: ClaimTable) -> Question:
+    id_, asks, experiment = table.text("id"), table.text("asks"), table.text("experiment")
+    answer, why, change = table.text("answer"), table.text("why"), table.text("change")
+    found = Question(id_, asks, experiment, answer, why, change, table.texts("figure", ()))
+    table.done()
+    for text in IN_BRACES.findall(f"{answer} {why} {change}"):
+        if reference(text) is None:
+            raise table.fail(f"{{{text}}} names no claim's number")
+    return found
