@@ -38,13 +38,14 @@ def page(paper: Paper, scorecard: Scorecard) -> str:
         f"![Ideas by situation: the change of short flows' 99th percentile](../{PICTURES}/ideas.svg)\n",
         CAPTION,
         _table(paper, scorecard),
+        _stale(paper, scorecard),
         "## How it was asked\n",
         "\n".join(f"- **{name}.** {reading.says}" for name, reading in paper.readings.items()) + "\n",
         METHOD,
     ]
     parts += [_question(paper, scorecard, number, one) for number, one in enumerate(asked.questions, 1)]
     parts += ["## Limits\n", "\n".join(f"- {limit}" for limit in asked.limits) + "\n", AGAIN]
-    return "\n".join(parts)
+    return "\n".join(part for part in parts if part)
 
 
 HEAD = """<!-- Written by `make today` from experiments/today/claims.toml and the scorecard. Change those. -->
@@ -71,6 +72,11 @@ $ make today
 makes every run that is missing, and writes this page and its pictures. After an interruption it
 goes on.
 """
+
+
+def _stale(paper: Paper, scorecard: Scorecard) -> str:
+    count = sum(row.claim.startswith(f"{paper.name}/") for row in scorecard.stale)
+    return f"**Numbers {words.STALE} of results: {count}. `make today` makes them again.**\n" if count else ""
 
 
 def _table(paper: Paper, scorecard: Scorecard) -> str:

@@ -43,6 +43,7 @@ METRICS: Mapping[str, str] = MappingProxyType(
         "data_packets": "data packets that were sent, copies and retransmissions included",
         "queueing": "time that flows spent in queues, in ms (measure.attribution)",
         "part_share": "share of flows' time that is in a part of it (measure.attribution)",
+        "handshake_share": "share of flows' time until their first connection is established",
         "drops": "packets that found a queue full over packets that crossed the tier's links",
     }
 )

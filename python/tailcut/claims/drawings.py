@@ -8,10 +8,11 @@ from html import escape
 from itertools import groupby
 
 from tailcut.claims import words
-from tailcut.claims.answers import Found, find
+from tailcut.claims.answers import Found, find, no_change
 from tailcut.claims.document import Claim, Paper
 from tailcut.claims.questions import Question, Reference
 from tailcut.claims.scorecard import Scorecard
+from tailcut.claims.verdict import Number
 from tailcut.plan import written
 
 SIGNS = {"helps": "▼", "harms": "▲", "alike": "=", "open": "?", "absent": "…"}
@@ -143,17 +144,11 @@ def _label(found: Found) -> str:
 
 def _draw_panel(panel: Sequence[Found], y: float, parts: list[str]) -> float:
     """Draws the numbers of one unit, and returns where the next panel begins."""
-    ends = [0.0] if panel[0].claim.compare and panel[0].claim.compare.kind != "ratio" else [1.0]
-    none = ends[0]
-    for one in panel:
-        number = one.number
-        assert number is not None  # noqa: S101 - only numbers are shown
-        ends += [end for end in (number.low, number.high, number.value) if end is not None]
-    low, high = min(ends), max(ends)
-    room = (high - low) * 0.04 or 1.0
-    low, high = low - room, high + room
+    none = no_change(panel[0].claim)
+    low, high = _scale([one.number for one in panel if one.number is not None], none)
 
     def x(value: float) -> float:
+        value = min(max(value, low), high)
         return round(LABELS + (value - low) / (high - low) * (WIDTH - LABELS - NUMBERS), 1)
 
     step = 22
@@ -174,6 +169,17 @@ def _draw_panel(panel: Sequence[Found], y: float, parts: list[str]) -> float:
         parts.append(f'<circle class="ours" cx="{x(number.value)}" cy="{middle}" r="4"/>')
         parts.append(_text(WIDTH - NUMBERS + 12, middle + 5, one.text, "soft"))
     return bottom + 12
+
+
+def _scale(numbers: Sequence[Number], none: float) -> tuple[float, float]:
+    """Returns the ends of an axis: intervals much wider than everything else together are cut off."""
+    values = [none, *(number.value for number in numbers)]
+    low, high = min(values), max(values)
+    room = (high - low) or 0.1
+    lows = [number.low for number in numbers if number.low is not None]
+    highs = [number.high for number in numbers if number.high is not None]
+    least, most = max(min([low, *lows]), low - room), min(max([high, *highs]), high + room)
+    return least - room * 0.05, most + room * 0.05
 
 
 def _text(x: float, y: float, said: str, kind: str = "", *, middle: bool = False) -> str:

@@ -147,6 +147,11 @@ def _part_share(made: Made, measure: Measure, _plan_measure: Mapping[str, Any]) 
     return Part(None, float(asked), float(flows["fct_ns"].sum()))
 
 
+def _handshake_share(made: Made, measure: Measure, _plan_measure: Mapping[str, Any]) -> Part:
+    flows = chosen(made.table("flows"), measure.population).filter(pl.col("finished"))
+    return Part(None, float(flows["connect_ns"].sum()), float(flows["fct_ns"].sum()))
+
+
 def _slowdown(made: Made, measure: Measure, plan_measure: Mapping[str, Any]) -> Part:
     found = _sample(made, measure, plan_measure).slowdowns
     return Part(np.zeros(0) if found is None else found)
@@ -232,6 +237,7 @@ COMPUTE: Mapping[str, Callable[[Made, Measure, Mapping[str, Any]], Part]] = Mapp
         "slowdown": _slowdown,
         "queueing": _queueing,
         "part_share": _part_share,
+        "handshake_share": _handshake_share,
         "job_time": _job_time,
         "throughput": _throughput,
         "share_of_ideal": _share_of_ideal,

@@ -33,6 +33,7 @@ METRICS: Mapping[str, str] = {
     "data_packets": "data packets sent",
     "queueing": "time in queues",
     "part_share": "share of the time",
+    "handshake_share": "share of the time in the handshake",
     "drops": "dropped packets",
 }
 MINUS = "−"
@@ -93,7 +94,11 @@ def percent(claim: Claim) -> bool:
         return False
     if compare.kind == "ratio":
         return False
-    shares = measure.statistic.startswith("share") or measure.metric in ("share_of_ideal", "part_share")
+    shares = measure.statistic.startswith("share") or measure.metric in (
+        "share_of_ideal",
+        "part_share",
+        "handshake_share",
+    )
     return compare.kind in IN_PERCENT or (shares and measure.metric != "data_packets")
 
 
