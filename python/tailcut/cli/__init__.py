@@ -11,7 +11,7 @@ from typing import Annotated, NoReturn
 import typer
 
 import tailcut
-from tailcut.cli import claims, experiment, explain, imports, results
+from tailcut.cli import claims, experiment, explain, imports, new, results
 from tailcut.cli.common import Commands, err, out
 from tailcut.terminal.encoding import plain_where_needed
 
@@ -55,7 +55,7 @@ app.command()(results.merge)
 app.command()(experiment.lab)
 app.command(name="list")(experiment.list_)
 app.command()(experiment.schema)
-app.command()(experiment.new)
+app.command()(new.new)
 app.command(name="import")(imports.import_)
 app.add_typer(claims.app, name="claims")
 

@@ -281,46 +281,6 @@ def schema() -> None:
     sys.stdout.write(json.dumps(traces.schema(), indent=2, ensure_ascii=False) + "\n")
 
 
-def new(
-    file: Annotated[
-        Path | None,
-        typer.Argument(
-            metavar="FILE",
-            help="The file to write; by default experiment.toml, or named after its original.",
-            show_default=False,
-        ),
-    ] = None,
-    from_: Annotated[
-        str | None,
-        typer.Option("--from", metavar="NAME", help="Start from an experiment or workload that comes with Tailcut."),
-    ] = None,
-    list_all: Annotated[
-        bool,
-        typer.Option("--list", metavar="", help="List the experiments and workloads that --from accepts, and exit."),
-    ] = False,
-) -> None:
-    """Write a small experiment with comments to start from, or a copy of one that comes with Tailcut."""
-    from tailcut import shipped
-
-    known = shipped.texts()
-    if list_all:
-        for name, text in known.items():
-            out.print(f"{name:32} {shipped.summary(name, text)}", highlight=False, soft_wrap=True)
-        return
-    if from_ is not None and from_ not in known:
-        raise typer.BadParameter(shipped.unknown(from_, known))
-    text = known[from_ or shipped.STARTER]
-    file = file or Path(shipped.file_name(from_) if from_ else "experiment.toml")
-    try:
-        with file.open("x", encoding="utf-8") as opened:
-            opened.write(text)
-    except FileExistsError:
-        raise typer.BadParameter(f"{file} exists already; name another file") from None
-    workload = from_ is not None and from_.endswith(shipped.WORKLOAD)
-    use = f'name it in an experiment: sizes = {{ file = "{file}" }}' if workload else f"try tailcut run {quoted(file)}"
-    out.print(f"{file}: {use}", highlight=False, soft_wrap=True)
-
-
 @contextlib.contextmanager
 def executor_of(cluster: str | None) -> "Iterator[Client | None]":
     """Connects to the given cluster; yields None without one."""
