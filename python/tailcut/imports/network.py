@@ -120,7 +120,7 @@ class Imported:
 
     network: Network | None = None
     hosts: int = 0
-    flows: list[ImportedFlow] | None = None
+    flows: Sequence[ImportedFlow] | None = None
     job: Job | None = None
     notes: list[str] = field(default_factory=list)
 

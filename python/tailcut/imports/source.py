@@ -92,8 +92,7 @@ class Source:
     def lines(self, comment: str | None = None) -> Iterator[list[Word]]:
         """The words of each line that has some; those from ``comment`` on are left out."""
         for number, line in enumerate(self._split(), 1):
-            content = line if comment is None else line.partition(comment)[0]
-            words = [Word(self.name, number, at.start() + 1, at[0]) for at in re.finditer(r"\S+", content)]
+            words = _words(self.name, number, line, comment)
             if words:
                 yield words
 
@@ -108,3 +107,65 @@ class Source:
     def end(self) -> Word:
         """The place behind the last line."""
         return Word(self.name, self.text.rstrip().count("\n") + 1, 1, "")
+
+
+class LineSource:
+    """A file of any size, read line by line.
+
+    Args:
+        path: the file.
+
+    Raises:
+        ImportRefusedError: it cannot be read, or a line is no text in UTF-8.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.name = str(path)
+        self._path = path
+        self._read = 0
+        self._last = 0  # the last line that is not blank
+        if not path.is_file():
+            raise ImportRefusedError("TC-I001", f"{path}: there is no such file", "check the path")
+
+    def numbered(self) -> Iterator[tuple[int, str]]:
+        """Returns the lines with their numbers, from 1, without blanks around them on the right."""
+        self._read = 0
+        try:
+            with self._path.open("rb") as file:
+                for number, line in enumerate(file, 1):
+                    text = self._decoded(line, number)
+                    self._read += len(line)
+                    if text:
+                        self._last = number
+                    yield number, text
+        except OSError as error:
+            message = f"{self._path}: cannot be read: {error.strerror}"
+            raise ImportRefusedError("TC-I001", message, "check the path") from None
+
+    def _decoded(self, line: bytes, number: int) -> str:
+        try:
+            return line.decode("utf-8-sig" if number == 1 else "utf-8").rstrip()
+        except UnicodeDecodeError as error:
+            message = f"{self._path}: it is not text in UTF-8 (byte {self._read + error.start + 1})"
+            raise ImportRefusedError("TC-I001", message, "save it as UTF-8") from None
+
+    def words(self, number: int, line: str, comment: str | None = None) -> list[Word]:
+        """Returns the words of a line; those from ``comment`` on are left out."""
+        return _words(self.name, number, line, comment)
+
+    def words_of(self, number: int, comment: str | None = None) -> list[Word]:
+        """Returns the words of the line of a number, which it reads again."""
+        return next(self.words(number, line, comment) for at, line in self.numbered() if at == number)
+
+    def done(self) -> float:
+        """Returns the share of the file that is read."""
+        return self._read / max(self._path.stat().st_size, 1)
+
+    def end(self) -> Word:
+        """Returns the place behind the last line that was read."""
+        return Word(self.name, max(self._last, 1), 1, "")
+
+
+def _words(name: str, number: int, line: str, comment: str | None) -> list[Word]:
+    content = line if comment is None else line.partition(comment)[0]
+    return [Word(name, number, at.start() + 1, at[0]) for at in re.finditer(r"\S+", content)]

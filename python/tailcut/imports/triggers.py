@@ -8,12 +8,13 @@ it and those that it starts are one list of one sender.
 from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import NoReturn
+from typing import NoReturn, overload
 
 import numpy as np
 import numpy.typing as npt
 
 from tailcut.imports.job import MESSAGE, Integers, Job
+from tailcut.imports.network import ImportedFlow
 from tailcut.imports.source import Word
 
 _MOST_ID = 2**32 - 1
@@ -25,10 +26,9 @@ KINDS = ("oneshot", "barrier", "multishot")
 
 @dataclass(slots=True)
 class Triggers:
-    """The trigger lines of a matrix: a place in each array for each, and the place of each number."""
+    """The trigger lines of a matrix: a place in each array for each."""
 
     name: str
-    places: dict[int, int] = field(default_factory=dict)
     numbers: "array[int]" = field(default_factory=lambda: array("I"))
     kinds: "array[int]" = field(default_factory=lambda: array("B"))
     counts: "array[int]" = field(default_factory=lambda: array("I"))
@@ -56,6 +56,38 @@ class Flows:
     trigger: "array[int]" = field(default_factory=lambda: array("I"))
     send_done: "array[int]" = field(default_factory=lambda: array("I"))
     recv_done: "array[int]" = field(default_factory=lambda: array("I"))
+    joined: "array[int]" = field(default_factory=lambda: array("B"))
+
+    def add(
+        self,
+        flow: tuple[int, int, int, int],
+        own: int,
+        line: int,
+        named: Sequence[int],
+        *,
+        joined: bool = False,
+    ) -> None:
+        """Adds a connection.
+
+        Args:
+            flow: source, destination, bytes, and start in nanoseconds.
+            own: its id, -1 for none.
+            line: its line.
+            named: the triggers that start it, that it fires when sent, and when received; 0 for none.
+            joined: whether it is a message on a connection of others.
+        """
+        src, dst, size, start = flow
+        self.src.append(src)
+        self.dst.append(dst)
+        self.size.append(size)
+        self.start_ns.append(start)
+        self.own.append(own)
+        self.line.append(line)
+        self.joined.append(joined)
+        trigger, send_done, recv_done = named
+        self.trigger.append(trigger)
+        self.send_done.append(send_done)
+        self.recv_done.append(recv_done)
 
     def __len__(self) -> int:
         return len(self.src)
@@ -63,6 +95,34 @@ class Flows:
     def refuse(self, flow: int, what: str, hint: str, code: str = "TC-I002") -> NoReturn:
         """Raises the refusal of a flow's line."""
         Word(self.name, self.line[flow], 1, "").refuse(what, hint, code)
+
+
+class Listed(Sequence[ImportedFlow]):
+    """The connections of a matrix without triggers, as flows.
+
+    Args:
+        flows: the connections.
+        numbered: whether flows keep their ids.
+    """
+
+    def __init__(self, flows: Flows, *, numbered: bool) -> None:
+        self._flows = flows
+        self._numbered = numbered
+
+    def __len__(self) -> int:
+        return len(self._flows)
+
+    @overload
+    def __getitem__(self, at: int) -> ImportedFlow: ...
+    @overload
+    def __getitem__(self, at: slice) -> Sequence[ImportedFlow]: ...
+    def __getitem__(self, at: int | slice) -> ImportedFlow | Sequence[ImportedFlow]:
+        flows = self._flows
+        if isinstance(at, slice):
+            return [self[one] for one in range(*at.indices(len(self)))]
+        own = flows.own[at]
+        number = own if self._numbered and own >= 0 else None
+        return ImportedFlow(flows.src[at], flows.dst[at], flows.size[at], flows.start_ns[at], number)
 
 
 def trigger_id(word: Word) -> int:
@@ -81,9 +141,6 @@ def read_trigger(words: Sequence[Word], triggers: Triggers) -> None:
     if len(words) < 4 or texts[1] != "id" or texts[3] not in KINDS:
         first.refuse("this is no trigger", hint)
     number, kind = trigger_id(words[2]), texts[3]
-    if number in triggers.places:
-        line = triggers.line[triggers.places[number]]
-        words[2].refuse(f"trigger {number} is that of line {line}, too", "remove one of them")
     rest = words[4:]
     count = 1
     if kind == "barrier":
@@ -94,7 +151,6 @@ def read_trigger(words: Sequence[Word], triggers: Triggers) -> None:
             words[5].refuse("count 0: a barrier is fired at least once", hint)
     if rest:
         rest[0].refuse(f"{rest[0].text!r} behind a {kind}", hint)
-    triggers.places[number] = len(triggers)
     triggers.numbers.append(number)
     triggers.kinds.append(KINDS.index(kind))
     triggers.counts.append(count)

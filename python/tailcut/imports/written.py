@@ -1,9 +1,11 @@
 """Writes an import: the experiment, its graph as node-link JSON, and its flows as CSV."""
 
 import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from decimal import Decimal
 from pathlib import Path
+
+import numpy as np
 
 from tailcut.document import toml_value
 from tailcut.imports.amounts import delay_text, rate_text
@@ -40,7 +42,7 @@ def write(
     if found.network is not None:
         texts[GRAPH] = [graph(found.network)]
     if found.flows is not None:
-        texts[FLOWS] = [_flows(found.flows)]
+        texts[FLOWS] = _flows(found.flows)
     if found.job is not None:
         rows = len(found.job)
         texts[JOB] = found.job.text(progress=lambda done: progress(f"{done:,} of {rows:,} rows written"))
@@ -83,14 +85,14 @@ def _rows(rows: Sequence[object]) -> str:
     return ",\n".join(json.dumps(row, ensure_ascii=False) for row in rows)
 
 
-def _flows(flows: Sequence[ImportedFlow]) -> str:
+def _flows(flows: Sequence[ImportedFlow]) -> Iterator[str]:
     """Flows as a trace; hosts by their place among the hosts, with numbers of their own where each has one."""
-    numbered = len({flow.id for flow in flows} - {None}) == len(flows)
-    lines = ["id,src,dst,bytes,start_ns" if numbered else "src,dst,bytes,start_ns"]
+    numbers = np.fromiter((-1 if flow.id is None else flow.id for flow in flows), dtype=np.int64, count=len(flows))
+    numbered = len(numbers) > 0 and numbers.min() >= 0 and len(np.unique(numbers)) == len(numbers)
+    yield "id,src,dst,bytes,start_ns\n" if numbered else "src,dst,bytes,start_ns\n"
     for flow in flows:
-        row = f"{flow.src},{flow.dst},{flow.size},{flow.start_ns}"
-        lines.append(f"{flow.id},{row}" if numbered else row)
-    return "\n".join(lines) + "\n"
+        row = f"{flow.src},{flow.dst},{flow.size},{flow.start_ns}\n"
+        yield f"{flow.id},{row}" if numbered else row
 
 
 def _experiment(found: Imported, title: str, sources: Sequence[str]) -> str:
