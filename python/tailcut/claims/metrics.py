@@ -137,19 +137,22 @@ def _queueing(made: Made, measure: Measure, _plan_measure: Mapping[str, Any]) ->
     return Part(np.zeros(0) if waited is None else _sorted(waited) / MILLISECOND)
 
 
-def _part_share(made: Made, measure: Measure, _plan_measure: Mapping[str, Any]) -> Part:
+def _share_of_time(made: Made, measure: Measure, part: pl.Expr) -> Part:
+    """Returns how much of the time of finished flows, or of the slowest of them, is in a part of it."""
     flows = chosen(made.table("flows"), measure.population).filter(pl.col("finished"))
     slowest = measure.population.slowest
     if slowest:
         flows = flows.sort("fct_ns", "id", descending=True).head(math.ceil(flows.height * slowest))
-    parts = [name for name in flows.columns if name.startswith(f"part_{measure.name}")]
-    asked = flows.select(pl.sum_horizontal(parts).alias("of"))["of"].sum() if parts else 0
-    return Part(None, float(asked), float(flows["fct_ns"].sum()))
+    return Part(None, float(flows.select(part.alias("of"))["of"].sum()), float(flows["fct_ns"].sum()))
+
+
+def _part_share(made: Made, measure: Measure, _plan_measure: Mapping[str, Any]) -> Part:
+    named = "|".join(measure.name.split())
+    return _share_of_time(made, measure, pl.sum_horizontal(f"^part_(?:{named}).*$"))
 
 
 def _handshake_share(made: Made, measure: Measure, _plan_measure: Mapping[str, Any]) -> Part:
-    flows = chosen(made.table("flows"), measure.population).filter(pl.col("finished"))
-    return Part(None, float(flows["connect_ns"].sum()), float(flows["fct_ns"].sum()))
+    return _share_of_time(made, measure, pl.col("connect_ns"))
 
 
 def _slowdown(made: Made, measure: Measure, plan_measure: Mapping[str, Any]) -> Part:
