@@ -77,6 +77,7 @@ lab-accept: release setup-lab
 .PHONY: lab-table
 lab-table: release setup-lab
 	$(BIN)/python benches/lab_table.py $(LAB_TABLE)
+	$(BIN)/python tests/support/kernel_claims.py
 
 # --- set-up ---------------------------------------------------------------------------------------------------------
 

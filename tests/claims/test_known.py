@@ -126,6 +126,12 @@ def test_the_shares_of_figure_17_fill_both_links() -> None:
     assert 10 * first + 10 * third == pytest.approx(1_000, rel=0.01)
 
 
+def test_the_shares_of_ns3_in_figure_17_fill_both_links() -> None:
+    first, second, third = (numbers(KNOWN[f"ns3-fig17-s{group}"])[0] for group in (1, 2, 3))
+    assert 10 * first + 20 * second == pytest.approx(10_000, rel=0.04)
+    assert 10 * first + 10 * third == pytest.approx(1_000, rel=0.04)
+
+
 def test_lone_flows_take_what_the_logs_of_ns3_say() -> None:
     logs = (ORACLE / f"a_{size}.fct.txt" for size in ("10k", "100k", "1m"))
     received = [int(log.read_text().splitlines()[-1].split()[5]) / 1e6 for log in logs]

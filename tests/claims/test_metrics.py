@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import polars as pl
 import pytest
 
 import tailcut
@@ -119,6 +120,22 @@ def test_populations_leave_flows_out(result: tailcut.Result) -> None:
     for population, rows in ((Population(pod_hosts=4), between_pods), (Population(touching=(3,)), of_one)):
         found = number(result, Measure("fct", population=population))
         assert found.value == pytest.approx(rows["fct_ns"].mean() / MS)  # type: ignore[operator]
+
+
+def test_the_quickest_of_two_flows_of_neighbouring_sizes_is_taken() -> None:
+    flows = pl.DataFrame(
+        {"id": [0, 1, 2, 3, 4], "bytes": [50, 10, 40, 20, 90], "normalised_fct": [2.0, 3.0, None, 1.5, 1.0]}
+    )
+    assert metrics.quickest(flows, 2)["id"].to_list() == [3, 0]
+    assert metrics.quickest(flows, 5)["id"].to_list() == [4]
+
+
+def test_the_quickest_of_two_independent_flows_is_quicker_than_one(result: tailcut.Result) -> None:
+    of_seeds = result.flows.filter(scheme="TCP").partition_by("seed")
+    sorted_by_size = [flows.sort("bytes", "id")["normalised_fct"].to_numpy() for flows in of_seeds]
+    quickest = [times[: len(times) // 2 * 2].reshape(-1, 2).min(axis=1) for times in sorted_by_size]
+    found = number(result, Measure("slowdown", population=Population(quickest_of=2)))
+    assert found.value == pytest.approx(np.concatenate(quickest).mean())
 
 
 def test_retransmissions_are_a_share_of_first_transmissions(result: tailcut.Result) -> None:

@@ -15,7 +15,7 @@ from tailcut.claims.verdict import Precision, Target
 from tailcut.errors import ClaimsError
 from tailcut.plan import Value
 
-KNOWN = ("known", "uet")
+KNOWN = ("known", "lab", "uet")
 """The folders of experiments whose answers are known from elsewhere than the five papers."""
 TODAY = "today"
 """The folder of experiments that ask which idea is worth it today: its claims are what the ideas promise."""
@@ -27,6 +27,8 @@ BARE_KEYS = re.compile("[A-Za-z0-9_-]+")
 """What TOML takes as a key without quotes."""
 CLAIM_CLOCKS = ("receiver", "sender", "connect")
 STATISTICS = ("mean", "p50", "p99", "p99_9", "sd", "max", "share_at_most", "share_above", "share")
+OF_SINGLE_FLOWS = ("fct", "slowdown")
+"""The metrics of which the quickest of several flows has one."""
 WITH_LIMIT = ("share_at_most", "share_above")
 METRICS: Mapping[str, str] = MappingProxyType(
     {
@@ -73,6 +75,7 @@ class Population:
         kind: the kind of jobs; empty for flows.
         finished_by_ms: leaves out what has not finished by then; 0 for what the experiment says of unfinished flows.
         slowest: of a part's share, the share of the flows that count, the slowest first; 0 for all.
+        quickest_of: takes the quickest of so many flows next to each other in size, and leaves out the others.
     """
 
     size: str = "all"
@@ -84,6 +87,7 @@ class Population:
     kind: str = ""
     finished_by_ms: float = 0.0
     slowest: float = 0.0
+    quickest_of: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,12 +122,16 @@ class Compare:
         scheme: whose number it is.
         against: the scheme that it is compared with; ``scheme`` itself where the points differ.
         against_at: axes at which the other number is taken at another value.
+        quickest_of: takes the scheme's number of the quickest of so many independent flows; 1 for all flows.
+        against_quickest_of: likewise of the other number.
     """
 
     kind: str
     scheme: str
     against: str
     against_at: Mapping[str, Value]
+    quickest_of: int = 1
+    against_quickest_of: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -304,6 +312,8 @@ def _claim(paper: str, table: ClaimTable, readings: Mapping[str, Reading]) -> Cl
         experiment = f"{folder}/{table.text('experiment')}"
         measure = _measure(table.table("measure"))
         compare = _compare(table.table("compare"))
+        if max(compare.quickest_of, compare.against_quickest_of) > 1 and measure.metric not in OF_SINGLE_FLOWS:
+            raise table.fail(f"quickest_of needs one of the metrics {', '.join(OF_SINGLE_FLOWS)}")
         at = {key: tuple(values) for key, values in table.table("at").rest().items()}
         most = table.word("points", ("all", "most"), "all") == "most"
         targets = _targets(table.table("paper"), compare.kind)
@@ -360,12 +370,13 @@ def _compare(table: ClaimTable) -> Compare:
     kind, scheme = table.word("kind", COMPARISONS), table.text("scheme")
     against = table.text("against", scheme)
     at = table.table("against_at").rest()
+    of, against_of = table.count("quickest_of"), table.count("against_quickest_of")
     table.done()
-    if kind == "value" and (at or against != scheme):
-        raise table.fail("a value takes neither against nor against_at")
-    if kind != "value" and against == scheme and not at:
+    if kind == "value" and (at or against != scheme or against_of > 1):
+        raise table.fail("a value takes neither against nor against_at nor against_quickest_of")
+    if kind != "value" and against == scheme and not at and of == against_of:
         raise table.fail("needs against or against_at: what it is compared with")
-    return Compare(kind, scheme, against, MappingProxyType(at))
+    return Compare(kind, scheme, against, MappingProxyType(at), of, against_of)
 
 
 def _targets(table: ClaimTable, kind: str) -> tuple[Target, ...]:

@@ -1,13 +1,14 @@
 """Computes a claim's numbers and verdict from the finished runs."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import polars as pl
 
 from tailcut import _core
 from tailcut.claims import metrics, verdict
-from tailcut.claims.document import AUTHORS, Claim
+from tailcut.claims.document import AUTHORS, Claim, Compare, Measure
 from tailcut.claims.metrics import Made, Part, Runs
 from tailcut.claims.scorecard import Point, Row
 from tailcut.claims.verdict import Number, Verdict
@@ -127,26 +128,35 @@ class OfRuns(Answers):
             self._made.setdefault(place, {})[run["seed"]] = Made(result.path(run_id), result.end_ns(run_id))
             self._ids.setdefault(place, {})[run["seed"]] = run_id
 
-    def _of(self, claim: Claim, scheme: str, point: Mapping[str, Value]) -> Mapping[int, Part]:
+    def _of(self, measure: Measure, scheme: str, point: Mapping[str, Value], quickest_of: int) -> Mapping[int, Part]:
         place = canonical([scheme, point])
-        name = f"{place} {claim.measure}"
+        measure = replace(measure, population=replace(measure.population, quickest_of=quickest_of))
+        name = f"{place} {measure}"
         if name not in self._parts:
             runs: Runs = self._made.get(place, {})
-            assert claim.measure is not None  # noqa: S101 - as above
-            self._parts[name] = metrics.parts(runs, claim.measure, self._measure)
+            self._parts[name] = metrics.parts(runs, measure, self._measure)
         return self._parts[name]
+
+    def _sides(
+        self, measure: Measure, compare: Compare, point: Mapping[str, Value]
+    ) -> tuple[Mapping[int, Part], Mapping[int, Part]]:
+        """What a scheme is compared with at a point, and the scheme."""
+        other = {**point, **compare.against_at}
+        return (
+            self._of(measure, compare.against, other, compare.against_quickest_of),
+            self._of(measure, compare.scheme, point, compare.quickest_of),
+        )
 
     def number(self, claim: Claim, point: Mapping[str, Value]) -> Number | None:
         """The number of a claim at a point; None where there is none."""
         compare, measure = claim.compare, claim.measure
         if compare is None or measure is None:
             return None
-        ours = self._of(claim, compare.scheme, point)
+        base, ours = self._sides(measure, compare, point)
         if not ours:
             return None
         if compare.kind == "value":
             return metrics.value(ours, measure)
-        base = self._of(claim, compare.against, {**point, **compare.against_at})
         found = metrics.change(base, ours, measure) if base else None
         return found if found is None or compare.kind != "ratio" else _as_ratio(found)
 
@@ -155,11 +165,7 @@ class OfRuns(Answers):
         compare, measure = claim.compare, claim.measure
         if compare is None or measure is None:
             return None
-        cells = [
-            (self._of(claim, compare.against, {**point, **compare.against_at}), self._of(claim, compare.scheme, point))
-            for point in (first, last)
-        ]
-        return metrics.contrast(cells[0], cells[1], measure)
+        return metrics.contrast(self._sides(measure, compare, first), self._sides(measure, compare, last), measure)
 
     def runs_of(self, claim: Claim, points: Sequence[Mapping[str, Value]]) -> list[str]:
         """The runs that a claim's numbers are of."""

@@ -104,7 +104,20 @@ def _timed(made: Made, measure: Measure) -> pl.DataFrame:
     if measure.population.finished_by_ms:
         end = int(measure.population.finished_by_ms * MILLISECOND)
         flows = flows.filter(pl.col("start_ns") + pl.col("fct_ns") <= end)
-    return flows
+    count = measure.population.quickest_of
+    return flows if count == 1 else quickest(flows, count)
+
+
+def quickest(flows: pl.DataFrame, count: int) -> pl.DataFrame:
+    """Returns the quickest of every ``count`` flows that are next to each other in size: independent draws.
+
+    The quickest is the one of the smallest slowdown; a flow that did not finish is the slowest. Flows that are left
+    over at the end of the list are left out.
+    """
+    whole = flows.height // count * count
+    ordered = flows.sort("bytes", "id").head(whole).with_row_index("place").with_columns(pl.col("place") // count)
+    order = pl.col("normalised_fct").fill_null(math.inf)
+    return ordered.sort("place", order, "id").group_by("place", maintain_order=True).first().drop("place")
 
 
 def _sample(made: Made, measure: Measure, plan_measure: Mapping[str, Any]) -> samples.Sample:

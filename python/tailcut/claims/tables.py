@@ -38,6 +38,13 @@ class ClaimTable:
         """Returns a number."""
         return float(self.take(key, (int, float), default))
 
+    def count(self, key: str) -> int:
+        """Returns a number of at least one; one where the key is missing."""
+        found = int(self.take(key, int, 1))
+        if found < 1:
+            raise self.fail(f"{key} = {found} must be at least 1")
+        return found
+
     def word(self, key: str, known: Iterable[str], default: str | None = None) -> str:
         """Returns a text that is one of the known words."""
         found, known = self.text(key, default), [*known]
