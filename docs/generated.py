@@ -114,6 +114,20 @@ def table_of_claims(name: str) -> str:
     return text
 
 
+def table_of_reading(name: str, reading: str) -> str:
+    """What another reading of a paper gives beside the stated one, where it has been run: a row for each claim."""
+    card, paper = Scorecard.shipped(), claims.load()[name]
+    text = f"| claim | {words.source_of(paper)} | stated | {reading} | verdict |\n|---|---|---|---|---|\n"
+    for claim in paper.claims:
+        stated, other = card.main(claim), next((row for row in card.of(claim) if row.reading == reading), None)
+        if other is not None:
+            verdict = other.verdict.value + (f" ({words.STALE})" if other.stale else "")
+            ours = "" if stated is None else words.numbers(claim, stated)
+            cells = [f"{claim.says} ({claim.where})", words.target(claim), ours, words.numbers(claim, other), verdict]
+            text += f"| {' | '.join(cells)} |\n"
+    return text
+
+
 def counts_of_claims() -> str:
     """How many claims of each paper have which verdict as stated."""
     card, papers = Scorecard.shipped(), [paper for paper in claims.load().values() if paper.published]
@@ -128,7 +142,11 @@ def counts_of_claims() -> str:
 
 
 def filled(text: str) -> str:
-    """A page with the tables that its comments ask for: ``<!-- claims: rps -->``, ``<!-- claims -->``."""
+    """A page with the tables that its comments ask for.
+
+    These are ``<!-- claims: rps -->``, ``<!-- claims: rps, threshold 30 -->`` for a reading, and ``<!-- claims -->``.
+    """
+    text = re.sub(r"<!-- claims: (\w+), ([^>]+) -->", lambda asked: table_of_reading(asked[1], asked[2]), text)
     text = re.sub(r"<!-- claims: (\w+) -->", lambda asked: table_of_claims(asked[1]), text)
     return text.replace("<!-- claims -->", counts_of_claims())
 
