@@ -196,6 +196,12 @@ impl EventQueue {
         self.ranks.ranks[(entity - self.ranks.first) as usize] = rank;
     }
 
+    /// Returns the rank of an entity that has one.
+    #[inline]
+    pub fn rank_of(&self, entity: u32) -> u64 {
+        self.ranks.rank(entity)
+    }
+
     /// Returns the time of `entity`'s event, if it has one.
     #[inline]
     pub fn due(&self, entity: u32) -> Option<Time> {
@@ -293,6 +299,30 @@ impl EventQueue {
         }
     }
 
+    /// Takes the first event as [`EventQueue::pop`] does, if it is earlier than `limit`. Events at
+    /// `limit` or later may still be scheduled afterwards.
+    pub fn pop_before(&mut self, limit: Time) -> Option<(Time, u32)> {
+        loop {
+            if let Some(&event) = self.current.last() {
+                let time = Time(self.tick << self.shift | event.offset());
+                return if time < limit { self.pop() } else { None };
+            }
+            if self.pending == 0 || self.next_tick().0 << self.shift >= limit.0 {
+                return None;
+            }
+            self.advance();
+        }
+    }
+
+    /// Returns a time that no pending event precedes: that of the first event where it is known,
+    /// the start of its bucket otherwise. `None` when nothing is pending.
+    pub fn earliest(&self) -> Option<Time> {
+        if let Some(&event) = self.current.last() {
+            return Some(Time(self.tick << self.shift | event.offset()));
+        }
+        (self.pending > 0).then(|| Time(self.next_tick().0 << self.shift))
+    }
+
     /// The entity whose event comes after `ahead` others, if it is known without
     /// moving the cursor: a hint for whoever wants to fetch its state early.
     #[inline]
@@ -377,16 +407,23 @@ impl EventQueue {
     /// Moves the cursor to the next occupied level-0 bucket and loads it, or
     /// brings a bucket of a higher level down; the caller tries again.
     fn advance(&mut self) {
+        match self.next_tick() {
+            (tick, true) => self.load(tick),
+            (tick, false) => self.enter(tick),
+        }
+    }
+
+    /// Returns where the cursor goes next, and whether that is an occupied level-0 bucket of this
+    /// lap.
+    #[inline]
+    fn next_tick(&self) -> (u64, bool) {
         let lap = self.tick >> BITS;
         let near = self.levels[0].distance_to_next((self.tick & MASK) as usize);
         match near.map(|distance| self.tick + distance) {
-            Some(tick) if tick >> BITS == lap => self.load(tick),
+            Some(tick) if tick >> BITS == lap => (tick, true),
             // Level 0 reaches into the next lap, for which level 1 may hold earlier events.
-            Some(_) => self.enter((lap + 1) << BITS),
-            None => {
-                let start = self.next_far_start();
-                self.enter(start);
-            }
+            Some(_) => ((lap + 1) << BITS, false),
+            None => (self.next_far_start(), false),
         }
     }
 

@@ -7,10 +7,12 @@
 pub mod event_queue;
 pub mod fetch;
 pub mod random;
+pub mod rendezvous;
 mod text;
 pub mod units;
 
 pub use event_queue::EventQueue;
 pub use fetch::prefetch;
 pub use random::RandomStream;
+pub use rendezvous::Rendezvous;
 pub use units::{Bytes, Rate, Time, UnitError};

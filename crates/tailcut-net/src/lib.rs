@@ -30,6 +30,6 @@ pub mod watch;
 pub mod workload;
 
 pub use network::{
-    PathReach, PredictedFlow, SimError, path_reach, predict_flows, simulate, simulate_observed,
-    simulate_watched,
+    OnThreads, PathReach, PredictedFlow, SimError, one_thread_reason, path_reach, predict_flows,
+    simulate, simulate_in_turns, simulate_observed, simulate_on, simulate_watched,
 };

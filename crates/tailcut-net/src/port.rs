@@ -275,6 +275,26 @@ impl Port {
         (packet, Some(Time(self.ring[self.head as usize & mask].arrival)))
     }
 
+    /// Forgets the packets that have reached the far end by `now`, where somebody else has taken
+    /// them.
+    pub(crate) fn forget_arrived(&mut self, now: Time) {
+        while self.held > 0 && self.entry(0).arrival <= now.0 {
+            self.take();
+        }
+    }
+
+    /// Puts a packet on the link that arrives at `at`, not before those that are on it: its queue
+    /// and transmitter are somewhere else. Returns whether it is the first one there.
+    pub(crate) fn receive(&mut self, at: Time, packet: Packet) -> bool {
+        if self.held as usize == self.ring.len() {
+            self.grow();
+        }
+        let place = (self.head + self.held) as usize & (self.ring.len() - 1);
+        self.ring[place] = Entry { arrival: at.0, packet };
+        self.held += 1;
+        self.held == 1
+    }
+
     /// Asks for the packet that [`Port::take`] will return.
     #[inline]
     pub fn fetch_first(&self) {

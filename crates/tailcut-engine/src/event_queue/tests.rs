@@ -112,6 +112,8 @@ enum Step {
     Schedule(u32, u64),
     Cancel(u32),
     Pop,
+    /// Pops what is earlier than so far ahead.
+    PopBefore(u64),
 }
 
 fn delay() -> impl Strategy<Value = u64> {
@@ -129,6 +131,7 @@ fn step() -> impl Strategy<Value = Step> {
         3 => (0..50u32, delay()).prop_map(|(e, d)| Step::Schedule(e, d)),
         1 => (0..50u32).prop_map(Step::Cancel),
         3 => Just(Step::Pop),
+        2 => delay().prop_map(Step::PopBefore),
     ]
 }
 
@@ -169,6 +172,18 @@ proptest! {
                     let first = reference.pop_first().map(|(time, (_, _, entity))| (time, entity));
                     prop_assert_eq!(popped, first);
                     now = popped.map_or(now, |p| p.0);
+                }
+                Step::PopBefore(ahead) => {
+                    let limit = now + ahead;
+                    let bound = agenda.earliest().map(|time| time.0);
+                    prop_assert_eq!(bound.is_some(), !reference.is_empty());
+                    prop_assert!(bound <= reference.first().map(|&(time, _)| time));
+                    while let Some((time, entity)) = agenda.pop_before(Time(limit)) {
+                        let first = reference.pop_first().map(|(time, (_, _, entity))| (time, entity));
+                        prop_assert_eq!(Some((time.0, entity)), first);
+                    }
+                    prop_assert!(reference.first().is_none_or(|&(time, _)| time >= limit));
+                    now = limit;
                 }
             }
             prop_assert_eq!(agenda.len(), reference.len());

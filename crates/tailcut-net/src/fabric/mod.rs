@@ -273,6 +273,18 @@ impl Fabric {
         self.ports[port.index()].take()
     }
 
+    /// Forgets the packets that have reached the far end of a link by `now`, where somebody else has
+    /// taken them.
+    pub(crate) fn forget_arrived(&mut self, now: Time, port: PortId) {
+        self.ports[port.index()].forget_arrived(now);
+    }
+
+    /// Puts a packet on a link that arrives at `at`: the link's queue and transmitter are somewhere
+    /// else. Returns whether it is the first one on the link.
+    pub(crate) fn receive(&mut self, port: PortId, at: Time, packet: Packet) -> bool {
+        self.ports[port.index()].receive(at, packet)
+    }
+
     /// Forwards a packet just taken from a link. Packets are offered to the ports that switches
     /// have chosen in the order in which they were forwarded.
     #[inline(always)]

@@ -1,8 +1,8 @@
 //! The books of every port, kept where assertions are on: what was offered to a port has passed it,
 //! was dropped, lost or turned back there, or is still there.
 
-use crate::fabric::Fabric;
 use crate::measure::records::RunCounters;
+use crate::port::PortCounters;
 use crate::topology::PortId;
 
 /// The fate of the packets that were offered to a port.
@@ -38,22 +38,42 @@ impl Books {
         }
     }
 
-    /// Holds the books against the fabric at the end of a run, port by port, and against the totals
-    /// of the run.
+    /// Returns the books of several partitions as one.
+    pub fn sum<'b>(parts: impl Iterator<Item = &'b Books>) -> Books {
+        let mut all = Books::default();
+        for Books { ports } in parts {
+            all.ports.resize(ports.len(), Fates::default());
+            for (all, part) in all.ports.iter_mut().zip(ports) {
+                all.offered += part.offered;
+                all.passed += part.passed;
+                all.dropped += part.dropped;
+                all.lost += part.lost;
+                all.returned += part.returned;
+            }
+        }
+        all
+    }
+
+    /// Holds the books against the ports at the end of a run, and against the totals of the run.
+    /// `port` returns the packets that wait at a port or are on its link, and its counters.
     ///
     /// # Panics
     /// When they do not balance.
-    pub fn check(&self, fabric: &Fabric, totals: &RunCounters) {
+    pub fn check(&self, port: impl Fn(PortId) -> (u64, PortCounters), totals: &RunCounters) {
         if !cfg!(debug_assertions) {
             return;
         }
         let mut all = Fates::default();
         for (index, fates) in self.ports.iter().enumerate() {
-            let port = PortId::at(index);
-            let (inside, counters) = (fabric.inside(port), fabric.counters(port));
+            let number = PortId::at(index);
+            let (inside, counters) = port(number);
             let Fates { offered, passed, dropped, lost, returned } = *fates;
-            assert_eq!(offered, passed + dropped + lost + returned + inside, "{port:?}: {fates:?}");
-            assert_eq!((dropped, lost), (counters.drops, counters.lost), "{port:?}: {fates:?}");
+            assert_eq!(
+                offered,
+                passed + dropped + lost + returned + inside,
+                "{number:?}: {fates:?}"
+            );
+            assert_eq!((dropped, lost), (counters.drops, counters.lost), "{number:?}: {fates:?}");
             all.dropped += dropped;
             all.lost += lost;
         }

@@ -186,6 +186,30 @@ impl EventClock {
         (time <= end).then(|| self.due(entity))
     }
 
+    /// Takes the first event, if it is earlier than `limit`.
+    #[inline(always)]
+    pub fn next_before(&mut self, limit: Time) -> Option<EventKind> {
+        let (time, entity) = self.agenda.pop_before(limit)?;
+        self.now = time;
+        Some(self.due(entity))
+    }
+
+    /// Returns a time that no pending event precedes; `None` when nothing is pending.
+    pub fn earliest(&self) -> Option<Time> {
+        self.agenda.earliest()
+    }
+
+    /// Returns the order of an event among all of its instant.
+    #[inline]
+    pub fn order_of(&self, due: EventKind) -> u64 {
+        let entity = self.entity(due);
+        match entity < self.connections() {
+            true => entity.into(),
+            // Ranks begin with a host's number, which is less than this.
+            false => 1 << 63 | self.agenda.rank_of(entity),
+        }
+    }
+
     /// Expects a sample, of which none of its kind is pending. It does not keep a run going.
     pub fn expect_sample(&mut self, due: EventKind, at: Time) {
         self.samples += 1;

@@ -5,6 +5,7 @@ use tailcut_engine::Time;
 
 use super::clock::EventKind;
 use super::connections::ConnectionInfo;
+use super::partition::Extent;
 use super::profile::TransportProfile;
 use super::tickets::PacketIds;
 use super::{Network, view};
@@ -15,7 +16,7 @@ use crate::trace::trace;
 use crate::transport::spread::SubflowEvent;
 use crate::transport::{ConnectionState, Segment, Transmit};
 
-impl<O: Observer> Network<'_, O> {
+impl<O: Observer, E: Extent> Network<'_, O, E> {
     /// A packet has reached its host.
     #[inline]
     pub(super) fn deliver(&mut self, host: HostId, packet: Packet) {
@@ -254,12 +255,16 @@ impl<O: Observer> Network<'_, O> {
     /// Frees a connection of which nothing can be heard any more.
     #[inline]
     pub(super) fn retire_if_over(&mut self, id: ConnectionId) {
+        if E::IS_PART {
+            return self.extent.part().touch(id, self.hosts.sender(id).finished());
+        }
         if self.hosts.is_over(id) {
             self.retire(id);
         }
     }
 
-    fn retire(&mut self, id: ConnectionId) {
+    /// Frees a connection.
+    pub(super) fn retire(&mut self, id: ConnectionId) {
         self.clock.cancel(EventKind::Sender(id));
         self.clock.cancel(EventKind::Receiver(id));
         self.leave_pulls(id);

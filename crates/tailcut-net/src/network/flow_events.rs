@@ -4,6 +4,7 @@
 use super::Network;
 use super::clock::EventKind;
 use super::connections::{ConnectionInfo, FlowContext, NewConnection};
+use super::partition::{Extent, Opening};
 use super::profile::TransportKind;
 use crate::measure::Observer;
 use crate::packet::ConnectionId;
@@ -14,7 +15,7 @@ use crate::traffic::FlowIndex;
 use crate::traffic::demand::Signal;
 use crate::transport::{Transmit, spread as subflow};
 
-impl<O: Observer> Network<'_, O> {
+impl<O: Observer, E: Extent> Network<'_, O, E> {
     /// Starts every flow that is due, and comes back for the next.
     pub(super) fn start_flows(&mut self) {
         let now = self.clock.now();
@@ -79,7 +80,10 @@ impl<O: Observer> Network<'_, O> {
         // All of a flow's connections are there before the first one sends.
         for action in &actions {
             if let PolicyAction::Open(open) = action {
-                self.admit_copy(flow, open);
+                let id = self.admit_copy(flow, open);
+                if E::IS_PART {
+                    self.announce(id, flow, Opening::Copy(*open));
+                }
             }
         }
         for &action in &actions {
@@ -112,7 +116,7 @@ impl<O: Observer> Network<'_, O> {
 
     /// Gives a copy a connection, in the place of its number among its flow's; a later piece comes
     /// before an earlier.
-    fn admit_copy(&mut self, flow: FlowIndex, open: &OpenConnection) {
+    pub(super) fn admit_copy(&mut self, flow: FlowIndex, open: &OpenConnection) -> ConnectionId {
         let asked = self.flows.flow(flow);
         let profile = self.foresight.profile(asked);
         let transport = self.hosts.transport(profile);
@@ -124,6 +128,7 @@ impl<O: Observer> Network<'_, O> {
         let id = self.admit(NewConnection { closed, ..opening });
         let chains = self.hosts.insert(self.flows.chains(flow), id);
         self.flows.set_chains(flow, chains);
+        id
     }
 
     /// Gives a connection a place among those of the hosts and a timer.

@@ -3,6 +3,7 @@
 use tailcut_engine::Time;
 
 use super::clock::EventKind;
+use super::partition::Extent;
 use super::tickets::PacketIds;
 use super::{Network, view};
 use crate::fabric::{Consequence, ForwardOutcome, OfferOutcome};
@@ -11,7 +12,7 @@ use crate::packet::Packet;
 use crate::topology::{PortId, RouteError};
 use crate::trace::trace;
 
-impl<O: Observer> Network<'_, O> {
+impl<O: Observer, E: Extent> Network<'_, O, E> {
     /// The first packet of a link has reached its far end.
     #[inline(always)]
     pub(super) fn arrive(&mut self, port: PortId) {
@@ -65,6 +66,9 @@ impl<O: Observer> Network<'_, O> {
     pub(super) fn transmit(&mut self, port: PortId, ingress: Option<PortId>, packet: Packet) {
         self.tally.books.count(port, |fates| &mut fates.offered);
         self.trace_packet(&packet);
+        if E::IS_PART && self.extent.leaves(port) {
+            return self.transmit_across(port, packet);
+        }
         // Asked first, so that what few fabrics need stays out of the way of all others.
         if self.fabric.has_fast_path() {
             let offered = self.fabric.offer(self.clock.now(), port, ingress, packet);
@@ -273,7 +277,7 @@ impl<O: Observer> Network<'_, O> {
     }
 
     #[cold]
-    fn drop_packet(&mut self, port: PortId, packet: Packet) {
+    pub(super) fn drop_packet(&mut self, port: PortId, packet: Packet) {
         let packet = self.tickets.redeemed::<O>(packet);
         self.trace_loss("dropped", port, &packet);
         let seen = || view(&self.hosts, &self.flows, &packet);
@@ -283,7 +287,7 @@ impl<O: Observer> Network<'_, O> {
 
     /// A packet is lost to a failure.
     #[cold]
-    fn lose_packet(&mut self, port: PortId, packet: Packet, loss: Loss) {
+    pub(super) fn lose_packet(&mut self, port: PortId, packet: Packet, loss: Loss) {
         let packet = self.tickets.redeemed::<O>(packet);
         let how = match loss {
             Loss::DeadLink => "lost to a dead link",
@@ -307,6 +311,9 @@ impl<O: Observer> Network<'_, O> {
     /// A packet is no more.
     fn forget(&mut self, packet: Packet) {
         self.hosts.release_options(&packet);
+        if E::IS_PART {
+            return self.release_in_part(&packet);
+        }
         self.hosts.release(packet.connection);
         self.retire_if_over(packet.connection);
     }

@@ -12,6 +12,7 @@ mod ideal_times;
 mod links;
 mod multipath;
 mod outcome;
+mod partition;
 mod predict;
 mod profile;
 mod pulls;
@@ -45,6 +46,8 @@ use flow_predictor::FlowPredictor;
 pub use flow_predictor::subflow_key;
 use flows::Flows;
 pub use outcome::tier_records;
+use partition::{Extent, Whole};
+pub use partition::{OnThreads, one_thread_reason, simulate_in_turns, simulate_on};
 pub use predict::{PredictedFlow, predict_flows};
 use profile::TransportProfile;
 use pulls::Pulls;
@@ -57,7 +60,7 @@ pub use wire::full_packet;
 
 /// A run in progress. Each part keeps its own state; what one thing that happens means to several
 /// of them is told here, and in the files of this folder that say so in their first line.
-pub struct Network<'a, O: Observer> {
+struct Network<'a, O: Observer, E: Extent = Whole> {
     scenario: &'a Scenario,
     clock: EventClock,
     fabric: Fabric,
@@ -70,6 +73,8 @@ pub struct Network<'a, O: Observer> {
     tally: RunRecorder<O>,
     /// None, where nobody follows packets.
     tickets: PacketIds,
+    /// How much of the run this is.
+    extent: E,
 }
 
 /// Runs a scenario.
@@ -120,7 +125,7 @@ pub fn simulate_watched<O: Observer>(
     watch: &mut dyn RunWatcher,
 ) -> Result<(Outcome, O), SimError> {
     let profiles = profile::profiles(scenario);
-    let mut network = Network::new(scenario, &profiles, observer)?;
+    let mut network = Network::new(scenario, &profiles, observer, Whole)?;
     network.run(watch)?;
     Ok(network.finish())
 }
@@ -146,11 +151,12 @@ fn view(hosts: &Connections<'_>, flows: &Flows, packet: &Packet) -> PacketView {
     hosts.view(packet, flows.flow(hosts.flow_of(packet)))
 }
 
-impl<'a, O: Observer> Network<'a, O> {
+impl<'a, O: Observer, E: Extent> Network<'a, O, E> {
     fn new(
         scenario: &'a Scenario,
         profiles: &'a [TransportProfile],
         observer: O,
+        extent: E,
     ) -> Result<Self, SimError> {
         check_scenario(scenario)?;
         let mut fabric = Fabric::new(&scenario.fabric_spec())?;
@@ -171,12 +177,13 @@ impl<'a, O: Observer> Network<'a, O> {
             clock: EventClock::new(&scenario.graph, full, seldom),
             hosts: Connections::new(profiles),
             flows: Flows::new(scenario),
-            starts: FlowStarts::new(&scenario.flows, &scenario.jobs),
+            starts: FlowStarts::new(&scenario.flows, &scenario.jobs, extent.hosts()),
             tally: RunRecorder::new(scenario, &fabric, observer)?,
             foresight: FlowPredictor::new(scenario, profiles)?,
             pulls,
             turns,
             tickets: PacketIds::default(),
+            extent,
             fabric,
         };
         network.schedule_start();
@@ -212,34 +219,41 @@ impl<'a, O: Observer> Network<'a, O> {
                     return Err(SimError::Interrupted);
                 }
             }
-            self.fetch_ahead();
-            match due {
-                EventKind::Arrival(port) => self.arrive(port),
-                EventKind::Sender(id) => {
-                    self.tally.trace(|observer| observer.connection_wakes(self.clock.now(), id));
-                    self.fabric.come_after_departures(true);
-                    self.wake_sender(id);
-                    self.fabric.come_after_departures(false);
-                }
-                EventKind::Receiver(id) => {
-                    self.tally.trace(|observer| observer.connection_wakes(self.clock.now(), id));
-                    self.fabric.come_after_departures(true);
-                    self.wake_receiver(id);
-                    self.fabric.come_after_departures(false);
-                }
-                EventKind::Idle(port) => self.idle(port),
-                EventKind::Frame(port) => self.on_pause_frame(port),
-                EventKind::Pull(host) => {
-                    self.fabric.come_after_departures(true);
-                    self.pull(host);
-                    self.fabric.come_after_departures(false);
-                }
-                EventKind::Flows => self.start_flows(),
-                EventKind::ArrivalsEnd => self.close_window(),
-                EventKind::Sample => self.sample(),
-                EventKind::Instant => self.sample_ports(end),
-                EventKind::Incident => self.incident().map_err(FabricError::from)?,
+            self.handle(due, end)?;
+        }
+        Ok(())
+    }
+
+    /// Handles a due event.
+    #[inline(always)]
+    fn handle(&mut self, due: EventKind, end: Time) -> Result<(), SimError> {
+        self.fetch_ahead();
+        match due {
+            EventKind::Arrival(port) => self.arrive(port),
+            EventKind::Sender(id) => {
+                self.tally.trace(|observer| observer.connection_wakes(self.clock.now(), id));
+                self.fabric.come_after_departures(true);
+                self.wake_sender(id);
+                self.fabric.come_after_departures(false);
             }
+            EventKind::Receiver(id) => {
+                self.tally.trace(|observer| observer.connection_wakes(self.clock.now(), id));
+                self.fabric.come_after_departures(true);
+                self.wake_receiver(id);
+                self.fabric.come_after_departures(false);
+            }
+            EventKind::Idle(port) => self.idle(port),
+            EventKind::Frame(port) => self.on_pause_frame(port),
+            EventKind::Pull(host) => {
+                self.fabric.come_after_departures(true);
+                self.pull(host);
+                self.fabric.come_after_departures(false);
+            }
+            EventKind::Flows => self.start_flows(),
+            EventKind::ArrivalsEnd => self.close_window(),
+            EventKind::Sample => self.sample(),
+            EventKind::Instant => self.sample_ports(end),
+            EventKind::Incident => self.incident().map_err(FabricError::from)?,
         }
         Ok(())
     }

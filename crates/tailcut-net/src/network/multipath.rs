@@ -2,7 +2,8 @@
 
 use super::Network;
 use super::connections::{ConnectionInfo, FlowContext, NewConnection};
-use super::profile::ProfileId;
+use super::partition::{Extent, Opening};
+use super::profile::{ProfileId, TransportKind};
 use super::sender::Sender;
 use crate::measure::Observer;
 use crate::packet::ConnectionId;
@@ -12,7 +13,7 @@ use crate::transport::spread::{
     MultipathSpec, OpenSubflow, SubflowAction, SubflowEvent, SubflowView, View,
 };
 
-impl<O: Observer> Network<'_, O> {
+impl<O: Observer, E: Extent> Network<'_, O, E> {
     /// The first subflow of a flow, and its manager.
     pub(super) fn open_first_subflow(
         &mut self,
@@ -30,14 +31,37 @@ impl<O: Observer> Network<'_, O> {
         self.open_subflow(flow, profile, first);
     }
 
-    fn open_subflow(&mut self, index: FlowIndex, profile: ProfileId, open: OpenSubflow) {
+    /// Collects what the subflows of a flow bring, where that is not done yet.
+    pub(super) fn collect_subflows(&mut self, flow: FlowIndex, profile: ProfileId) {
+        let TransportKind::Multipath(spread) = &self.hosts.transport(profile).kind else { return };
+        if !self.flows.collects(flow) {
+            let manager = spread.manager(self.flows.flow(flow), self.scenario.seed);
+            self.flows.spread(flow, manager, spread.collected(self.flows.flow(flow)));
+        }
+    }
+
+    fn open_subflow(&mut self, flow: FlowIndex, profile: ProfileId, open: OpenSubflow) {
+        let id = self.admit_subflow(flow, profile, open);
+        if E::IS_PART {
+            self.announce(id, flow, Opening::Subflow(open));
+        }
+        self.wake_sender(id);
+    }
+
+    /// Gives a subflow a place among the connections of its flow.
+    pub(super) fn admit_subflow(
+        &mut self,
+        index: FlowIndex,
+        profile: ProfileId,
+        open: OpenSubflow,
+    ) -> ConnectionId {
         let (flow, transport) = (self.flows.flow(index), self.hosts.transport(profile));
         let carried = FlowContext { flow, index, profile, transport };
         let opening = NewConnection::subflow(carried, open, self.clock.now());
         let id = self.admit(opening);
         let chains = self.hosts.prepend(self.flows.chains(index), id);
         self.flows.set_chains(index, chains);
-        self.wake_sender(id);
+        id
     }
 
     /// Lets the manager of a flow answer an event of one of its subflows.

@@ -1,6 +1,7 @@
 //! From the state at the end of a run to its tables.
 
 use super::Network;
+use super::partition::Extent;
 use crate::measure::Observer;
 use crate::measure::records::{FlowRecord, Outcome, TierRecord, UnfinishedJob};
 use crate::packet::OptionStore;
@@ -13,44 +14,23 @@ use crate::traffic::unfinished::{FlowState, RunEnd};
 use crate::watch::RunView;
 use tailcut_engine::Time;
 
-impl<O: Observer> Network<'_, O> {
+impl<O: Observer, E: Extent> Network<'_, O, E> {
     pub(super) fn finish(mut self) -> (Outcome, O) {
-        self.fabric.come_after_departures(true);
-        self.fabric.settle_all(self.clock.now());
-        if !self.tally.window_is_closed() {
-            // The run ended with the arrivals.
-            self.close_window();
-        }
-        self.hosts.live().for_each(|id| self.flows.absorb(&self.hosts, id));
-        let audit = self.fabric.audit();
-        let audited = audit.map(|audit| {
-            self.flows.audit(audit, &self.hosts, &|flow| self.starts.has_started(flow))
-        });
-        let mut further = audited.unwrap_or_default();
-        further.extend(self.fabric.pause_counters());
-        further.extend(self.fabric.headers());
-        if self.hosts.use_paws() {
-            further.push(("paws_discarded", self.flows.paws_discarded()));
-        }
-        let with_options = self.fabric.packets().filter(|p| OptionStore::holds(p.options));
-        debug_assert_eq!(
-            with_options.count(),
-            self.hosts.options().live(),
-            "options belong to packets in flight"
-        );
+        self.close_books();
+        let further = self.scheme_counters();
         let instants = self.tally.take_instants();
-        let books = std::mem::take(&mut self.tally.books);
         let unfinished = self.unfinished_jobs();
         let critical_path = self.starts.critical_path(self.scenario.jobs.explained, &|flow| {
             let record = self.flows.record(flow);
             (record.flow, record.ideal_fct)
         });
-        let (mut counters, busy, series, observer) = self.tally.finish();
+        let (mut counters, busy, series, books, observer) = self.tally.finish();
         self.flows.sum_up(&mut counters);
         counters.scheme_counters = further;
         counters.in_flight = self.fabric.packets().count() as u64;
         counters.end = self.clock.now();
-        books.check(&self.fabric, &counters);
+        let port = |port| (self.fabric.inside(port), self.fabric.counters(port));
+        books.check(port, &counters);
         let (graph, arrivals) = (&self.scenario.graph, self.scenario.horizon.arrivals);
         let outcome = Outcome {
             flows: {
@@ -67,6 +47,39 @@ impl<O: Observer> Network<'_, O> {
         };
         assert_possible(&outcome.flows, self.scenario);
         (outcome, observer)
+    }
+
+    /// Settles what is open at the end of a run: departures, deliveries, and what connections have
+    /// done.
+    pub(super) fn close_books(&mut self) {
+        self.fabric.come_after_departures(true);
+        self.fabric.settle_all(self.clock.now());
+        if !self.tally.window_is_closed() {
+            // The run ended with the arrivals.
+            self.close_window();
+        }
+        self.hosts.live().for_each(|id| self.flows.absorb(&self.hosts, id));
+        let with_options = self.fabric.packets().filter(|p| OptionStore::holds(p.options));
+        debug_assert_eq!(
+            with_options.count(),
+            self.hosts.options().live(),
+            "options belong to packets in flight"
+        );
+    }
+
+    /// Returns the counters of the scheme in use, by name.
+    pub(super) fn scheme_counters(&mut self) -> Vec<(&'static str, u64)> {
+        let audit = self.fabric.audit();
+        let audited = audit.map(|audit| {
+            self.flows.audit(audit, &self.hosts, &|flow| self.starts.has_started(flow))
+        });
+        let mut further = audited.unwrap_or_default();
+        further.extend(self.fabric.pause_counters());
+        further.extend(self.fabric.headers());
+        if self.hosts.use_paws() {
+            further.push(("paws_discarded", self.flows.paws_discarded()));
+        }
+        further
     }
 
     /// Returns the jobs that the end of the run interrupts, with the links that are down then.
@@ -90,7 +103,7 @@ impl<O: Observer> Network<'_, O> {
     }
 }
 
-impl<O: Observer> RunView for Network<'_, O> {
+impl<O: Observer, E: Extent> RunView for Network<'_, O, E> {
     fn queue(&mut self, port: PortId) -> u32 {
         self.fabric.settle(self.clock.now(), port);
         self.fabric.queue_length(self.clock.now(), port)
@@ -156,7 +169,7 @@ pub fn tier_records(
 }
 
 /// No flow is faster than the best possible.
-fn assert_possible(flows: &[FlowRecord], scenario: &Scenario) {
+pub(super) fn assert_possible(flows: &[FlowRecord], scenario: &Scenario) {
     for record in flows {
         let clocks = [(record.fct, record.ideal_fct), (record.fct_ack, record.ideal_fct_ack)];
         assert!(

@@ -8,6 +8,7 @@ use tailcut_engine::{Rate, Time};
 
 use super::Network;
 use super::clock::EventKind;
+use super::partition::Extent;
 use super::profile::TransportProfile;
 use crate::fabric::Fabric;
 use crate::measure::Observer;
@@ -138,7 +139,7 @@ impl Pulls {
     }
 }
 
-impl<O: Observer> Network<'_, O> {
+impl<O: Observer, E: Extent> Network<'_, O, E> {
     /// A packet has reached a receiver, which may want more.
     #[inline]
     pub(super) fn ask_for_pulls(&mut self, id: ConnectionId) {

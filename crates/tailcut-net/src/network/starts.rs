@@ -13,6 +13,8 @@ use crate::traffic::{Flow, FlowIndex};
 
 /// The flows to start and the policies to ask.
 pub(super) struct FlowStarts<'a> {
+    /// The hosts whose flows are started here, by number; `None` for all.
+    hosts: Option<Box<[bool]>>,
     /// All flows of the run: first those that start at times of their own, in that order.
     flows: &'a [Flow],
     /// The number of flows that depend on nothing.
@@ -25,8 +27,10 @@ pub(super) struct FlowStarts<'a> {
 }
 
 impl<'a> FlowStarts<'a> {
-    pub fn new(flows: &'a [Flow], jobs: &Jobs) -> FlowStarts<'a> {
-        FlowStarts {
+    /// The flows of a run that start at these hosts, `None` for all.
+    pub fn new(flows: &'a [Flow], jobs: &Jobs, hosts: Option<Box<[bool]>>) -> FlowStarts<'a> {
+        let mut starts = FlowStarts {
+            hosts,
             flows,
             listed: match jobs.is_empty() {
                 true => flows.len(),
@@ -35,14 +39,27 @@ impl<'a> FlowStarts<'a> {
             next: 0,
             driver: ClosedLoop::new(flows, jobs).map(Box::new),
             timers: BinaryHeap::new(),
+        };
+        starts.skip_others();
+        starts
+    }
+
+    /// Passes over flows that start at other hosts.
+    fn skip_others(&mut self) {
+        let Some(hosts) = &self.hosts else { return };
+        let listed = &self.flows[..self.listed];
+        while listed.get(self.next).is_some_and(|flow| !hosts[flow.src.index()]) {
+            self.next += 1;
         }
     }
 
     /// A flow whose own time has come.
     pub fn take_listed(&mut self, now: Time) -> Option<FlowIndex> {
         self.flows[..self.listed].get(self.next).filter(|flow| flow.start <= now)?;
+        let flow = FlowIndex::at(self.next);
         self.next += 1;
-        Some(FlowIndex::at(self.next - 1))
+        self.skip_others();
+        Some(flow)
     }
 
     /// A flow whose time has come because of others.
@@ -157,7 +174,7 @@ mod tests {
     #[test]
     fn flows_start_in_order_when_their_times_come() {
         let flows = flows(&[5, 5, 8]);
-        let mut starts = FlowStarts::new(&flows, &Jobs::default());
+        let mut starts = FlowStarts::new(&flows, &Jobs::default(), None);
         assert_eq!(
             (starts.next(), starts.take_listed(Time::from_us(4))),
             (Some(flows[0].start), None)
@@ -175,7 +192,7 @@ mod tests {
     #[test]
     fn policy_timers_fire_in_order_of_time_then_flow() {
         let flows = flows(&[1]);
-        let mut starts = FlowStarts::new(&flows, &Jobs::default());
+        let mut starts = FlowStarts::new(&flows, &Jobs::default(), None);
         starts.take_listed(Time::from_us(1));
         starts.ask_at(Time::from_us(7), FlowIndex(2));
         starts.ask_at(Time::from_us(7), FlowIndex(1));
@@ -190,7 +207,7 @@ mod tests {
     #[test]
     fn open_loop_flows_have_no_dependents() {
         let flows = flows(&[1, 2]);
-        let mut starts = FlowStarts::new(&flows, &Jobs::default());
+        let mut starts = FlowStarts::new(&flows, &Jobs::default(), None);
         starts.note_start(FlowIndex(0), Time::from_us(1));
         assert!(!starts.note_over(FlowIndex(0), Signal::Received, Time::from_us(2)));
         assert!(starts.counts(FlowIndex(1)) && starts.jobs().is_empty());

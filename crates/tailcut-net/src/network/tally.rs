@@ -48,6 +48,11 @@ impl<O: Observer> RunRecorder<O> {
         self.counters.events
     }
 
+    /// Returns the number of events handled.
+    pub fn events(&self) -> u64 {
+        self.counters.events
+    }
+
     /// Packets times links crossed.
     pub fn packet_hops(&self) -> u64 {
         self.counters.packet_hops
@@ -224,8 +229,9 @@ impl<O: Observer> RunRecorder<O> {
     }
 
     /// All that was told, the busy times of ports among it.
-    pub fn finish(self) -> (RunCounters, Vec<Time>, Vec<Series>, O) {
-        (self.counters, self.busy.unwrap_or_default(), self.sampler.into_series(), self.observer)
+    pub fn finish(self) -> (RunCounters, Vec<Time>, Vec<Series>, Books, O) {
+        let (busy, series) = (self.busy.unwrap_or_default(), self.sampler.into_series());
+        (self.counters, busy, series, self.books, self.observer)
     }
 }
 
@@ -281,7 +287,7 @@ mod tests {
         let mut tally = tally(&scenario, Witness::default());
         tally.note_change(Time(1), PortId(0), Rate(1_000_000_000), Time(1));
         tally.note_queues(Time(1), PortId(0), || None);
-        assert_eq!(tally.finish().3.0, ["changed"]);
+        assert_eq!(tally.finish().4.0, ["changed"]);
     }
 
     #[test]
@@ -299,7 +305,7 @@ mod tests {
         };
         let samples = [sample(7, 2, 300), sample(7, 0, 100), sample(8, 0, 200)];
         tally.sample(Time(9), &mut fabric, samples.into_iter());
-        let (_, _, series, _) = tally.finish();
+        let (_, _, series, ..) = tally.finish();
         let names: Vec<_> = series.iter().map(|series| series.name.as_str()).collect();
         let first = ["flow 7 cwnd_bytes", "flow 7 rate_bps"];
         let third = ["flow 7 connection 2 cwnd_bytes", "flow 7 connection 2 rate_bps"];

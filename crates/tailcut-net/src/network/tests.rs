@@ -78,7 +78,8 @@ fn ties() -> Scenario {
 /// Returns the flow records of a run whose connections take their slots in this order.
 fn records(scenario: &Scenario, places: &[usize]) -> (Vec<FlowRecord>, u64) {
     let profiles = profile::profiles(scenario);
-    let mut network = Network::new(scenario, &profiles, Unobserved).expect("it is consistent");
+    let mut network =
+        Network::new(scenario, &profiles, Unobserved, Whole).expect("it is consistent");
     let hosts = &mut network.hosts;
     let taken: Vec<_> =
         places.iter().map(|_| hosts.admit(connections::tests::opening(hosts, 0, 0))).collect();

@@ -1,6 +1,7 @@
 //! Says to a trace ([`crate::trace`]) which flow is in hand, and what happens to it at its hosts.
 
 use super::Network;
+use super::partition::Extent;
 use crate::measure::Observer;
 use crate::packet::{ConnectionId, Flags, Packet};
 use crate::topology::PortId;
@@ -8,7 +9,7 @@ use crate::topology::find::link_name;
 use crate::trace::{self, trace};
 use crate::traffic::FlowIndex;
 
-impl<O: Observer> Network<'_, O> {
+impl<O: Observer, E: Extent> Network<'_, O, E> {
     /// Takes the flow of a packet in hand.
     #[inline(always)]
     pub(super) fn trace_packet(&self, packet: &Packet) {

@@ -6,6 +6,7 @@ use std::collections::VecDeque;
 
 use super::Network;
 use super::clock::EventKind;
+use super::partition::Extent;
 use super::profile::TransportProfile;
 use crate::measure::Observer;
 use crate::packet::{ConnectionId, Flags, Packet};
@@ -49,7 +50,7 @@ impl Turns {
     }
 }
 
-impl<O: Observer> Network<'_, O> {
+impl<O: Observer, E: Extent> Network<'_, O, E> {
     /// A sender may want a turn: it joins those of its host that wait, and gets one at once where
     /// the interface is idle.
     #[inline]

@@ -83,7 +83,10 @@ pub struct OptionStore {
 impl OptionStore {
     /// Stores blocks for a packet and returns what its `options` must say.
     pub fn insert(&mut self, blocks: SackBlocks) -> u32 {
-        let options = Options { blocks, ..Options::default() };
+        self.adopt(Options { blocks, ..Options::default() })
+    }
+    /// Stores options for a packet and returns what its `options` must say.
+    pub fn adopt(&mut self, options: Options) -> u32 {
         if let Some(index) = self.free.pop() {
             self.entries[index as usize] = options;
             return index;

@@ -28,4 +28,5 @@ mod stories;
 mod support;
 mod swift;
 mod switching;
+mod threads;
 mod uet;

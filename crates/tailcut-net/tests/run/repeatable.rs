@@ -1,8 +1,8 @@
 //! The same scenario gives the same results in every build, and the same flows under every scheme.
 
-mod asked;
+pub mod asked;
 mod choices;
-mod rows;
+pub mod rows;
 
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;

@@ -18,7 +18,7 @@ pub(super) use self::opening::{FlowContext, NewConnection};
 use super::profile::{ProfileId, TransportProfile};
 use super::receiver::Receiver;
 use super::sender::Sender;
-use crate::packet::{ConnectionId, Flags, FlowKey, OptionStore, Packet};
+use crate::packet::{ConnectionId, Flags, FlowKey, OptionStore, Options, Packet};
 use crate::traffic::{Flow, FlowIndex};
 use crate::transport::tcp::Close;
 use crate::transport::{ConnectionState, DataAck, Mapping, Segment, Transmit};
@@ -69,6 +69,10 @@ struct Shared {
     /// processed.
     holds: u32,
 }
+
+/// Holds of a connection whose ends lie in different partitions, beside those of packets: as many
+/// packets may end in a partition as have never set out there.
+const UNTIL_RETIRED: u32 = 1 << 31;
 
 /// Both ends in their place of the table. Neither looks at the other.
 struct Connection {
@@ -311,10 +315,27 @@ impl<'a> Connections<'a> {
         self.connections[id.index()].shared.holds -= 1;
     }
 
+    /// A partition alone does not know when a connection is over: it is not before it is retired.
+    pub fn hold_until_retired(&mut self, id: ConnectionId) {
+        self.connections[id.index()].shared.holds += UNTIL_RETIRED;
+    }
+
+    /// Returns how many more of a held connection's packets have set out in a partition than have
+    /// ended there.
+    pub fn packets_held(&self, id: ConnectionId) -> i64 {
+        i64::from(self.connections[id.index()].shared.holds) - i64::from(UNTIL_RETIRED)
+    }
+
     /// The options of a packet that is no more may be used again.
     #[inline]
     pub fn release_options(&mut self, packet: &Packet) {
         self.options.release(packet.options);
+    }
+
+    /// Stores the options of a packet from another partition, and returns what its `options` must
+    /// say.
+    pub fn adopt_options(&mut self, options: Options) -> u32 {
+        self.options.adopt(options)
     }
 
     /// Returns the options that few packets carry.

@@ -404,6 +404,11 @@ impl Flows {
         state.collected = Some(Box::new(collected));
     }
 
+    /// Returns whether what the flow's subflows bring is collected.
+    pub fn collects(&self, flow: FlowIndex) -> bool {
+        self.state(flow).collected.is_some()
+    }
+
     /// Returns the manager of the flow's subflows, if it has any.
     #[inline]
     pub fn manager(&self, flow: FlowIndex) -> Option<&dyn SubflowManager> {

@@ -1,0 +1,218 @@
+//! The cut: which hosts and switches belong to which partition, and how far apart partitions are.
+
+use tailcut_engine::Time;
+
+use crate::port::SerializationRate;
+use crate::topology::{Graph, HostId, NodeId, PortId};
+
+/// Partitions at most.
+pub const MOST: usize = 64;
+
+/// A division of a network's nodes into partitions.
+///
+/// Hosts stay with their switch. Racks are dealt out in blocks of neighbours, so that pods stay
+/// together. A switch above joins the partition of all switches below it; where those are of
+/// several partitions, it joins the one that has the fewest switches of its level.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Cut {
+    /// The partition of each node.
+    nodes: Vec<u8>,
+    hosts: usize,
+    parts: usize,
+    /// The shortest time in which a packet crosses from one partition to another.
+    lookahead: Time,
+}
+
+impl Cut {
+    /// Divides a network into at most `parts` partitions; `shortest` is the size of the smallest
+    /// packet in bytes. `None` where fewer than two racks can be told apart, or a link between
+    /// partitions takes no time.
+    pub fn new(graph: &Graph, parts: usize, shortest: u16) -> Option<Cut> {
+        let neighbours = neighbours(graph);
+        let racks = racks(graph, &neighbours);
+        let parts = parts.min(racks.len()).min(MOST);
+        if parts < 2 {
+            return None;
+        }
+        let mut nodes: Vec<Option<u8>> = vec![None; graph.nodes()];
+        let mut dealt = 0;
+        for (switch, hosts) in &racks {
+            let part = (dealt * parts / graph.hosts as usize) as u8;
+            dealt += hosts.len();
+            nodes[switch.index()] = Some(part);
+            hosts.iter().for_each(|host| nodes[host.index()] = Some(part));
+        }
+        let mut level: Vec<NodeId> = racks.iter().map(|(switch, _)| *switch).collect();
+        while !level.is_empty() {
+            level = assign_above(&mut nodes, &neighbours, &level, parts);
+        }
+        let nodes = nodes.into_iter().map(|part| part.unwrap_or(0)).collect();
+        let hosts = graph.hosts as usize;
+        let mut cut = Cut { nodes, hosts, parts, lookahead: Time::NEVER };
+        cut.lookahead = cut.crossing_time(graph, shortest);
+        (cut.lookahead > Time::ZERO).then_some(cut)
+    }
+
+    /// Returns the number of partitions.
+    pub fn parts(&self) -> usize {
+        self.parts
+    }
+
+    /// Returns the time before which nothing that happens in one partition matters to another.
+    pub fn lookahead(&self) -> Time {
+        self.lookahead
+    }
+
+    /// Returns the partition of a host.
+    #[inline]
+    pub fn of(&self, host: HostId) -> usize {
+        self.nodes[host.index()].into()
+    }
+
+    /// Returns the partition of each host.
+    pub fn hosts(&self) -> impl Iterator<Item = usize> {
+        self.nodes[..self.hosts].iter().map(|part| usize::from(*part))
+    }
+
+    /// Returns the partitions that a directed link leaves and reaches.
+    pub fn ends(&self, graph: &Graph, port: PortId) -> [usize; 2] {
+        [port.reversed(), port].map(|port| self.nodes[graph.far_end(port).index()].into())
+    }
+
+    fn crossing_time(&self, graph: &Graph, shortest: u16) -> Time {
+        let crossing = graph
+            .links
+            .iter()
+            .filter(|link| self.nodes[link.a.index()] != self.nodes[link.b.index()]);
+        let times = crossing.map(|link| {
+            link.propagation + Time(SerializationRate::new(link.rate).transmission(shortest))
+        });
+        times.min().unwrap_or(Time::NEVER)
+    }
+}
+
+fn neighbours(graph: &Graph) -> Vec<Vec<NodeId>> {
+    let mut neighbours = vec![vec![]; graph.nodes()];
+    for link in &graph.links {
+        neighbours[link.a.index()].push(link.b);
+        neighbours[link.b.index()].push(link.a);
+    }
+    neighbours
+}
+
+/// Returns the switches that have hosts, with these, in the order of their first hosts.
+fn racks(graph: &Graph, neighbours: &[Vec<NodeId>]) -> Vec<(NodeId, Vec<HostId>)> {
+    let mut place = vec![None; graph.nodes()];
+    let mut racks: Vec<(NodeId, Vec<HostId>)> = vec![];
+    for host in graph.each_host() {
+        let up = neighbours[host.index()].iter().find(|node| graph.switch(**node).is_some());
+        let Some(&switch) = up else { continue };
+        let rack = *place[switch.index()].get_or_insert_with(|| {
+            racks.push((switch, vec![]));
+            racks.len() - 1
+        });
+        racks[rack].1.push(host);
+    }
+    racks
+}
+
+/// Assigns the nodes above a level, and returns them.
+fn assign_above(
+    nodes: &mut [Option<u8>],
+    neighbours: &[Vec<NodeId>],
+    level: &[NodeId],
+    parts: usize,
+) -> Vec<NodeId> {
+    let mut above: Vec<NodeId> = level
+        .iter()
+        .flat_map(|node| &neighbours[node.index()])
+        .copied()
+        .filter(|node| nodes[node.index()].is_none())
+        .collect();
+    above.sort_unstable();
+    above.dedup();
+    let mut taken = vec![0usize; parts];
+    let below: Vec<Option<u8>> = nodes.to_vec();
+    for node in &above {
+        let mut parts = neighbours[node.index()].iter().filter_map(|other| below[other.index()]);
+        let first = parts.next().expect("a node above has one below");
+        let part = match parts.all(|part| part == first) {
+            true => first,
+            false => (0..taken.len()).min_by_key(|&part| taken[part]).unwrap_or(0) as u8,
+        };
+        taken[usize::from(part)] += 1;
+        nodes[node.index()] = Some(part);
+    }
+    above
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::topology::fat_tree::FatTree;
+    use crate::topology::leaf_spine::LeafSpine;
+    use crate::topology::star::Star;
+
+    fn fat_tree(k: u32) -> Graph {
+        FatTree { k, ..FatTree::default() }.build().expect("k is even")
+    }
+
+    /// Returns how many nodes each partition has.
+    fn sizes(cut: &Cut) -> Vec<usize> {
+        let count = |part| cut.nodes.iter().filter(|node| usize::from(**node) == part).count();
+        (0..cut.parts).map(count).collect()
+    }
+
+    #[test]
+    fn pods_stay_together_and_cores_are_dealt_out() {
+        let graph = fat_tree(4);
+        let cut = Cut::new(&graph, 2, 78).expect("there are pods");
+        assert_eq!(sizes(&cut), [18, 18], "8 hosts, 8 switches of pods and 2 cores each");
+        let crossing: Vec<_> = graph
+            .links
+            .iter()
+            .filter(|link| cut.nodes[link.a.index()] != cut.nodes[link.b.index()])
+            .collect();
+        assert!(crossing.iter().all(|link| graph.tiers[usize::from(link.tier)] == "core"));
+        assert_eq!(crossing.len(), 8, "half of the links of cores");
+    }
+
+    #[test]
+    fn racks_of_a_leaf_spine_fabric_are_dealt_out_in_blocks() {
+        let graph = LeafSpine { racks: 6, spines: 4, hosts_per_rack: 3, ..LeafSpine::default() }
+            .build()
+            .expect("it is valid");
+        let cut = Cut::new(&graph, 4, 78).expect("there are racks");
+        let of_hosts: Vec<_> = graph.each_host().map(|host| cut.of(host)).collect();
+        assert_eq!(of_hosts, [0, 0, 0, 0, 0, 0, 1, 1, 1, 2, 2, 2, 2, 2, 2, 3, 3, 3]);
+        assert_eq!(sizes(&cut), [9, 5, 9, 5]);
+    }
+
+    #[test]
+    fn the_lookahead_is_the_shortest_crossing() {
+        let graph = fat_tree(4);
+        let link = &graph.links[0];
+        let expected = link.propagation + link.rate.transmission_time(78);
+        let cut = Cut::new(&graph, 3, 78).expect("there are pods");
+        assert_eq!((cut.parts(), cut.lookahead()), (3, expected));
+    }
+
+    #[test]
+    fn a_single_rack_is_not_cut_and_others_no_finer_than_racks() {
+        let star = Star { hosts: 9, ..Star::default() }.build().expect("hosts are enough");
+        assert_eq!(Cut::new(&star, 2, 78), None);
+        let parts = Cut::new(&fat_tree(4), 500, 78).map(|cut| cut.parts());
+        assert_eq!(parts, Some(8));
+    }
+
+    #[test]
+    fn each_port_leaves_and_reaches_a_partition() {
+        let graph = fat_tree(4);
+        let cut = Cut::new(&graph, 2, 78).expect("there are pods");
+        for (index, link) in graph.links.iter().enumerate() {
+            let [a, b] = [link.a, link.b].map(|node| usize::from(cut.nodes[node.index()]));
+            let [out, back] = PortId::both_directions(index);
+            assert_eq!([cut.ends(&graph, out), cut.ends(&graph, back)], [[a, b], [b, a]]);
+        }
+    }
+}

@@ -1,0 +1,354 @@
+//! The loop of a run on several threads: window after window, with a meeting between two.
+
+use std::ops::ControlFlow;
+use std::panic::resume_unwind;
+use std::sync::Arc;
+use std::thread;
+
+use tailcut_engine::Time;
+use tailcut_engine::rendezvous::Broken;
+
+use super::Partition;
+use super::cut::{Cut, MOST};
+use super::exchange::{Batch, Exchange, Note};
+use super::join::{Piece, join};
+use super::moment::Moment;
+use crate::fabric::Fabric;
+use crate::measure::records::Outcome;
+use crate::measure::{Observer, Unobserved};
+use crate::network::clock::EventKind;
+use crate::network::profile::{TransportKind, TransportProfile, profiles};
+use crate::network::{Network, SimError, check_scenario, simulate};
+use crate::scenario::{Progress, Scenario};
+use crate::traffic::Flow;
+
+/// Returns why a scenario is simulated by one thread however many there are; `None` where it can be
+/// cut.
+pub fn one_thread_reason(scenario: &Scenario) -> Option<&'static str> {
+    let reasons = [
+        (!scenario.jobs.is_empty(), "flows wait for the ends of others"),
+        (!scenario.series.is_off(), "series are sampled"),
+        (scenario.max_port_samples > 0, "ports are sampled"),
+        (scenario.faults.active && !scenario.faults.incidents.is_empty(), "links fail"),
+    ];
+    if let Some((_, reason)) = reasons.into_iter().find(|(applies, _)| *applies) {
+        return Some(reason);
+    }
+    let plan = |flow: &Flow| scenario.scheme.replicate.replication_plan(flow.bytes);
+    if scenario.flows.iter().map(plan).any(|plan| plan.copies > 1 && !plan.all_send) {
+        return Some("senders give up connections that their receivers still open");
+    }
+    for profile in profiles(scenario) {
+        match profile.kind {
+            TransportKind::Tcp => {}
+            TransportKind::Multipath(_) => {
+                return Some("subflows are closed that their receivers still open");
+            }
+            _ => return Some("the transport decides about packets as they leave"),
+        }
+    }
+    // What is wrong with the fabric is said by the run.
+    let mut fabric = Fabric::new(&scenario.fabric_spec()).ok()?;
+    if !fabric.has_fast_path() {
+        return Some("switches keep more than the queues of their ports");
+    }
+    if fabric.audit().is_some() {
+        return Some("switches' guesses about flows are checked");
+    }
+    cut(scenario, MOST).is_none().then_some("all hosts are at one switch")
+}
+
+/// Cuts the network of a scenario into at most so many partitions.
+fn cut(scenario: &Scenario, parts: usize) -> Option<Cut> {
+    let sizes = profiles(scenario).into_iter().map(|profile| profile.sizes.bare());
+    Cut::new(&scenario.graph, parts, sizes.min().unwrap_or(0))
+}
+
+/// A run, and on how many threads it ran.
+#[derive(Debug, Clone, PartialEq)]
+pub struct OnThreads {
+    /// The outcome: that of [`simulate`].
+    pub outcome: Outcome,
+    /// The threads that simulated it.
+    pub threads: usize,
+    /// Why there was one, where more were asked for.
+    pub reason: Option<&'static str>,
+}
+
+impl OnThreads {
+    fn one(outcome: Outcome, reason: Option<&'static str>) -> OnThreads {
+        OnThreads { outcome, threads: 1, reason }
+    }
+}
+
+/// The reason where only the run itself shows that it is one for one thread.
+const IN_DOUBT: &str = "a receiver's timer fired after its sender had finished";
+
+/// Runs a scenario as [`simulate`] does, with the same outcome, on at most so many threads. A
+/// scenario with a [`one_thread_reason`] runs on one.
+///
+/// # Errors
+/// As [`simulate`].
+///
+/// # Panics
+/// With the message of the first thread that panics; the others stop.
+pub fn simulate_on(
+    threads: usize,
+    scenario: &Scenario,
+    on_progress: &mut dyn FnMut(&Progress) -> ControlFlow<()>,
+) -> Result<OnThreads, SimError> {
+    check_scenario(scenario)?;
+    let reason = if threads > 1 { one_thread_reason(scenario) } else { None };
+    let cut = if reason.is_none() { cut(scenario, threads) } else { None };
+    let Some(cut) = cut.map(Arc::new) else {
+        return Ok(OnThreads::one(simulate(scenario, on_progress)?, reason));
+    };
+    let (exchange, profiles) = (Exchange::new(cut.parts()), profiles(scenario));
+    let thread = |me, on_progress: &mut dyn FnMut(&Progress) -> ControlFlow<()>| {
+        let _leaves = LeavesOnPanic(&exchange);
+        run_partition(
+            scenario,
+            &profiles,
+            Partition::new(&scenario.graph, Arc::clone(&cut), me),
+            &exchange,
+            on_progress,
+        )
+    };
+    let thread = &thread;
+    let pieces = thread::scope(|scope| {
+        let others: Vec<_> = (1..cut.parts())
+            .map(|me| scope.spawn(move || thread(me, &mut |_| ControlFlow::Continue(()))))
+            .collect();
+        let own = thread(0, on_progress);
+        let others = others
+            .into_iter()
+            .map(|other| other.join().unwrap_or_else(|panic| resume_unwind(panic)));
+        std::iter::once(own).chain(others.collect::<Vec<_>>()).collect::<Vec<_>>()
+    });
+    let pieces = pieces.into_iter().collect::<Result<Vec<_>, _>>()?;
+    match join(pieces, scenario, &cut) {
+        Some(outcome) => Ok(OnThreads { outcome, threads: cut.parts(), reason: None }),
+        None => Ok(OnThreads::one(simulate(scenario, on_progress)?, Some(IN_DOUBT))),
+    }
+}
+
+/// Runs a scenario in at most so many partitions, as [`simulate_on`] does, all in turns on the
+/// calling thread: what tests need that share a machine.
+///
+/// # Errors
+/// As [`simulate`].
+#[doc(hidden)]
+pub fn simulate_in_turns(parts: usize, scenario: &Scenario) -> Result<OnThreads, SimError> {
+    check_scenario(scenario)?;
+    let alone = || simulate(scenario, &mut |_| ControlFlow::Continue(()));
+    let reason = one_thread_reason(scenario);
+    let cut = if reason.is_none() { cut(scenario, parts) } else { None };
+    let Some(cut) = cut.map(Arc::new) else { return Ok(OnThreads::one(alone()?, reason)) };
+    let (exchange, profiles) = (Exchange::new(cut.parts()), profiles(scenario));
+    let network = |me| {
+        let partition = Partition::new(&scenario.graph, Arc::clone(&cut), me);
+        Network::new(scenario, &profiles, Unobserved, partition)
+    };
+    let mut networks = (0..cut.parts()).map(network).collect::<Result<Vec<_>, _>>()?;
+    let mut over = false;
+    for turn in 0.. {
+        let bounds = networks.iter_mut().map(|network| network.end_window(&exchange, turn));
+        let earliest = bounds.min().expect("there are partitions");
+        for network in &mut networks {
+            over = network.next_window(&exchange, turn, earliest)?.is_break();
+        }
+        if over {
+            break;
+        }
+    }
+    let pieces = networks.into_iter().map(Network::into_piece).collect();
+    match join(pieces, scenario, &cut) {
+        Some(outcome) => Ok(OnThreads { outcome, threads: cut.parts(), reason: None }),
+        None => Ok(OnThreads::one(alone()?, Some(IN_DOUBT))),
+    }
+}
+
+/// Frees the other threads when this one panics.
+struct LeavesOnPanic<'e>(&'e Exchange);
+
+impl Drop for LeavesOnPanic<'_> {
+    fn drop(&mut self) {
+        if thread::panicking() {
+            self.0.leave();
+        }
+    }
+}
+
+fn run_partition(
+    scenario: &Scenario,
+    profiles: &[TransportProfile],
+    partition: Partition,
+    exchange: &Exchange,
+    on_progress: &mut dyn FnMut(&Progress) -> ControlFlow<()>,
+) -> Result<Piece, SimError> {
+    let network = Network::new(scenario, profiles, Unobserved, partition);
+    let mut network = network.inspect_err(|_| exchange.leave())?;
+    network.run_windows(exchange, on_progress)?;
+    Ok(network.into_piece())
+}
+
+/// Events of one partition between two looks at the progress.
+const LOOK_EVERY: u64 = 1 << 16;
+
+/// How far the end of a run is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Ending {
+    No,
+    /// Partitions ask for connections that are over.
+    Asks,
+    /// They hear the answers.
+    Hears,
+}
+
+impl<O: Observer> Network<'_, O, Partition> {
+    fn run_windows(
+        &mut self,
+        exchange: &Exchange,
+        on_progress: &mut dyn FnMut(&Progress) -> ControlFlow<()>,
+    ) -> Result<(), SimError> {
+        let me = self.extent.me;
+        let (mut look_at, mut stop) = (LOOK_EVERY, false);
+        for turn in 0.. {
+            let bound = self.end_window(exchange, turn);
+            let met = exchange.meet(turn, me, bound, stop);
+            // Another thread has an error or panics: its own says more.
+            let (earliest, go_on) = met.map_err(|Broken| SimError::Interrupted)?;
+            if go_on.is_break() {
+                return Err(SimError::Interrupted);
+            }
+            if self.next_window(exchange, turn, earliest)?.is_break() {
+                break;
+            }
+            let events = self.tally.events();
+            if me == 0 && events >= look_at {
+                look_at = events + LOOK_EVERY;
+                stop = on_progress(&exchange.progress(self.clock.now())).is_break();
+            }
+            exchange.show(
+                me,
+                &Progress {
+                    now: self.clock.now(),
+                    events,
+                    packet_hops: self.tally.packet_hops(),
+                    finished_flows: self.flows.finished(),
+                },
+            );
+        }
+        Ok(())
+    }
+
+    /// Hands over what others get after a window, and returns the time that nothing here or there
+    /// precedes.
+    fn end_window(&mut self, exchange: &Exchange, turn: u64) -> Time {
+        if self.extent.ending == Ending::Asks || self.extent.searches() {
+            self.search();
+        }
+        self.hand_over(exchange, turn)
+    }
+
+    /// Takes what others have handed over, and handles the events of the next window, before which
+    /// nothing happens in the whole run until `earliest`. Breaks at the end of the run.
+    fn next_window(
+        &mut self,
+        exchange: &Exchange,
+        turn: u64,
+        earliest: Time,
+    ) -> Result<ControlFlow<()>, SimError> {
+        exchange.take_over(turn, self.extent.me, |from, batch| self.take_in(from, batch));
+        let end = self.scenario.end();
+        let over = earliest > end || earliest == Time::NEVER;
+        self.extent.ending = match (over, self.extent.ending) {
+            (false, _) => Ending::No,
+            (true, Ending::No) => Ending::Asks,
+            (true, Ending::Asks) => Ending::Hears,
+            (true, Ending::Hears) => return Ok(ControlFlow::Break(())),
+        };
+        if !over {
+            let limit = earliest.0.saturating_add(self.extent.cut.lookahead().0);
+            self.run_window(Time(limit.min(end.0.saturating_add(1))), end)?;
+        }
+        Ok(ControlFlow::Continue(()))
+    }
+
+    /// Handles all events earlier than `limit`.
+    fn run_window(&mut self, limit: Time, end: Time) -> Result<(), SimError> {
+        while let Some(due) = self.clock.next_before(limit) {
+            let moment = Moment { time: self.clock.now(), order: self.clock.order_of(due) };
+            match due {
+                EventKind::Sender(id) if self.hosts.sender(id).finished() => {
+                    self.tally.note_event();
+                    self.hosts.fire_sender_timer(id, moment.time);
+                    self.extent.ends[id.index()].note_idle_timer(0, moment);
+                    continue;
+                }
+                EventKind::Receiver(id) if self.hosts.receiver(id).deadline() == Time::NEVER => {
+                    self.tally.note_event();
+                    self.hosts.fire_receiver_timer(id, moment.time);
+                    self.extent.ends[id.index()].note_idle_timer(1, moment);
+                    continue;
+                }
+                EventKind::Receiver(id) => {
+                    self.tally.note_event();
+                    // Without its FIN acknowledged no connection is over.
+                    if !self.hosts.receiver(id).repeats_fin() {
+                        self.extent.ends[id.index()].note_receiver_timer(moment);
+                    }
+                }
+                // Those of all partitions at one instant are one event.
+                EventKind::Flows => {
+                    if self.starts.next_start() != Some(moment.time) {
+                        self.extent.policy_instants.push(moment.time);
+                    }
+                }
+                EventKind::ArrivalsEnd => {}
+                _ => drop(self.tally.note_event()),
+            }
+            self.extent.moment = moment;
+            self.handle(due, end)?;
+        }
+        Ok(())
+    }
+
+    /// Hands over what others get, and returns the time that nothing here or there precedes.
+    fn hand_over(&mut self, exchange: &Exchange, turn: u64) -> Time {
+        let part = &mut self.extent;
+        let mut first = std::mem::replace(&mut part.first_out, Time::NEVER);
+        for (to, batch) in part.outgoing.iter_mut().enumerate() {
+            if !batch.notes.is_empty() || !batch.packets.is_empty() {
+                exchange.hand_over(turn, part.me, to, batch);
+            }
+        }
+        if let Some(own) = self.clock.earliest() {
+            first = first.min(own);
+        }
+        first
+    }
+
+    /// Takes what another partition has handed over.
+    fn take_in(&mut self, from: usize, batch: &Batch) {
+        for note in &batch.notes {
+            match *note {
+                Note::Opened { id, flow, opening } => {
+                    self.open_at_receiver(from, id, flow, opening)
+                }
+                Note::Released { id, moment } => {
+                    let ends = &mut self.extent.ends[id.index()];
+                    ends.touch(moment.max(ends.touched), false);
+                    self.hosts.release(id);
+                }
+                Note::Finished { id, holds, touched, finished } => {
+                    self.answer_search(from, id, holds, [touched, finished]);
+                }
+                Note::Retired { id, over } => self.retire_sender(id, over),
+            }
+        }
+        for crossing in &batch.packets {
+            self.receive(batch, crossing);
+        }
+    }
+}
