@@ -60,6 +60,8 @@ class _Outcome(TypedDict):
     series: list[_Series]
     facts: dict[str, float]
     captured: _Captured | None
+    threads: int
+    one_thread: str | None
 
 class ExperimentError(ValueError):
     code: str
@@ -95,6 +97,7 @@ def run(
     on_progress: Callable[[int, int, int], object] | None = None,
     capture: str | None = None,
     read_table: _ReadTable | None = None,
+    threads: int = 1,
 ) -> _Outcome: ...
 def explain(plan_run_json: str, flows: list[int], most_packets: int, read_table: _ReadTable | None = None) -> str: ...
 def explain_job(plan_run_json: str, job: int, read_table: _ReadTable | None = None) -> str: ...

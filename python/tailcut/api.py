@@ -166,6 +166,7 @@ def run(
     on: str | Backend = "sim",
     out: str | Path | None = None,
     jobs: int | None = None,
+    threads: int = 1,
     capture: Capture | Sequence[str] = (),
     executor: "Executor | Client | None" = None,
     limit_seconds: float | None = None,
@@ -181,7 +182,8 @@ def run(
         out: the directory of results. By default it is ``results/`` and the file's path below the working directory,
             without suffix and without a leading ``experiments/``: ``experiments/papers/rps/fig7b.toml`` goes to
             ``results/papers/rps/fig7b``. A file from elsewhere goes to ``results/`` and its name.
-        jobs: runs at a time, by default one per core.
+        jobs: runs at a time, by default as many as there are cores for their threads.
+        threads: threads that simulate a run, with the same results; a run that one thread must simulate says why.
         capture: hosts (``"host:0"``) and links (``"link:h0>s0"``) whose packets are written as pcapng beside the
             run's tables; a `Capture` also bounds the files.
         executor: who makes the runs: a Dask client (``distributed.Client``), or any executor in the manner of
@@ -209,6 +211,7 @@ def run(
         capture = Capture(tuple(capture))
     options = Options(
         jobs=jobs,
+        threads=threads,
         capture=capture if capture.points else None,
         limit_seconds=limit_seconds,
         fail_fast=fail_fast,

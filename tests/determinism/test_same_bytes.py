@@ -1,5 +1,6 @@
 """The same plan and seed give the same bytes, whoever makes the run and beside whatever else."""
 
+import json
 from pathlib import Path
 
 import polars as pl
@@ -9,6 +10,7 @@ from hypothesis import strategies as st
 
 import tailcut
 from support import experiments, workers
+from tailcut.api import Silent
 from tailcut.result import Result
 from tailcut.results.tables import to_parquet
 
@@ -23,6 +25,14 @@ interval = "50us"
 [sweep]
 "traffic.sizes" = ["web-search", "50KB"]
 """
+
+
+class NotesLog(Silent):
+    def __init__(self) -> None:
+        self.notes: list[str] = []
+
+    def note(self, message: str) -> None:
+        self.notes.append(message)
 
 
 def tables(result: Result) -> dict[str, bytes]:
@@ -55,6 +65,31 @@ def test_one_worker_and_two_write_the_same_bytes(made: Result, again: Result) ->
 
 def test_one_worker_and_two_write_the_same_summary(made: Result, again: Result) -> None:
     assert (again.directory / "summary.parquet").read_bytes() == (made.directory / "summary.parquet").read_bytes()
+
+
+def test_one_thread_and_three_write_the_same_bytes(tmp_path: Path) -> None:
+    experiment = tailcut.load(experiments.tiny(tmp_path))
+    with workers.in_processes():
+        one, three = (tailcut.run(experiment, out=tmp_path / str(n), jobs=1, threads=n) for n in (1, 3))
+    assert tables(three) == tables(one)
+    used = [json.loads(path.read_bytes())["threads"] for path in three.directory.glob("runs/*/run.json")]
+    assert used == [3] * len(experiment.plan["runs"])
+
+
+def test_a_run_that_one_thread_must_simulate_says_why(tmp_path: Path) -> None:
+    experiment = tailcut.load(experiments.tiny(tmp_path, BUSY), seeds=1)
+    heard = NotesLog()
+    with workers.in_processes():
+        tailcut.run(experiment, out=tmp_path / "results", jobs=1, threads=2, progress=heard)
+    reasons = {note.partition(": ")[2] for note in heard.notes}
+    assert reasons == {"on one thread, since series are sampled"}
+
+
+@pytest.mark.parametrize("backend", ["model", "lab"])
+def test_only_the_simulator_has_threads(backend: str, tmp_path: Path) -> None:
+    experiment = tailcut.load(experiments.tiny(tmp_path))
+    with pytest.raises(tailcut.BackendError, match=r"(?s)--threads.*leave out --threads"):
+        tailcut.run(experiment, on=backend, out=tmp_path / "results", threads=2)
 
 
 def test_all_schemes_see_the_same_flows(made: Result) -> None:

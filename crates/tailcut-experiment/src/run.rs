@@ -14,8 +14,8 @@ use tailcut_net::topology::Graph;
 use tailcut_net::traffic::Flow;
 use tailcut_net::traffic::demand::Demand;
 use tailcut_net::transport::TransportSpec;
-use tailcut_net::watch::RunWatcher;
-use tailcut_net::{SimError, simulate_watched};
+use tailcut_net::watch::{RunView, RunWatcher};
+use tailcut_net::{SimError, simulate_on, simulate_watched};
 
 use crate::capture::CaptureRequest;
 use crate::column::{
@@ -47,6 +47,10 @@ pub struct RunResult {
     pub unfinished_jobs: Vec<UnfinishedJob>,
     /// A summary of the capture, if one was requested.
     pub captured: Option<CaptureSummary>,
+    /// The threads that simulated the run; 0 where another backend carried it out.
+    pub threads: usize,
+    /// Why there was one thread, where more were asked for.
+    pub one_thread: Option<&'static str>,
 }
 
 /// The reason why a run did not start or did not finish.
@@ -115,8 +119,49 @@ pub fn run(
     read_table: &TableReader,
     on_progress: &mut dyn FnMut(&Progress) -> ControlFlow<()>,
 ) -> Result<RunResult, RunError> {
-    run_watched(run_json, capture, read_table, &mut |progress: &Progress| on_progress(progress))
+    run_on(1, run_json, capture, read_table, on_progress)
 }
+
+/// Carries out one run as [`run`] does, with the same result, on at most so many threads.
+///
+/// # Errors
+/// See [`RunError`].
+pub fn run_on(
+    threads: usize,
+    run_json: &str,
+    capture: Option<&CaptureRequest>,
+    read_table: &TableReader,
+    on_progress: &mut dyn FnMut(&Progress) -> ControlFlow<()>,
+) -> Result<RunResult, RunError> {
+    carry_out(run_json, capture, read_table, Watch::Progress(threads, on_progress))
+}
+
+/// Who looks at a run while it goes on.
+enum Watch<'w> {
+    /// At the running simulation, which is on one thread.
+    Simulation(&'w mut dyn RunWatcher),
+    /// At the progress alone: the simulation is on so many threads at most.
+    Progress(usize, &'w mut dyn FnMut(&Progress) -> ControlFlow<()>),
+}
+
+impl RunWatcher for Watch<'_> {
+    fn interval_events(&self) -> u64 {
+        match self {
+            Watch::Simulation(watch) => watch.interval_events(),
+            Watch::Progress(_, on_progress) => on_progress.interval_events(),
+        }
+    }
+
+    fn on_interval(&mut self, progress: &Progress, run: &mut dyn RunView) -> ControlFlow<()> {
+        match self {
+            Watch::Simulation(watch) => watch.on_interval(progress, run),
+            Watch::Progress(_, on_progress) => on_progress(progress),
+        }
+    }
+}
+
+/// The reason why a run with observers is simulated by one thread.
+const OBSERVED: &str = "every packet is observed (capture, attribution, segments or paths)";
 
 /// Carries out one run as [`run`] does, with a watcher that sees the running simulation.
 ///
@@ -128,6 +173,15 @@ pub fn run_watched(
     read_table: &TableReader,
     watch: &mut dyn RunWatcher,
 ) -> Result<RunResult, RunError> {
+    carry_out(run_json, capture, read_table, Watch::Simulation(watch))
+}
+
+fn carry_out(
+    run_json: &str,
+    capture: Option<&CaptureRequest>,
+    read_table: &TableReader,
+    mut watch: Watch<'_>,
+) -> Result<RunResult, RunError> {
     let plan: RunPlan = serde_json::from_str(run_json)?;
     let scenario = to_scenario(&plan, read_table)?;
     let tap = capture.map(|request| request.open(&scenario.graph)).transpose()?;
@@ -138,16 +192,28 @@ pub fn run_watched(
     // Runs without observers, and with attribution only, have code of their own; other combinations
     // share theirs.
     let more = tap.is_some() || segments.is_some() || paths.is_some();
+    let (mut threads, mut one_thread) = (1, None);
+    if let Watch::Progress(2.., _) = watch {
+        one_thread = (more || attribution.is_some()).then_some(OBSERVED);
+    }
     let (outcome, (attribution, ((tap, segments), paths))) = match (attribution, more) {
         (None, false) => {
-            (simulate_watched(&scenario, Unobserved, watch)?.0, (None, ((None, None), None)))
+            let outcome = match &mut watch {
+                Watch::Simulation(watch) => simulate_watched(&scenario, Unobserved, *watch)?.0,
+                Watch::Progress(asked, on_progress) => {
+                    let run = simulate_on(*asked, &scenario, on_progress)?;
+                    (threads, one_thread) = (run.threads, run.reason);
+                    run.outcome
+                }
+            };
+            (outcome, (None, ((None, None), None)))
         }
         (Some(alone), false) => {
-            let (outcome, alone) = simulate_watched(&scenario, alone, watch)?;
+            let (outcome, alone) = simulate_watched(&scenario, alone, &mut watch)?;
             (outcome, (Some(alone), ((None, None), None)))
         }
         (attribution, true) => {
-            simulate_watched(&scenario, (attribution, ((tap, segments), paths)), watch)?
+            simulate_watched(&scenario, (attribution, ((tap, segments), paths)), &mut watch)?
         }
     };
     let captured = tap.map(|tap| tap.finish(outcome.counters.end)).transpose()?;
@@ -160,7 +226,8 @@ pub fn run_watched(
         &outcome.flows,
         labels.clock,
     ));
-    Ok(RunResult { counters: outcome.counters, captured, series: outcome.series, ..tables })
+    let (counters, series) = (outcome.counters, outcome.series);
+    Ok(RunResult { counters, captured, series, threads, one_thread, ..tables })
 }
 
 /// The observers of a run, after it.

@@ -163,21 +163,24 @@ fn series(py: Python<'_>, series: Series) -> PyResult<Bound<'_, PyDict>> {
 /// `on_progress(now_ps, packet_hops, finished_flows)` is called from time to time. An exception
 /// that it raises, or a signal such as Ctrl-C, stops the run and is passed on. `capture` requests
 /// packets in a pcapng file, as JSON: {file, spec: {points: ["host:3", "link:h0>s0"], max_packets,
-/// max_bytes, snapshot}}. `read_table` is as in `load`.
+/// max_bytes, snapshot}}. `read_table` is as in `load`. At most `threads` threads simulate the run,
+/// with the same result.
 ///
 /// Returns a dict with `flows` and `tiers` (tables: name -> {values, valid, categories}), `further`
 /// (tables that only some runs have, by name), `counters`, `series`, `facts`, `unfinished_jobs`
-/// (pairs of a job and what it waits for), and `captured` ({packets, left_out}, or None). Raises
+/// (pairs of a job and what it waits for), `captured` ({packets, left_out}, or None), `threads` (how
+/// many simulated the run) and `one_thread` (why one did where more were asked for, or None). Raises
 /// ValueError if the text is not a run of a plan, or if a file that it names has changed since it
 /// was planned.
 #[pyfunction]
-#[pyo3(signature = (plan_run_json, on_progress=None, capture=None, read_table=None))]
+#[pyo3(signature = (plan_run_json, on_progress=None, capture=None, read_table=None, threads=1))]
 fn run<'py>(
     py: Python<'py>,
     plan_run_json: &str,
     on_progress: Option<Py<PyAny>>,
     capture: Option<&str>,
     read_table: Option<Py<PyAny>>,
+    threads: usize,
 ) -> PyResult<Bound<'py, PyDict>> {
     let capture: Option<CaptureRequest> =
         capture.map(serde_json::from_str).transpose().map_err(no_json)?;
@@ -185,7 +188,7 @@ fn run<'py>(
     let tables = Tables::new(read_table);
     let outcome = py.detach(|| {
         let read_table = |content: &[u8], wanted: &[&str]| tables.columns(content, wanted);
-        tailcut_experiment::run(plan_run_json, capture.as_ref(), &read_table, &mut |progress| {
+        let on_progress = &mut |progress: &Progress| {
             let answer = Python::attach(|py| {
                 py.check_signals()?;
                 if let Some(callback) = &on_progress {
@@ -203,7 +206,9 @@ fn run<'py>(
                     ControlFlow::Break(())
                 }
             }
-        })
+        };
+        let capture = capture.as_ref();
+        tailcut_experiment::run_on(threads, plan_run_json, capture, &read_table, on_progress)
     });
     if let Some(error) = raised {
         return Err(error);
@@ -238,6 +243,8 @@ fn outcome_dict(py: Python<'_>, outcome: RunResult) -> PyResult<Bound<'_, PyDict
     let unfinished: Vec<(u64, String)> =
         outcome.unfinished_jobs.into_iter().map(|job| (job.id, job.reason)).collect();
     result.set_item("unfinished_jobs", unfinished)?;
+    result.set_item("threads", outcome.threads)?;
+    result.set_item("one_thread", outcome.one_thread)?;
     result.set_item("facts", outcome.facts.into_iter().collect::<BTreeMap<_, _>>())?;
     Ok(result)
 }

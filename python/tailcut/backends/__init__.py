@@ -73,7 +73,8 @@ class Options:
     """Ways to make runs; none changes a result.
 
     Attributes:
-        jobs: runs at a time; none for one per available core.
+        jobs: runs at a time; none for as many as there are available cores for their threads.
+        threads: threads that simulate a run.
         capture: packets to write, if any.
         fail_fast: whether the first run that fails ends the sweep; those under way are given up.
         limit_seconds: how long a run may take; none for any time.
@@ -81,6 +82,7 @@ class Options:
     """
 
     jobs: int | None = None
+    threads: int = 1
     capture: Capture | None = None
     fail_fast: bool = False
     limit_seconds: float | None = None

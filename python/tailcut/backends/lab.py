@@ -25,6 +25,7 @@ from tailcut.traces import read_table
 from tailcut.units import rate_bps
 
 NO_CLUSTER = "the lab needs this machine's own kernel and processors: leave out --cluster"
+NO_THREADS = "the lab simulates nothing, and its kernels use every core: leave out --threads"
 NO_LINKS = "the lab captures what hosts send and receive, and no links: frames do not cross these one by one"
 NOT_CAPTURED = "it was made without this capture, and no run is the same again: --repeat makes further ones"
 ABOUT = (
@@ -80,6 +81,8 @@ class Lab:
         ]
         if options.farm is not None:
             gaps.append(Gap("--cluster", NO_CLUSTER, fatal=True))
+        if options.threads > 1:
+            gaps.append(Gap("--threads", NO_THREADS, fatal=True))
         if options.capture is not None:
             gaps += SimBackend().check(plan, options)
             if any(">" in point for point in options.capture.points):

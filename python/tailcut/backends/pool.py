@@ -30,7 +30,7 @@ class _Worker:
 
 @dataclass
 class Pool:
-    """Makes runs with as many workers as there are cores, or as asked for."""
+    """Makes runs with as many workers as there are cores for their threads, or as asked for."""
 
     store: Store
     progress: Progress
@@ -55,7 +55,8 @@ class Pool:
         available = machine.available_memory()
         self._memory = float("inf") if available is None else available * MEMORY_SHARE
         try:
-            for _ in range(min(self.options.jobs or machine.cores(), len(runs))):
+            workers = self.options.jobs or max(1, machine.cores() // self.options.threads)
+            for _ in range(min(workers, len(runs))):
                 self._start()
             self._assign()
             while self._speaking and not (self._failures.has_failed and self.options.fail_fast):
@@ -100,7 +101,7 @@ class Pool:
         worker.run = run
         tell_started(self.progress, run)
         worker.deadline = float("inf") if wait else self._deadline()  # a run that is waited for has not begun
-        worker.child.send(run, self.options.capture, wait=wait)
+        worker.child.send(run, self.options.capture, wait=wait, threads=self.options.threads)
 
     def _deadline(self) -> float:
         """Returns the deadline of a run that begins now."""
@@ -134,6 +135,9 @@ class Pool:
             return
         if "now_ps" in message:
             self.progress.advanced(run["id"], message["now_ps"], message["packet_hops"])
+            return
+        if "one_thread" in message:
+            self.progress.note(f"{label(run)}: on one thread, since {message['one_thread']}")
             return
         worker.run = None
         if "failed" in message:

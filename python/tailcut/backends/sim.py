@@ -24,6 +24,9 @@ CAPTURE_FILE = "capture.pcapng"
 """The file of a run's captured packets, beside its tables."""
 
 
+ONE_THREAD_EACH = "the workers of a cluster simulate each run on one thread: leave out --threads or --cluster"
+
+
 @dataclass(frozen=True, slots=True)
 class SimBackend:
     """Realises every field of a plan by simulating each packet."""
@@ -31,7 +34,9 @@ class SimBackend:
     name: ClassVar[str] = "sim"
 
     def check(self, plan: Plan, options: Options) -> list[Gap]:
-        """A capture of what is not in the network; all else in a plan can be done, or its file was refused."""
+        """A capture of what is not in the network, and threads of a cluster's workers."""
+        if options.farm is not None and options.threads > 1:
+            return [Gap("--threads", ONE_THREAD_EACH, fatal=True)]
         if options.capture is None:
             return []
         spec = json.dumps(options.capture.spec)
@@ -94,12 +99,18 @@ def make(
     store: Store,
     on_progress: Callable[[int, int, int], None] | None,
     capture: Capture | None = None,
-) -> None:
-    """Simulate one run in this process and store it. The caller has claimed it."""
+    threads: int = 1,
+) -> str | None:
+    """Simulate one run in this process and store it. The caller has claimed it.
+
+    Returns:
+        Why one thread simulated it where more were asked for.
+    """
     machine.forget_peak_memory()
     started = time.perf_counter()
     with nullcontext() if capture is None else store.scratch(run["id"]) as scratch:
-        made = _core.run(json.dumps(run), on_progress, _capture_request(scratch, capture), read_table)
+        request = _capture_request(scratch, capture)
+        made = _core.run(json.dumps(run), on_progress, request, read_table, threads)
         wall_seconds = time.perf_counter() - started
         frames = {"flows": tables.frame(made["flows"]), "tiers": tables.frame(made["tiers"])}
         frames |= {name: tables.frame(columns) for name, columns in made["further"].items()}
@@ -113,6 +124,7 @@ def make(
         store.put(run["id"], files, _about(run, made, frames, wall_seconds, capture))
     if on_progress is not None:  # short runs have told nothing before
         on_progress(1000 * made["counters"]["end_ns"], made["counters"]["packet_hops"], frames["flows"].height)
+    return made["one_thread"]
 
 
 def _capture_request(directory: Path | None, capture: Capture | None) -> str | None:
@@ -158,6 +170,7 @@ def _about(
         "planned": run["facts"],
         "build": {"profile": _core.PROFILE, "compiler": _core.COMPILER},
         "machine": machine.describe(),
+        "threads": made["threads"],
         "wall_seconds": wall_seconds,
         "peak_memory_bytes": machine.peak_memory(),
         "packet_hops_per_second": hops / wall_seconds if wall_seconds > 0 else None,

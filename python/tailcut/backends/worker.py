@@ -2,10 +2,11 @@
 
 Started as ``python -m tailcut.backends.worker DIRECTORY`` with a job per line on standard input::
 
-    {"run": {...}, "capture": {"points": ["h0"]}, "wait": false}
+    {"run": {...}, "capture": {"points": ["h0"]}, "wait": false, "threads": 1}
 
 and lines on standard output: ``{"begun": true}`` once another process that had the run, and was waited for, has left
-it, ``{"now_ps": …, "packet_hops": …}`` while it runs, then one of ``{"done": …}`` with an
+it, ``{"now_ps": …, "packet_hops": …}`` while it runs, ``{"one_thread": …}`` where one thread simulated it and more were
+asked for, with the reason, then one of ``{"done": …}`` with an
 `Outcome` or ``{"failed": …, "full": …, "traceback": …}`` with a reason, whether the disk is full, and where it was in
 the code. It ends when its input does, when nobody listens any more, and on SIGTERM after removing what it had begun, as
 soon as that can be done in order.
@@ -94,7 +95,8 @@ def main() -> None:
             try:
                 capture = Capture(**job["capture"]) if job["capture"] else None
                 waiting = termination.at_any_moment()
-                outcome = work(store, job["run"], capture, wait=job["wait"], tell=tell, waiting=waiting)
+                threads = job.get("threads", 1)
+                outcome = work(store, job["run"], capture, wait=job["wait"], tell=tell, waiting=waiting, threads=threads)
             except (Exception, MemoryError) as error:  # noqa: BLE001 - whatever a run dies of, the sweep goes on and says so
                 where = traceback.format_exc()
                 tell(
@@ -118,6 +120,7 @@ def work(
     wait: bool,
     tell: Callable[[dict[str, Any]], None],
     waiting: AbstractContextManager[None] | None = None,
+    threads: int = 1,
 ) -> str:
     """Make one run unless it is there or another process is making it, which is waited for in ``waiting``."""
     from tailcut.backends.sim import make
@@ -131,12 +134,15 @@ def work(
             tell({"begun": True})
         if store.state(run["id"]) is State.COMPLETE and (capture is None or capture.is_in(store.run_record(run["id"]))):
             return Outcome.FOUND
-        make(
+        one_thread = make(
             run,
             store,
             lambda now_ps, hops, _flows: tell({"now_ps": now_ps, "packet_hops": hops}),
             capture,
+            threads,
         )
+        if one_thread is not None:
+            tell({"one_thread": one_thread})
         return Outcome.MADE
 
 

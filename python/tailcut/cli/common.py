@@ -114,6 +114,10 @@ WithUnfaithful = Annotated[
         help="Include unfaithful lab runs (those the machine could not keep on time); affected numbers are marked.",
     ),
 ]
+Threads = Annotated[
+    int,
+    typer.Option("--threads", metavar="N", min=1, help="Threads that simulate a run, with the same results."),
+]
 Jobs = Annotated[
     int | None, typer.Option("--jobs", "-j", metavar="N", min=1, help="Runs at a time; by default one per core.")
 ]

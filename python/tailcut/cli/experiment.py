@@ -13,7 +13,7 @@ import typer
 
 import tailcut
 from tailcut import backends
-from tailcut.cli.common import File, Jobs, Medium, Override, Seeds, Small, WithUnfaithful, err, key_and_value, out
+from tailcut.cli.common import File, Jobs, Medium, Override, Seeds, Small, Threads, WithUnfaithful, err, key_and_value, out
 from tailcut.cli.results import quoted, show, unfinished
 
 if TYPE_CHECKING:
@@ -84,6 +84,7 @@ def run(
         ),
     ] = None,
     jobs: Jobs = None,
+    threads: Threads = 1,
     cluster: Annotated[
         str | None,
         typer.Option(
@@ -162,6 +163,7 @@ def run(
                 on=chosen,
                 out=directory,
                 jobs=jobs,
+                threads=threads,
                 capture=packets,
                 executor=executor,
                 limit_seconds=time_limit,

@@ -4,7 +4,9 @@
 use std::ops::ControlFlow;
 use std::path::Path;
 
-use tailcut_experiment::{Changes, RunError, load_text, no_table_reader, run};
+use tailcut_experiment::{Changes, RunError, load_text, no_table_reader, run, to_scenario};
+use tailcut_net::scenario::Progress;
+use tailcut_net::{simulate, simulate_in_turns};
 
 /// The most packet-hops of a run that must end here; longer runs are announced as long by the plan.
 pub const MOST_PACKET_HOPS: u64 = 30_000;
@@ -54,6 +56,7 @@ pub fn carry_out(text: &str, events_of_long_runs: u64) -> Result<Ending, String>
     if long && (most_events == 0 || facts.flows > MOST_FLOWS_AT_ALL) {
         return Ok(Ending::Long);
     }
+    let go_on = &mut |_: &Progress| ControlFlow::Continue(());
     let planned = serde_json::to_string(&plan.runs[0]).expect("a plan is plain data");
     let outcome = run(&planned, None, &no_table_reader, &mut |progress| match progress.events {
         events if events > most_events => ControlFlow::Break(()),
@@ -68,8 +71,15 @@ pub fn carry_out(text: &str, events_of_long_runs: u64) -> Result<Ending, String>
     };
     let accounted =
         counters.delivered + counters.dropped + counters.lost_on_links + counters.in_flight;
-    match counters.sent == accounted {
-        true => Ok(Ending::Ran),
-        false => Err(format!("{} packets sent, {accounted} found:\n{text}", counters.sent)),
+    if counters.sent != accounted {
+        return Err(format!("{} packets sent, {accounted} found:\n{text}", counters.sent));
     }
+    let scenario = to_scenario(&plan.runs[0], &no_table_reader).expect("it has run");
+    // A number from 2 to 8 that is another one for other experiments.
+    let parts = 2 + (counters.sent % 7) as usize;
+    let cut = simulate_in_turns(parts, &scenario).expect("it has run");
+    if cut.threads > 1 && Ok(&cut.outcome) != simulate(&scenario, go_on).as_ref() {
+        return Err(format!("{parts} partitions give another outcome:\n{text}"));
+    }
+    Ok(Ending::Ran)
 }

@@ -35,9 +35,7 @@ impl<O: Observer, E: Extent> Network<'_, O, E> {
 
     /// Makes sure that the next flow starts when it should, and the next timer of a flow fires.
     pub(super) fn schedule_start(&mut self) {
-        if let Some(time) = self.starts.next() {
-            self.clock.reschedule(EventKind::Flows, time);
-        }
+        self.clock.reschedule_or_cancel(EventKind::Flows, self.starts.next());
     }
 
     /// A flow is over, as far as `signal` says: others may have waited for it.
