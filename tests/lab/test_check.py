@@ -10,7 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 import tailcut
-from support import skipping
+from support import experiments, skipping
 from tailcut import _core, cli
 from tailcut.backends import Capture, Options, backend
 from tailcut.backends.lab import fields
@@ -21,7 +21,7 @@ from tailcut.plan import Plan
 
 Missing = dict[str, str]
 
-SHIPPED = sorted((Path(__file__).parents[2] / "experiments/lab").glob("*.toml"))
+SHIPPED = experiments.shipped("lab")
 REFUSED = [
     ("transport.initial_rto", '"10ms"', "initial_rto"),
     ("transport.ack_every", "2", "ack_every"),
