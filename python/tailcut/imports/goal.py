@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NoReturn
 
+from tailcut.imports.labels import Labels
 from tailcut.imports.network import Format, Imported, ImportOptions
 from tailcut.imports.schedule import ANY, CALC, RECV, SEND, Schedule, WaitKind
 from tailcut.imports.source import ImportRefusedError, Word
@@ -80,7 +81,7 @@ class _Reader:
         self.line = 0
         self.inside = False
         self.comment = 0  # the line in which a comment over lines has begun
-        self.labels: dict[str, int] = {}
+        self.labels = Labels()
 
     def refuse(self, what: str, hint: str, line: int | None = None) -> NoReturn:
         """Raises the refusal of a line."""
@@ -138,7 +139,7 @@ class _Reader:
         if schedule.ranks is not None and rank >= schedule.ranks:
             self.refuse(f"rank {rank} of {schedule.ranks}", "ranks are counted from 0: correct num_ranks")
         schedule.begin_rank()
-        self.inside, self.labels = True, {}
+        self.inside, self.labels = True, Labels()
 
     def _ranks(self, text: str) -> bool:
         """Reads the number of ranks, if the line has it."""
@@ -152,7 +153,7 @@ class _Reader:
 
     def _inside(self, text: str) -> None:
         if text == "}":
-            self.inside, self.labels = False, {}
+            self.inside, self.labels = False, Labels()
             self.schedule.end_rank()
             return
         found = _OPERATION.fullmatch(text)
@@ -162,13 +163,17 @@ class _Reader:
         wait = _WAIT.fullmatch(text)
         if wait is not None:
             name, kind, other = wait.groups()
-            for label in (name, other):
-                if label not in self.labels:
-                    self.refuse(f"{label} is not defined above in rank {self.schedule.rank}", "define labels before")
             over = WaitKind.OVER if kind == "requires" else WaitKind.STARTED
-            self.schedule.wait(self.labels[name], self.labels[other], over, self.line)
+            self.schedule.wait(self._labelled(name), self._labelled(other), over, self.line)
         elif not self._ranks(text):
             self._refuse_line(text)
+
+    def _labelled(self, label: str) -> int:
+        """Returns the operation of a label."""
+        found = self.labels.get(label)
+        if found is None:
+            self.refuse(f"{label} is not defined above in rank {self.schedule.rank}", "define labels before")
+        return found
 
     def _operation(self, found: re.Match[str]) -> None:
         label, calc, ns, cpu, send, *sent = found.groups()
@@ -189,10 +194,11 @@ class _Reader:
         if label is not None:
             if label in _KEYWORDS:
                 self.refuse(f"{label} is no label", "choose another word")
-            if label in self.labels:
-                first = schedule.line_of(self.labels[label])
+            known = self.labels.get(label)
+            if known is not None:
+                first = schedule.line_of(known)
                 self.refuse(f"label {label} is that of line {first}, too", "every operation needs a label of its own")
-            self.labels[label] = at
+            self.labels.add(label, at)
 
     def _refuse_line(self, text: str) -> NoReturn:
         shown = _short(text)

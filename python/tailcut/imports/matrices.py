@@ -29,6 +29,7 @@ _PLAIN = re.compile(
     re.ASCII,
 )
 """A connection as most files write it; every other form is read word by word."""
+_ONESHOT = re.compile(rf"trigger id {_N} oneshot", re.ASCII)
 _TOLD = 65_536
 """Lines between two reports on progress."""
 
@@ -83,15 +84,20 @@ class _Matrix:
     def read(self) -> None:
         """Read all lines."""
         flows, source = self.flows, self.source
-        plain, known = _PLAIN.fullmatch, self.triggers
+        plain, oneshot, known = _PLAIN.fullmatch, _ONESHOT.fullmatch, self.triggers
         for number, line in source.numbered():
             if not number % _TOLD:
                 self._tell()
             found = plain(line)
-            if found is None or not self._add_plain(found.groups(), number):
-                words = source.words(number, line, "#")
-                if words:
-                    self._add(words)
+            if found is not None and self._add_plain(found.groups(), number):
+                continue
+            one = oneshot(line)
+            if one is not None and 0 < int(one[1]) < 2**32:
+                known.add(int(one[1]), "oneshot", 1, number)
+                continue
+            words = source.words(number, line, "#")
+            if words:
+                self._add(words)
         if not len(flows):
             source.end().refuse("no connection", "write SRC->DST start PS size BYTES for each")
         if len(known) and "Triggers" not in self.counts:

@@ -7,7 +7,7 @@ resolved as it ends.
 
 from array import array
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from enum import IntEnum
 from typing import NoReturn
 
@@ -15,6 +15,7 @@ import numpy as np
 
 from tailcut.imports import matching
 from tailcut.imports.job import COMPUTATION, JOIN_PROCESSOR, MESSAGE, Job
+from tailcut.imports.labels import Waits
 from tailcut.imports.network import Imported, ImportOptions
 from tailcut.imports.order import Cycle, start_order
 from tailcut.imports.source import MAX_HOSTS, Word
@@ -25,6 +26,7 @@ ANY = -1
 _ANY_PEER, _ANY_TAG = 2**32 - 1, 2**64 - 1
 _MOST_BYTES, _MOST_NS = 3 * 10**12, 10**15
 _MOST_OPERATIONS = 2**31
+_NOTHING: list[int] = []
 _FEW = 8
 """Operations that pass on more waits than these have a row that joins them."""
 
@@ -59,7 +61,7 @@ class Schedule:
         self._rank_begins = array("I")
         self._first = array("Q")  # of each operation, where its waits begin
         self._waits = array("I")
-        self._before: dict[int, list[int]] = {}  # of the current rank: twice the operation, and the kind of wait
+        self._before = Waits()  # of the current rank
         self._wait_lines: dict[tuple[int, int], int] = {}
         self._forward = True
         self._selves: list[int] = []
@@ -83,7 +85,7 @@ class Schedule:
         """Begin the next rank."""
         self.rank += 1
         self._rank_begins.append(len(self._kinds))
-        self._before.clear()
+        self._before = Waits()
         self._wait_lines.clear()
         self._selves.clear()
         self._forward = True
@@ -124,7 +126,7 @@ class Schedule:
 
     def wait(self, waiting: int, other: int, kind: WaitKind, line: int) -> None:
         """Make an operation of the current rank wait for another one."""
-        self._before.setdefault(waiting, []).append(other << 1 | kind)
+        self._before.add(waiting, other << 1 | kind)
         if other >= waiting:
             self._forward = False
             self._wait_lines[waiting, other] = line
@@ -136,29 +138,36 @@ class Schedule:
             for at in range(begin, end):  # num_ranks may stand behind them
                 if self._kinds[at] in (SEND, RECV) and self.ranks <= self._peers[at] < _ANY_PEER:
                     self._refuse_peer(self._peers[at], self._lines[at])
+        self._before.sort(begin, end)
         partners = self._pair_selves()
         order: Sequence[int] = range(begin, end)
-        if partners or not self._forward:
+        in_order = not partners and self._forward
+        if not in_order:
             order = self._order(begin, end, partners)
-        before: dict[int, list[int]] = {}
+        before: dict[int, Sequence[int]] = {}  # of the operations that pass waits on; of all if out of order
         joins: list[list[int]] = []
-        passing = self._passing()
+        passing = self._passing(begin, end)
         for at in order:
-            if at not in self._before:
-                continue
-            found = self._resolved(self._before.pop(at), before, partners)
-            if len(found) > _FEW and at in passing:
+            found = self._resolved(self._before.get(at, _NOTHING), before, partners)
+            if len(found) > _FEW and passing[at - begin]:
                 joins.append(found)
                 found = [end + len(joins) - 1]
-            if found:
-                before[at] = found
-        for at in range(begin, end):
-            self._first.append(len(self._waits))
-            if at in before and self._kinds[at] in (SEND, CALC):
-                self._waits.extend(before[at])
+            if found and (passing[at - begin] or not in_order):
+                before[at] = array("I", found)
+            if in_order:
+                self._add_waits(at, found)
+        if not in_order:
+            for at in range(begin, end):
+                self._add_waits(at, before.get(at, ()))
         for found in joins:
             self._append(_JOIN, 0, 0, 0, 0)
             self._first.append(len(self._waits))
+            self._waits.extend(found)
+
+    def _add_waits(self, operation: int, found: Sequence[int]) -> None:
+        """Adds the waits of the next operation; receives have none of their own."""
+        self._first.append(len(self._waits))
+        if found and self._kinds[operation] in (SEND, CALC):
             self._waits.extend(found)
 
     def _refuse_peer(self, peer: int, line: int) -> NoReturn:
@@ -208,16 +217,17 @@ class Schedule:
         what = f"{self.unit} {lines[0]} waits for {', which waits for '.join([*names[:-1], more + names[-1]])}"
         self.refuse(line, f"{what}: none of them can start", "remove one of these waits")
 
-    def _passing(self) -> set[int]:
-        """Returns the operations whose own waits pass on to those that wait for them."""
-        return {
-            one >> 1
-            for waits in self._before.values()
-            for one in waits
-            if one & 1 == WaitKind.STARTED or self._kinds[one >> 1] in (RECV, _SELF) or self.options.eager
-        }
+    def _passing(self, begin: int, end: int) -> bytearray:
+        """Returns for each operation whether its own waits pass on to those that wait for it."""
+        passing = bytearray(end - begin)
+        for one in self._before.others():
+            if one & 1 == WaitKind.STARTED or self._kinds[one >> 1] in (RECV, _SELF) or self.options.eager:
+                passing[(one >> 1) - begin] = 1
+        return passing
 
-    def _resolved(self, waits: list[int], before: dict[int, list[int]], partners: dict[int, int]) -> list[int]:
+    def _resolved(
+        self, waits: Sequence[int], before: Mapping[int, Sequence[int]], partners: Mapping[int, int]
+    ) -> list[int]:
         """Returns sends, calcs and received messages (by their receives) that an operation waits for."""
         found: list[int] = []
         for one in waits:

@@ -34,6 +34,13 @@ class Triggers:
     counts: "array[int]" = field(default_factory=lambda: array("I"))
     line: "array[int]" = field(default_factory=lambda: array("I"))
 
+    def add(self, number: int, kind: str, count: int, line: int) -> None:
+        """Adds a trigger: its number, its kind, how often it is fired, its line."""
+        self.numbers.append(number)
+        self.kinds.append(KINDS.index(kind))
+        self.counts.append(count)
+        self.line.append(line)
+
     def __len__(self) -> int:
         return len(self.numbers)
 
@@ -151,10 +158,7 @@ def read_trigger(words: Sequence[Word], triggers: Triggers) -> None:
             words[5].refuse("count 0: a barrier is fired at least once", hint)
     if rest:
         rest[0].refuse(f"{rest[0].text!r} behind a {kind}", hint)
-    triggers.numbers.append(number)
-    triggers.kinds.append(KINDS.index(kind))
-    triggers.counts.append(count)
-    triggers.line.append(first.line)
+    triggers.add(number, kind, count, first.line)
 
 
 class _Members:
