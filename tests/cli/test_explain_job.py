@@ -74,3 +74,38 @@ def test_an_unknown_job_is_refused(tailcut: Tailcut, results: Path) -> None:
     found = tailcut("explain", results, "--job", 99)
     assert found.exit_code == 2
     assert "TC-X003" in found.stderr
+
+
+def test_links_of_a_ring_carry_its_bytes_evenly(tailcut: Tailcut, results: Path) -> None:
+    paths = json.loads(tailcut("explain", results, "--job", 0, "--json").stdout)
+    for path in paths.values():
+        links = path["links"]
+        assert len(links) == 8
+        busy = [link["busy_ps"] for link in links]
+        assert busy == sorted(busy, reverse=True)
+        for link in links:
+            assert link["busy_ps"] == link["wire_bytes"] * 8 * 1000, "1 Gbps"
+            assert link["busy_ps"] <= path["completion_ps"]
+        # A host sends 2(n-1)/n of the array: packets of 1,460 B have 78 B more, and each has an acknowledgement.
+        sent = sum(link["wire_bytes"] for link in links if link["from"].startswith("h"))
+        received = sum(link["wire_bytes"] for link in links if link["to"].startswith("h"))
+        assert sent == received
+        assert 4 * 1.5e6 * 1538 / 1460 < sent < 4 * 1.5e6 * (1538 + 84) / 1460 * 1.01
+    shown = tailcut("explain", results, "--job", 0).stdout
+    assert shown.count("Busiest links, of 8:") == 2
+    assert "of the time" in shown
+
+
+def test_the_summary_has_the_bus_bandwidth_of_collectives(tailcut: Tailcut, results: Path) -> None:
+    found = package.open_results(results)
+    rows = found.bus_bandwidths()
+    assert rows["kind"].to_list() == ["all-reduce"] * 2
+    jobs = found.jobs.filter(pl.col("kind") == "all-reduce", pl.col("scheme") == "TCP")
+    took = jobs["completion_ns"].to_list()
+    # 2(n-1)/n of 1 MB over the mean time of the iterations.
+    expected = pytest.approx(1.5e6 / (sum(took) / len(took)), rel=1e-6)
+    assert rows.filter(pl.col("scheme") == "TCP")["busbw_gb_per_s"].item() == expected
+    shown = tailcut("summary", results).stdout
+    assert "GB/s" in shown
+    assert f"{rows['busbw_gb_per_s'][0]:.3g}" in shown
+    assert shown.count("GB/s") == 1, "pings have no bus"

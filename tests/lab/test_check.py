@@ -111,6 +111,44 @@ def test_fields_that_the_lab_cannot_realise_are_refused_by_name(
     assert [name.rpartition(".")[2] for name in fatal] == [field]
 
 
+ORDERED = ("fatal", "messages in order: the lab's hosts do not report departures")
+COMPUTED = ("fatal", "computations: the lab's hosts carry messages only")
+COLLECTIVE = """title = "t"
+topology = {{ kind = "star", hosts = 8, rate = "10Mbps" }}
+traffic = {{ kind = "collective", operation = "{}", algorithm = "{}", bytes = "1MB", repeat = {} }}
+horizon = {{ arrivals = "10ms", drain = "1s" }}
+[schemes.TCP]
+"""
+
+
+@pytest.mark.parametrize(
+    ("operation", "algorithm", "repeat", "answer"),
+    [
+        ("all-reduce", "ring", 1, ORDERED),
+        ("all-reduce", "halving-doubling", 1, ORDERED),
+        ("all-gather", "ring", 1, ORDERED),
+        ("reduce-scatter", "ring", 1, ORDERED),
+        ("all-reduce", "direct", 1, COMPUTED),
+        ("mixture-of-experts", "direct", 1, COMPUTED),
+        ("all-to-all", "pairwise", 2, COMPUTED),
+        ("all-to-all", "pairwise", 1, None),
+        ("all-to-all", "direct", 1, None),
+        ("all-reduce", "double-tree", 1, None),
+        ("all-gather", "direct", 1, None),
+        ("reduce-scatter", "direct", 1, None),
+    ],
+)
+def test_collectives_whose_hosts_would_compute_or_watch_departures_are_refused(
+    operation: str, algorithm: str, repeat: int, answer: tuple[str, str] | None
+) -> None:
+    plan = tailcut.loads(COLLECTIVE.format(operation, algorithm, repeat)).plan
+    (told,) = [(one["answer"], one["text"]) for one in fields(plan) if one["field"] == "traffic.kind"]
+    if answer is None:
+        assert told[0] == "done"
+    else:
+        assert told == answer
+
+
 @pytest.mark.parametrize(
     ("key", "value"),
     [

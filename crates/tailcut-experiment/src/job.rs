@@ -1,10 +1,13 @@
-//! Explains a job of a run: simulates the run again and returns the critical path of the job.
+//! Explains a job of a run: simulates the run again and returns the critical path of the job, and
+//! its traffic on every link.
 
 use std::ops::ControlFlow;
 
 use serde::Serialize;
+use tailcut_net::measure::job_links::{JobLinks, LinkTraffic};
 use tailcut_net::measure::records::{CriticalPath, PathPart, PathWork};
 use tailcut_net::scenario::{Progress, Scenario};
+use tailcut_net::simulate_watched;
 use tailcut_net::topology::NodeId;
 use tailcut_net::topology::find::node_name;
 
@@ -28,6 +31,23 @@ pub struct ExplainedJob {
     pub unfinished: Option<String>,
     /// The parts, without gaps from start to end; empty if the job has not ended.
     pub parts: Vec<ExplainedPart>,
+    /// The directed links that carried packets of the job, those that were busy longest first.
+    pub links: Vec<ExplainedLink>,
+}
+
+/// The packets of a job on a directed link, acknowledgements and packets sent again included.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct ExplainedLink {
+    /// The name of the node that sends.
+    pub from: String,
+    /// The name of the node that receives.
+    pub to: String,
+    /// The number of packets.
+    pub packets: u64,
+    /// Their bytes, framing included.
+    pub wire_bytes: u64,
+    /// The time that the link transmitted them.
+    pub busy_ps: u64,
 }
 
 /// A part of the critical path.
@@ -85,7 +105,9 @@ pub fn explain_job(
     let plan: RunPlan = serde_json::from_str(run_json)?;
     let mut scenario = to_scenario(&plan, read_table)?;
     scenario.jobs.explained = Some(job);
-    let outcome = tailcut_net::simulate(&scenario, on_progress)?;
+    let observer = JobLinks::new(&scenario.graph, flows_of(&scenario, job));
+    let watch = &mut |progress: &Progress| on_progress(progress);
+    let (outcome, observer) = simulate_watched(&scenario, observer, watch)?;
     let record = outcome.jobs.iter().find(|record| record.id == u64::from(job));
     let record = record.ok_or(RunError::UnknownJob(job))?;
     let unfinished = outcome.unfinished.into_iter().find(|one| one.id == record.id);
@@ -96,7 +118,31 @@ pub fn explain_job(
         completion_ps: record.completion.map(|took| took.0),
         unfinished: unfinished.map(|one| one.reason),
         parts: outcome.critical_path.map_or_else(Vec::new, |path| parts(&scenario, &path)),
+        links: links(&scenario, observer.links()),
     })
+}
+
+/// Returns the identifiers of the flows of a job.
+fn flows_of(scenario: &Scenario, job: u32) -> Vec<u64> {
+    let flows = scenario.flows.iter().zip(&scenario.jobs.rules);
+    flows.filter(|(_, rule)| rule.job == job).map(|(flow, _)| flow.id).collect()
+}
+
+fn links(scenario: &Scenario, traffic: &[LinkTraffic]) -> Vec<ExplainedLink> {
+    let name = |node: NodeId| node_name(&scenario.graph, node);
+    let ends = scenario.graph.links.iter().flat_map(|link| [(link.a, link.b), (link.b, link.a)]);
+    let used = ends.zip(traffic).filter(|(_, one)| one.packets > 0);
+    let mut links: Vec<ExplainedLink> = used
+        .map(|((from, to), one)| ExplainedLink {
+            from: name(from),
+            to: name(to),
+            packets: one.packets,
+            wire_bytes: one.wire_bytes,
+            busy_ps: one.busy.0,
+        })
+        .collect();
+    links.sort_by_key(|link| std::cmp::Reverse(link.busy_ps));
+    links
 }
 
 fn parts(scenario: &Scenario, path: &CriticalPath) -> Vec<ExplainedPart> {

@@ -186,7 +186,8 @@ def show(result: "StoredResult") -> None:
     """Prints the summary, the verdicts on lab runs, and which runs are missing."""
     from tailcut.terminal.table import summary_table
 
-    out.print(summary_table(result.plan, result.summary(), result.totals()), crop=False)
+    table = summary_table(result.plan, result.summary(), result.totals(), result.bus_bandwidths())
+    out.print(table, crop=False)
     for sentence in result.same:
         out.print(sentence, style="yellow", highlight=False, soft_wrap=True)
     unfinished(result)

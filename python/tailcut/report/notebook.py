@@ -34,7 +34,7 @@ def html(result: StoredResult) -> str:
     if study.lab.unfaithful and not study.lab.with_unfaithful:
         sentences.append(f"{words.unfaithful(study)}, and left out.")
     screen = Console(file=io.StringIO(), record=True, width=COLUMNS, force_jupyter=False)
-    screen.print(summary_table(result.plan, result.summary(), result.totals()))
+    screen.print(summary_table(result.plan, result.summary(), result.totals(), result.bus_bandwidths()))
     theme = theme_for(study.schemes, study.baseline, interactive=False)
     figures = []
     for figure, spec in export.sheets(study, data, theme):

@@ -221,6 +221,21 @@ class StoredResult:
         axes = list(summaries.axes_schema(self.plan))
         return totals.of_cells(self._runs_of_cells, self._derived.totals(self._tables), axes)
 
+    def bus_bandwidths(self) -> pl.DataFrame:
+        """The bus bandwidth of each kind of collective operation: of each scheme at each point, over all iterations.
+
+        As nccl-tests define it, it belongs to the mean time of the iterations.
+        """
+        axes = list(summaries.axes_schema(self.plan))
+        jobs = self.jobs
+        key = ["scheme", *axes, "kind"]
+        if "busbw_gb_per_s" not in jobs.columns:
+            return pl.DataFrame(schema={**{name: jobs.schema[name] for name in key}, "busbw_gb_per_s": pl.Float64()})
+        took = pl.col("completion_ns")
+        ended = jobs.filter(pl.col("finished"), pl.col("busbw_gb_per_s").is_not_null())
+        mean = (pl.col("busbw_gb_per_s") * took).sum() / took.sum()
+        return ended.group_by(key, maintain_order=True).agg(mean.alias("busbw_gb_per_s"))
+
     def write_summary(self) -> Path:
         """Write ``summary.parquet`` anew from what is there, without unfaithful runs: its readers asked for none."""
         path = self.store.beside("summary.parquet")

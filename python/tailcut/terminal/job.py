@@ -9,6 +9,8 @@ from rich.text import Text
 from tailcut.explain.job import ExplainedJob
 from tailcut.units import size, time_text
 
+SHOWN_LINKS = 4
+
 
 def job_story(explained: ExplainedJob) -> RenderableType:
     """Returns the critical path of a job under each scheme."""
@@ -30,6 +32,19 @@ def _lines(path: Mapping[str, Any]) -> Iterator[str]:
         yield f"{(part['from_ps'] - path['start_ps']) / 1e9:9.6f} ms  {_work(part)}: {took}{_compared(part)}"
     yield f"{path['completion_ps'] / 1e9:9.6f} ms  the job is over"
     yield _summary(path)
+    yield from _links(path)
+
+
+def _links(path: Mapping[str, Any]) -> Iterator[str]:
+    """Says which links carried most of the job, and for which part of it they were busy with it."""
+    links = path["links"]
+    shown = links[:SHOWN_LINKS]
+    more = f", of {len(links):,}" if len(links) > len(shown) else ""
+    yield f"Busiest links{more}:"
+    for link in shown:
+        share = link["busy_ps"] / path["completion_ps"]
+        carried = f"{size(link['wire_bytes'])} in {link['packets']:,} packets"
+        yield f"  {link['from']} > {link['to']}: {carried}, busy {time_text(link['busy_ps'])}, {share:.0%} of the time"
 
 
 def _work(part: Mapping[str, Any]) -> str:

@@ -39,13 +39,16 @@ class WholeTable(Table):
         return super().__rich_console__(console, options.update(max_width=max(options.max_width, needed)))
 
 
-def summary_table(plan: Plan, summary: pl.DataFrame, totals: pl.DataFrame) -> RenderableType:
+def summary_table(
+    plan: Plan, summary: pl.DataFrame, totals: pl.DataFrame, bandwidths: pl.DataFrame | None = None
+) -> RenderableType:
     """Completion times of short and of long flows, a line per point and scheme, with changes against the baseline.
 
     Args:
         plan: what was asked.
         summary: as ``Result.summary`` gives it.
         totals: as ``Result.totals`` gives it.
+        bandwidths: as ``Result.bus_bandwidths`` gives it.
     """
     axes = list(axes_schema(plan))
     notes = _Notes()
@@ -84,7 +87,10 @@ def summary_table(plan: Plan, summary: pl.DataFrame, totals: pl.DataFrame) -> Re
             "" if simulated is None else f"{simulated['carried_load']:.0%}",
             *(_speed(simulated) if rated else ()),
         )
-    jobs = [_job_table(plan, summary, kind, lines, notes) for kind in _kinds(summary)]
+    jobs = [
+        _job_table(plan, summary, kind, lines, notes, _bandwidths_of(kind, bandwidths, axes))
+        for kind in _kinds(summary)
+    ]
     heading = Text(title(plan) + "\n", style="bold")
     return Group(heading, short, long, *jobs, *_headers(totals), *notes.lines(), *_legend(plan, summary))
 
@@ -117,8 +123,23 @@ def _kinds(summary: pl.DataFrame) -> list[str]:
     return kinds
 
 
-def _job_table(plan: Plan, summary: pl.DataFrame, kind: str, lines: Sequence[pl.DataFrame], notes: "_Notes") -> Table:
-    """Completion times of one kind of job."""
+def _bandwidths_of(kind: str, bandwidths: pl.DataFrame | None, axes: Sequence[str]) -> dict[tuple[Any, ...], float]:
+    """Returns the bus bandwidths of a kind of collective operation in GB/s, by scheme and point."""
+    if bandwidths is None:
+        return {}
+    rows = bandwidths.filter(pl.col("kind") == kind).iter_rows(named=True)
+    return {(row["scheme"], *(row[axis] for axis in axes)): row["busbw_gb_per_s"] for row in rows}
+
+
+def _job_table(
+    plan: Plan,
+    summary: pl.DataFrame,
+    kind: str,
+    lines: Sequence[pl.DataFrame],
+    notes: "_Notes",
+    bandwidths: dict[tuple[Any, ...], float],
+) -> Table:
+    """Completion times of one kind of job, and the bus bandwidth of collective operations."""
     axes = list(axes_schema(plan))
     table = _table(plan, summary, f"Jobs: {kind}")
     statistics = SHOWN["job"]
@@ -126,6 +147,8 @@ def _job_table(plan: Plan, summary: pl.DataFrame, kind: str, lines: Sequence[pl.
         table.add_column(NAMES[statistic], justify="right", no_wrap=True)
         table.add_column("", justify="right", no_wrap=True)
     table.add_column(UNFINISHED, justify="right", no_wrap=True)
+    if bandwidths:
+        table.add_column("bus\nGB/s", justify="right", no_wrap=True)
     previous: tuple[Any, ...] | None = None
     for line in lines:
         of_kind = line.filter(pl.col("grouping") == "job", pl.col("class") == kind)
@@ -138,7 +161,9 @@ def _job_table(plan: Plan, summary: pl.DataFrame, kind: str, lines: Sequence[pl.
         head = _head(plan, summary, first, point if point != previous else None, len(axes))
         previous = point
         rows = {(row["class"], row["statistic"]): row for row in of_kind.iter_rows(named=True)}
-        table.add_row(*head, *_cells(rows, kind, statistics, notes), _unfinished(rows.get((kind, "mean"))))
+        bandwidth = bandwidths.get((first["scheme"], *point))
+        rate = [] if not bandwidths else ["" if bandwidth is None else f"{bandwidth:.3g}"]
+        table.add_row(*head, *_cells(rows, kind, statistics, notes), _unfinished(rows.get((kind, "mean"))), *rate)
     return table
 
 

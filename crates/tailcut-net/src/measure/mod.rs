@@ -4,6 +4,7 @@
 pub mod attribution;
 pub mod fair_shares;
 pub mod ideal;
+pub mod job_links;
 pub mod paths;
 pub mod port_sampler;
 pub mod records;

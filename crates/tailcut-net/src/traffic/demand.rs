@@ -5,6 +5,7 @@
 //! so that schemes are compared on the same flows, one by one.
 
 use std::collections::BTreeSet;
+use std::fmt;
 
 use tailcut_engine::Time;
 
@@ -106,6 +107,24 @@ pub struct Dependency {
     pub to: Dependent,
 }
 
+/// The id that a graph file gives a row.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum RowId {
+    /// A number, written in the shortest way.
+    Number(u64),
+    /// Any other text.
+    Text(Box<str>),
+}
+
+impl fmt::Display for RowId {
+    fn fmt(&self, to: &mut fmt::Formatter) -> fmt::Result {
+        match self {
+            RowId::Number(number) => number.fmt(to),
+            RowId::Text(text) => text.fmt(to),
+        }
+    }
+}
+
 /// The dependencies of closed-loop traffic; empty for open-loop traffic.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Jobs {
@@ -123,6 +142,8 @@ pub struct Jobs {
     pub computed: Vec<(u32, Dependent)>,
     /// The jobs that are collective operations, in order.
     pub collectives: Vec<CollectiveJob>,
+    /// The ids of computations in their graph file, and of flows whose numbers are not these ids.
+    pub row_ids: Vec<(Dependent, RowId)>,
     /// The job whose critical path the outcome of the run has.
     pub explained: Option<u32>,
     /// Number of flows without dependencies: they come first, in order of start.
@@ -130,6 +151,11 @@ pub struct Jobs {
 }
 
 impl Jobs {
+    /// Returns the id of a row in its graph file, if it is not the number of a flow.
+    pub fn row_id(&self, row: Dependent) -> Option<&RowId> {
+        self.row_ids.iter().find(|(one, _)| *one == row).map(|(_, id)| id)
+    }
+
     /// Returns whether every flow starts at its own time and belongs to no job.
     pub fn is_empty(&self) -> bool {
         self.rules.is_empty()
@@ -177,6 +203,11 @@ impl Demand {
     /// Sets whether all flows keep the identifiers that they have.
     pub(super) fn set_named(&mut self, named: bool) {
         self.named = vec![named; self.flows.len()];
+    }
+
+    /// Sets the id of a row in its graph file.
+    pub(super) fn name(&mut self, row: Dependent, id: RowId) {
+        self.jobs.row_ids.push((row, id));
     }
 
     /// Adds a computation and returns its number.
@@ -234,6 +265,8 @@ impl Demand {
             to: moved(edge.to),
             ..edge
         }));
+        let row_ids = other.jobs.row_ids.into_iter();
+        self.jobs.row_ids.extend(row_ids.map(|(row, id)| (moved(row), id)));
         let computed = other.jobs.computed.into_iter();
         self.jobs.computed.extend(computed.map(|(from, to)| (from + computations, moved(to))));
         let of_other = other.jobs.computations.into_iter();
@@ -274,7 +307,9 @@ impl Demand {
                 edge.from = place[edge.from.index()];
             }
             let computed = self.jobs.computed.iter_mut().map(|(_, to)| to);
-            for to in self.jobs.edges.iter_mut().map(|edge| &mut edge.to).chain(computed) {
+            let rows = self.jobs.row_ids.iter_mut().map(|(row, _)| row);
+            let dependents = self.jobs.edges.iter_mut().map(|edge| &mut edge.to);
+            for to in dependents.chain(computed).chain(rows) {
                 if let Dependent::Flow(to) = to {
                     *to = place[to.index()];
                 }

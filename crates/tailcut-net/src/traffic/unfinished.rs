@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use tailcut_engine::Time;
 
-use super::demand::{Dependent, Jobs, Signal};
+use super::demand::{Dependent, Jobs, RowId, Signal};
 use super::processors::Processors;
 use super::{Flow, FlowIndex};
 
@@ -179,12 +179,17 @@ impl Ended<'_> {
         match one {
             Dependent::Flow(flow) => {
                 let Flow { id, src, dst, bytes, .. } = self.flows[flow.index()];
+                let id = self.jobs.row_id(one).map_or_else(|| id.to_string(), RowId::to_string);
                 format!("message {id} (host {src} to {dst}, {bytes} B)")
             }
             Dependent::Computation(number) => {
+                let name = match self.jobs.row_id(one) {
+                    Some(id) => format!("computation {id}"),
+                    None => "a computation".to_owned(),
+                };
                 let one = self.jobs.computations[number as usize];
                 let (host, processor, duration) = (one.host, one.processor, one.duration);
-                format!("a computation of {duration} (host {host}, processor {processor})")
+                format!("{name} of {duration} (host {host}, processor {processor})")
             }
             Dependent::Pool(number) => format!("pool {number}"),
         }

@@ -107,9 +107,23 @@ c,,,,2,500,1
     assert_eq!(outcome.jobs[0].completion, None);
     let reasons: Vec<&str> = outcome.unfinished.iter().map(|job| &*job.reason).collect();
     let expected = "graph has not ended at 101ms: message 1 (host 1 to 2, 1000000 B) has started at 22397ns \
-                    and is not received; a computation of 500ns (host 2, processor 0) waits for \
+                    and is not received; computation c of 500ns (host 2, processor 0) waits for \
                     that; 2 further wait in turn; links that are down: h2>s0";
     assert_eq!(reasons, [expected]);
+}
+
+/// Message `first` never arrives; texts as ids are those of the file.
+#[test]
+fn an_unfinished_job_names_the_ids_of_its_file() {
+    let rows = "id,src,dst,bytes,after\nthird,2,3,9,second\nfirst,0,1,9,\nsecond,1,2,9,first\n";
+    let mut scenario = planned("received", rows);
+    let (link, at) = ("h0>s0".to_owned(), Time::ZERO);
+    let incidents = vec![Incident::LinkDown { link, at, until: None }];
+    scenario.faults = FaultsSpec { incidents, ..FaultsSpec::default() };
+    let [job] = &run(&scenario).unfinished[..] else { panic!("one job") };
+    let says = "message first (host 0 to 1, 9 B) has started at 0ps and is not received; message \
+                second (host 1 to 2, 9 B) waits for that; 1 further waits in turn";
+    assert!(job.reason.contains(says), "{}", job.reason);
 }
 
 #[test]

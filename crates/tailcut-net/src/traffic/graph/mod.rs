@@ -103,7 +103,13 @@ impl MessageGraph {
                 }
             }
         }
-        demand.set_named(rows.numbered());
+        let numbered = rows.numbered();
+        for (at, &place) in places.iter().enumerate() {
+            if !numbered || matches!(place, Dependent::Computation(_)) {
+                demand.name(place, rows.row_id(at));
+            }
+        }
+        demand.set_named(numbered);
         Ok(demand.numbered())
     }
 

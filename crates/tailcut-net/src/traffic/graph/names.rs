@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use super::super::demand::RowId;
+
 /// An id. Ids that are numbers, written in the shortest way, stand for themselves; the others are
 /// counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -37,6 +39,14 @@ impl Names {
         self.known.insert(id.into(), number);
         self.texts.push(id.into());
         Name(TEXT | number)
+    }
+
+    /// Returns the id of a row by its name.
+    pub fn row_id(&self, name: Name) -> RowId {
+        match name.number() {
+            Some(number) => RowId::Number(number),
+            None => RowId::Text(self.text(name).into()),
+        }
     }
 
     /// Returns the id of a name.

@@ -3,6 +3,7 @@
 use tailcut_engine::Time;
 
 use super::super::TrafficError;
+use super::super::demand::RowId;
 use super::MessageEnd;
 use super::names::{Name, Names};
 use super::records::{self, COLUMNS, Record};
@@ -88,6 +89,11 @@ impl Rows {
     /// Returns the id of a row.
     pub fn id(&self, row: usize) -> String {
         self.names.text(self.ids[row])
+    }
+
+    /// Returns the id of a row for messages of a run.
+    pub fn row_id(&self, row: usize) -> RowId {
+        self.names.row_id(self.ids[row])
     }
 
     /// Returns the text of a name.
