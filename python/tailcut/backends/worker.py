@@ -96,7 +96,9 @@ def main() -> None:
                 capture = Capture(**job["capture"]) if job["capture"] else None
                 waiting = termination.at_any_moment()
                 threads = job.get("threads", 1)
-                outcome = work(store, job["run"], capture, wait=job["wait"], tell=tell, waiting=waiting, threads=threads)
+                outcome = work(
+                    store, job["run"], capture, wait=job["wait"], tell=tell, waiting=waiting, threads=threads
+                )
             except (Exception, MemoryError) as error:  # noqa: BLE001 - whatever a run dies of, the sweep goes on and says so
                 where = traceback.format_exc()
                 tell(

@@ -13,7 +13,19 @@ import typer
 
 import tailcut
 from tailcut import backends
-from tailcut.cli.common import File, Jobs, Medium, Override, Seeds, Small, Threads, WithUnfaithful, err, key_and_value, out
+from tailcut.cli.common import (
+    File,
+    Jobs,
+    Medium,
+    Override,
+    Seeds,
+    Small,
+    Threads,
+    WithUnfaithful,
+    err,
+    key_and_value,
+    out,
+)
 from tailcut.cli.results import quoted, show, unfinished
 
 if TYPE_CHECKING:
