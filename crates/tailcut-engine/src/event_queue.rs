@@ -299,15 +299,21 @@ impl EventQueue {
         }
     }
 
-    /// Takes the first event as [`EventQueue::pop`] does, if it is earlier than `limit`. Events at
-    /// `limit` or later may still be scheduled afterwards.
-    pub fn pop_before(&mut self, limit: Time) -> Option<(Time, u32)> {
+    /// Takes the first event as [`EventQueue::pop`] does, if it is earlier than `limit`, or at
+    /// `limit` and of an entity before `first`. Events that are not may still be scheduled
+    /// afterwards.
+    pub fn pop_before(&mut self, limit: Time, first: u32) -> Option<(Time, u32)> {
         loop {
             if let Some(&event) = self.current.last() {
                 let time = Time(self.tick << self.shift | event.offset());
-                return if time < limit { self.pop() } else { None };
+                let is_before = time < limit || time == limit && event.entity() < first;
+                return if is_before { self.pop() } else { None };
             }
-            if self.pending == 0 || self.next_tick().0 << self.shift >= limit.0 {
+            if self.pending == 0 {
+                return None;
+            }
+            let start = self.next_tick().0 << self.shift;
+            if start > limit.0 || start == limit.0 && first == 0 {
                 return None;
             }
             self.advance();

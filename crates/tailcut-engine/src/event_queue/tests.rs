@@ -112,8 +112,8 @@ enum Step {
     Schedule(u32, u64),
     Cancel(u32),
     Pop,
-    /// Pops what is earlier than so far ahead.
-    PopBefore(u64),
+    /// Pops what is earlier than so far ahead, or then and of an entity before that.
+    PopBefore(u64, u32),
 }
 
 fn delay() -> impl Strategy<Value = u64> {
@@ -131,7 +131,7 @@ fn step() -> impl Strategy<Value = Step> {
         3 => (0..50u32, delay()).prop_map(|(e, d)| Step::Schedule(e, d)),
         1 => (0..50u32).prop_map(Step::Cancel),
         3 => Just(Step::Pop),
-        2 => delay().prop_map(Step::PopBefore),
+        2 => (delay(), 0..50u32).prop_map(|(ahead, first)| Step::PopBefore(ahead, first)),
     ]
 }
 
@@ -173,16 +173,21 @@ proptest! {
                     prop_assert_eq!(popped, first);
                     now = popped.map_or(now, |p| p.0);
                 }
-                Step::PopBefore(ahead) => {
-                    let limit = now + ahead;
+                Step::PopBefore(ahead, first) => {
+                    // Entities without ranks come in the order of their numbers.
+                    let (limit, first) = (now + ahead, first.min(ranked));
+                    let is_before = |&(time, (_, _, entity)): &(u64, (bool, u32, u32))| {
+                        time < limit || time == limit && entity < first
+                    };
                     let bound = agenda.earliest().map(|time| time.0);
                     prop_assert_eq!(bound.is_some(), !reference.is_empty());
                     prop_assert!(bound <= reference.first().map(|&(time, _)| time));
-                    while let Some((time, entity)) = agenda.pop_before(Time(limit)) {
-                        let first = reference.pop_first().map(|(time, (_, _, entity))| (time, entity));
-                        prop_assert_eq!(Some((time.0, entity)), first);
+                    while let Some((time, entity)) = agenda.pop_before(Time(limit), first) {
+                        prop_assert!(reference.first().is_some_and(is_before));
+                        let next = reference.pop_first().map(|(time, (_, _, entity))| (time, entity));
+                        prop_assert_eq!(Some((time.0, entity)), next);
                     }
-                    prop_assert!(reference.first().is_none_or(|&(time, _)| time >= limit));
+                    prop_assert!(!reference.first().is_some_and(is_before));
                     now = limit;
                 }
             }

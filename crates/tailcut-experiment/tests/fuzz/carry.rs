@@ -74,6 +74,10 @@ pub fn carry_out(text: &str, events_of_long_runs: u64) -> Result<Ending, String>
     if counters.sent != accounted {
         return Err(format!("{} packets sent, {accounted} found:\n{text}", counters.sent));
     }
+    // Every second experiment: the check takes twice the time of the run.
+    if !counters.sent.is_multiple_of(2) {
+        return Ok(Ending::Ran);
+    }
     let scenario = to_scenario(&plan.runs[0], &no_table_reader).expect("it has run");
     // A number from 2 to 8 that is another one for other experiments.
     let parts = 2 + (counters.sent % 7) as usize;

@@ -285,6 +285,11 @@ impl Fabric {
         self.ports[port.index()].receive(at, packet)
     }
 
+    /// Counts a packet no more that a link lost: somebody else counts it.
+    pub(crate) fn take_back_loss(&mut self, port: PortId) {
+        self.ports[port.index()].take_back_loss();
+    }
+
     /// Forwards a packet just taken from a link. Packets are offered to the ports that switches
     /// have chosen in the order in which they were forwarded.
     #[inline(always)]

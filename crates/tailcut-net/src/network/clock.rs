@@ -186,12 +186,19 @@ impl EventClock {
         (time <= end).then(|| self.due(entity))
     }
 
-    /// Takes the first event, if it is earlier than `limit`.
+    /// Takes the first event, if it is earlier than `limit`, or at `limit` and before incidents
+    /// where `until_incident` says so.
     #[inline(always)]
-    pub fn next_before(&mut self, limit: Time) -> Option<EventKind> {
-        let (time, entity) = self.agenda.pop_before(limit)?;
+    pub fn next_before(&mut self, limit: Time, until_incident: bool) -> Option<EventKind> {
+        let first = if until_incident { self.entity(EventKind::Incident) } else { 0 };
+        let (time, entity) = self.agenda.pop_before(limit, first)?;
         self.now = time;
         Some(self.due(entity))
+    }
+
+    /// Moves the time to that of something beside the agenda.
+    pub fn advance_to(&mut self, at: Time) {
+        self.now = at;
     }
 
     /// Returns a time that no pending event precedes; `None` when nothing is pending.

@@ -225,6 +225,11 @@ impl<O: Observer, E: Extent> Network<'_, O, E> {
         let now = self.clock.now();
         for consequence in self.fabric.apply_incidents(now, &self.scenario.graph)? {
             match consequence {
+                // What is on a link is known where it arrives.
+                Consequence::Lost { port, .. } if E::IS_PART && self.extent.leaves(port) => {
+                    self.fabric.take_back_loss(port);
+                }
+                Consequence::Arrives { port, .. } if E::IS_PART && self.extent.leaves(port) => {}
                 Consequence::Lost { port, packet } => {
                     self.tally.trace(|observer| {
                         observer.packet_stranded(now, PacketIds::of(&packet), port);
@@ -256,7 +261,7 @@ impl<O: Observer, E: Extent> Network<'_, O, E> {
             }
         }
         self.expect_frames();
-        if let Some(at) = self.fabric.next_incident().filter(|_| !self.is_over()) {
+        if let Some(at) = self.fabric.next_incident().filter(|_| !E::IS_PART && !self.is_over()) {
             self.clock.schedule(EventKind::Incident, at);
         }
         Ok(())

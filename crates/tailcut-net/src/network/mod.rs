@@ -188,7 +188,8 @@ impl<'a, O: Observer, E: Extent> Network<'a, O, E> {
         };
         network.schedule_start();
         network.clock.schedule(EventKind::ArrivalsEnd, scenario.horizon.arrivals);
-        if let Some(at) = network.fabric.next_incident() {
+        // Those of partitions befall all of them between two windows.
+        if let Some(at) = network.fabric.next_incident().filter(|_| !E::IS_PART) {
             network.clock.schedule(EventKind::Incident, at);
         }
         if let Some(interval) = network.tally.interval() {

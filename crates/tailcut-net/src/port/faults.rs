@@ -120,6 +120,14 @@ impl Port {
         self.faults().lost += 1;
     }
 
+    /// Counts a packet no more that was lost.
+    ///
+    /// # Panics
+    /// Unless the port expects faults.
+    pub fn take_back_loss(&mut self) {
+        self.faults().lost -= 1;
+    }
+
     /// Changes the rate and the propagation delay, and says when the first packet arrives now.
     ///
     /// The packet in service keeps the share of its bits that has left; the rest leaves at the new

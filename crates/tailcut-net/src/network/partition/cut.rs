@@ -25,14 +25,16 @@ pub struct Cut {
 
 impl Cut {
     /// Divides a network into at most `parts` partitions; `shortest` is the size of the smallest
-    /// packet in bytes. `None` where fewer than two racks can be told apart, or a link between
-    /// partitions takes no time.
-    pub fn new(graph: &Graph, parts: usize, shortest: u16) -> Option<Cut> {
+    /// packet in bytes.
+    ///
+    /// # Errors
+    /// Where all hosts are at one switch, or a link between partitions takes no time.
+    pub fn new(graph: &Graph, parts: usize, shortest: u16) -> Result<Cut, &'static str> {
         let neighbours = neighbours(graph);
         let racks = racks(graph, &neighbours);
         let parts = parts.min(racks.len()).min(MOST);
         if parts < 2 {
-            return None;
+            return Err("all hosts are at one switch");
         }
         let mut nodes: Vec<Option<u8>> = vec![None; graph.nodes()];
         let mut dealt = 0;
@@ -50,7 +52,10 @@ impl Cut {
         let hosts = graph.hosts as usize;
         let mut cut = Cut { nodes, hosts, parts, lookahead: Time::NEVER };
         cut.lookahead = cut.crossing_time(graph, shortest);
-        (cut.lookahead > Time::ZERO).then_some(cut)
+        match cut.lookahead {
+            Time::ZERO => Err("links between switches take no time"),
+            _ => Ok(cut),
+        }
     }
 
     /// Returns the number of partitions.
@@ -200,9 +205,9 @@ mod tests {
     #[test]
     fn a_single_rack_is_not_cut_and_others_no_finer_than_racks() {
         let star = Star { hosts: 9, ..Star::default() }.build().expect("hosts are enough");
-        assert_eq!(Cut::new(&star, 2, 78), None);
+        assert_eq!(Cut::new(&star, 2, 78), Err("all hosts are at one switch"));
         let parts = Cut::new(&fat_tree(4), 500, 78).map(|cut| cut.parts());
-        assert_eq!(parts, Some(8));
+        assert_eq!(parts, Ok(8));
     }
 
     #[test]

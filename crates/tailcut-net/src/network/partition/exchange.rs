@@ -69,6 +69,22 @@ impl Batch {
     }
 }
 
+/// What partitions tell each other whenever they meet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Known {
+    /// The time that nothing precedes.
+    pub earliest: Time,
+    /// The number of connections, and of partitions with flows to start.
+    pub alive: u64,
+}
+
+impl Known {
+    /// Joins what two partitions know.
+    pub fn and(self, other: Known) -> Known {
+        Known { earliest: self.earliest.min(other.earliest), alive: self.alive + other.alive }
+    }
+}
+
 /// A number on a cache line of its own.
 #[derive(Debug, Default)]
 #[repr(align(128))]
@@ -81,6 +97,8 @@ struct Set {
     mailboxes: Vec<Mutex<Batch>>,
     /// The time that nothing in a partition, and nothing that it hands over, precedes.
     bounds: Vec<Padded>,
+    /// What each partition has that may still happen: connections, and flows to start.
+    alive: Vec<Padded>,
     stop: AtomicBool,
 }
 
@@ -89,6 +107,7 @@ impl Set {
         Set {
             mailboxes: (0..parts * parts).map(|_| Mutex::default()).collect(),
             bounds: (0..parts).map(|_| Padded::default()).collect(),
+            alive: (0..parts).map(|_| Padded::default()).collect(),
             stop: AtomicBool::new(false),
         }
     }
@@ -142,8 +161,7 @@ impl Exchange {
         }
     }
 
-    /// Meets the other partitions. Returns the time that nothing in the whole run precedes, and
-    /// whether to go on.
+    /// Meets the other partitions. Returns what all know together, and whether to go on.
     ///
     /// # Errors
     /// When a partition has left.
@@ -151,19 +169,23 @@ impl Exchange {
         &self,
         turn: u64,
         part: usize,
-        bound: Time,
+        known: Known,
         stop: bool,
-    ) -> Result<(Time, ControlFlow<()>), Broken> {
+    ) -> Result<(Known, ControlFlow<()>), Broken> {
         let set = self.set(turn);
-        set.bounds[part].0.store(bound.0, Ordering::Relaxed);
+        set.bounds[part].0.store(known.earliest.0, Ordering::Relaxed);
+        set.alive[part].0.store(known.alive, Ordering::Relaxed);
         if stop {
             set.stop.store(true, Ordering::Relaxed);
         }
         self.meeting.wait()?;
-        let bounds = set.bounds.iter().map(|bound| bound.0.load(Ordering::Relaxed));
-        let earliest = Time(bounds.min().expect("there are partitions"));
+        let read = |number: &Padded| number.0.load(Ordering::Relaxed);
+        let each = set.bounds.iter().zip(&set.alive);
+        let all = each
+            .map(|(earliest, alive)| Known { earliest: Time(read(earliest)), alive: read(alive) });
+        let all = all.reduce(Known::and).expect("there are partitions");
         let stop = set.stop.load(Ordering::Relaxed);
-        Ok((earliest, if stop { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }))
+        Ok((all, if stop { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }))
     }
 
     /// Leaves for good, so that no partition waits for this one.

@@ -2,8 +2,8 @@
 
 use tailcut_engine::Time;
 
+use super::Partition;
 use super::cut::Cut;
-use super::{HERE, Partition};
 use crate::measure::Unobserved;
 use crate::measure::records::{FlowRecord, Outcome, RunCounters};
 use crate::network::Network;
@@ -33,13 +33,19 @@ pub(super) struct Piece {
 
 impl Network<'_, Unobserved, Partition> {
     pub(super) fn into_piece(mut self) -> Piece {
-        let leaving = self.extent.reached.iter().enumerate().filter(|(_, to)| **to != HERE);
-        leaving.for_each(|(port, _)| self.fabric.forget_arrived(Time::NEVER, PortId::at(port)));
+        for port in self.extent.leaving() {
+            self.fabric.forget_arrived(Time::NEVER, port);
+        }
         let idle = self.hosts.live().flat_map(|id| self.extent.ends[id.index()].idle_timers());
         let last = idle.map(|moment| moment.time).fold(self.extent.moment.time, Time::max);
         self.close_books();
         let further = self.scheme_counters();
-        let (mut counters, busy, _, books, _) = self.tally.finish();
+        let (mut counters, mut busy, _, books, _) = self.tally.finish();
+        // Links that come from elsewhere are busy there.
+        for (port, busy) in busy.iter_mut().enumerate() {
+            let [from, _] = self.extent.cut.ends(&self.scenario.graph, PortId::at(port));
+            *busy = if from == self.extent.me { *busy } else { Time::ZERO };
+        }
         self.flows.sum_up(&mut counters);
         counters.events -= self.extent.surplus;
         counters.in_flight = self.fabric.packets().count() as u64;

@@ -28,7 +28,7 @@ pub(super) use self::exchange::Opening;
 use self::exchange::{Batch, Crossing, Note};
 use self::moment::Moment;
 use self::retirement::Ends;
-use self::windows::Ending;
+use self::windows::Phase;
 pub use self::windows::{OnThreads, one_thread_reason, simulate_in_turns, simulate_on};
 use super::Network;
 use super::clock::EventKind;
@@ -99,7 +99,11 @@ pub(super) struct Partition {
     open: Vec<ConnectionId>,
     /// How many of these call for a search for those that are over.
     search_at: usize,
-    ending: Ending,
+    phase: Phase,
+    /// The next incident, where everything that comes before it has been handled.
+    cleared: Option<Time>,
+    /// Nothing is left for incidents to befall.
+    incidents_end: bool,
     /// Events that have been counted, and that a run on one thread would not have had.
     surplus: u64,
     /// Something has happened that one thread might not have had.
@@ -155,12 +159,20 @@ impl Partition {
             foreign: vec![vec![]; cut.parts()],
             open: vec![],
             search_at: retirement::FIRST_SEARCH,
-            ending: Ending::No,
+            phase: Phase::Runs,
+            cleared: None,
+            incidents_end: false,
             surplus: 0,
             in_doubt: false,
             policy_instants: vec![],
             cut,
         }
+    }
+
+    /// Returns the ports whose links lead to other partitions.
+    fn leaving(&self) -> impl Iterator<Item = PortId> + use<> {
+        let ports = self.reached.iter().enumerate().filter(|(_, to)| **to != HERE);
+        ports.map(|(port, _)| PortId::at(port)).collect::<Vec<_>>().into_iter()
     }
 
     fn home(&self, packet: &Packet) -> Home {

@@ -10,10 +10,10 @@ use tailcut_engine::rendezvous::Broken;
 
 use super::Partition;
 use super::cut::{Cut, MOST};
-use super::exchange::{Batch, Exchange, Note};
+use super::exchange::{Batch, Exchange, Known, Note};
 use super::join::{Piece, join};
 use super::moment::Moment;
-use crate::fabric::Fabric;
+use crate::fabric::{Fabric, FabricError};
 use crate::measure::records::Outcome;
 use crate::measure::{Observer, Unobserved};
 use crate::network::clock::EventKind;
@@ -29,7 +29,6 @@ pub fn one_thread_reason(scenario: &Scenario) -> Option<&'static str> {
         (!scenario.jobs.is_empty(), "flows wait for the ends of others"),
         (!scenario.series.is_off(), "series are sampled"),
         (scenario.max_port_samples > 0, "ports are sampled"),
-        (scenario.faults.active && !scenario.faults.incidents.is_empty(), "links fail"),
     ];
     if let Some((_, reason)) = reasons.into_iter().find(|(applies, _)| *applies) {
         return Some(reason);
@@ -55,13 +54,19 @@ pub fn one_thread_reason(scenario: &Scenario) -> Option<&'static str> {
     if fabric.audit().is_some() {
         return Some("switches' guesses about flows are checked");
     }
-    cut(scenario, MOST).is_none().then_some("all hosts are at one switch")
+    cut(scenario, MOST).err()
 }
 
 /// Cuts the network of a scenario into at most so many partitions.
-fn cut(scenario: &Scenario, parts: usize) -> Option<Cut> {
+///
+/// # Errors
+/// Says why that is not possible.
+fn cut(scenario: &Scenario, parts: usize) -> Result<Cut, &'static str> {
     let sizes = profiles(scenario).into_iter().map(|profile| profile.sizes.bare());
-    Cut::new(&scenario.graph, parts, sizes.min().unwrap_or(0))
+    // Links may become faster.
+    let may_change = scenario.faults.active && !scenario.faults.incidents.is_empty();
+    let shortest = if may_change { 0 } else { sizes.min().unwrap_or(0) };
+    Cut::new(&scenario.graph, parts, shortest)
 }
 
 /// A run, and on how many threads it ran.
@@ -99,7 +104,7 @@ pub fn simulate_on(
 ) -> Result<OnThreads, SimError> {
     check_scenario(scenario)?;
     let reason = if threads > 1 { one_thread_reason(scenario) } else { None };
-    let cut = if reason.is_none() { cut(scenario, threads) } else { None };
+    let cut = if reason.is_none() { cut(scenario, threads).ok() } else { None };
     let Some(cut) = cut.map(Arc::new) else {
         return Ok(OnThreads::one(simulate(scenario, on_progress)?, reason));
     };
@@ -142,7 +147,7 @@ pub fn simulate_in_turns(parts: usize, scenario: &Scenario) -> Result<OnThreads,
     check_scenario(scenario)?;
     let alone = || simulate(scenario, &mut |_| ControlFlow::Continue(()));
     let reason = one_thread_reason(scenario);
-    let cut = if reason.is_none() { cut(scenario, parts) } else { None };
+    let cut = if reason.is_none() { cut(scenario, parts).ok() } else { None };
     let Some(cut) = cut.map(Arc::new) else { return Ok(OnThreads::one(alone()?, reason)) };
     let (exchange, profiles) = (Exchange::new(cut.parts()), profiles(scenario));
     let network = |me| {
@@ -152,10 +157,10 @@ pub fn simulate_in_turns(parts: usize, scenario: &Scenario) -> Result<OnThreads,
     let mut networks = (0..cut.parts()).map(network).collect::<Result<Vec<_>, _>>()?;
     let mut over = false;
     for turn in 0.. {
-        let bounds = networks.iter_mut().map(|network| network.end_window(&exchange, turn));
-        let earliest = bounds.min().expect("there are partitions");
+        let each = networks.iter_mut().map(|network| network.end_window(&exchange, turn));
+        let known = each.reduce(Known::and).expect("there are partitions");
         for network in &mut networks {
-            over = network.next_window(&exchange, turn, earliest)?.is_break();
+            over = network.next_window(&exchange, turn, known)?.is_break();
         }
         if over {
             break;
@@ -195,14 +200,18 @@ fn run_partition(
 /// Events of one partition between two looks at the progress.
 const LOOK_EVERY: u64 = 1 << 16;
 
-/// How far the end of a run is.
+/// What partitions do together, turn by turn. None handles events before all are in agreement about
+/// what is over.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Ending {
-    No,
-    /// Partitions ask for connections that are over.
+pub(super) enum Phase {
+    /// They handle the events of a window.
+    Runs,
+    /// They ask for connections that are over: nothing is due before the next incident, or the end.
     Asks,
     /// They hear the answers.
     Hears,
+    /// They count what is left.
+    Counts,
 }
 
 impl<O: Observer> Network<'_, O, Partition> {
@@ -214,14 +223,14 @@ impl<O: Observer> Network<'_, O, Partition> {
         let me = self.extent.me;
         let (mut look_at, mut stop) = (LOOK_EVERY, false);
         for turn in 0.. {
-            let bound = self.end_window(exchange, turn);
-            let met = exchange.meet(turn, me, bound, stop);
+            let own = self.end_window(exchange, turn);
+            let met = exchange.meet(turn, me, own, stop);
             // Another thread has an error or panics: its own says more.
-            let (earliest, go_on) = met.map_err(|Broken| SimError::Interrupted)?;
+            let (known, go_on) = met.map_err(|Broken| SimError::Interrupted)?;
             if go_on.is_break() {
                 return Err(SimError::Interrupted);
             }
-            if self.next_window(exchange, turn, earliest)?.is_break() {
+            if self.next_window(exchange, turn, known)?.is_break() {
                 break;
             }
             let events = self.tally.events();
@@ -242,42 +251,94 @@ impl<O: Observer> Network<'_, O, Partition> {
         Ok(())
     }
 
-    /// Hands over what others get after a window, and returns the time that nothing here or there
-    /// precedes.
-    fn end_window(&mut self, exchange: &Exchange, turn: u64) -> Time {
-        if self.extent.ending == Ending::Asks || self.extent.searches() {
+    /// Hands over what others get after a window, and returns what is known here.
+    fn end_window(&mut self, exchange: &Exchange, turn: u64) -> Known {
+        if self.extent.phase == Phase::Asks || self.extent.searches() {
             self.search();
         }
-        self.hand_over(exchange, turn)
+        let waiting = u64::from(self.starts.next_start().is_some());
+        let alive = self.extent.open.len() as u64 + waiting;
+        Known { earliest: self.hand_over(exchange, turn), alive }
     }
 
-    /// Takes what others have handed over, and handles the events of the next window, before which
-    /// nothing happens in the whole run until `earliest`. Breaks at the end of the run.
+    /// Takes what others have handed over, and handles the events of the next window. Breaks at the
+    /// end of the run.
     fn next_window(
         &mut self,
         exchange: &Exchange,
         turn: u64,
-        earliest: Time,
+        known: Known,
     ) -> Result<ControlFlow<()>, SimError> {
         exchange.take_over(turn, self.extent.me, |from, batch| self.take_in(from, batch));
-        let end = self.scenario.end();
-        let over = earliest > end || earliest == Time::NEVER;
-        self.extent.ending = match (over, self.extent.ending) {
-            (false, _) => Ending::No,
-            (true, Ending::No) => Ending::Asks,
-            (true, Ending::Asks) => Ending::Hears,
-            (true, Ending::Hears) => return Ok(ControlFlow::Break(())),
+        let (end, earliest) = (self.scenario.end(), known.earliest);
+        let incident = self.next_incident().filter(|at| *at <= end);
+        let is_quiet = match incident {
+            Some(at) => self.extent.cleared == Some(at) || earliest > at,
+            None => earliest > end || earliest == Time::NEVER,
         };
-        if !over {
-            let limit = earliest.0.saturating_add(self.extent.cut.lookahead().0);
-            self.run_window(Time(limit.min(end.0.saturating_add(1))), end)?;
-        }
+        self.extent.phase = match (self.extent.phase, incident) {
+            (Phase::Runs, _) if is_quiet => Phase::Asks,
+            (Phase::Runs, _) => {
+                self.run_window(earliest, incident, end)?;
+                Phase::Runs
+            }
+            (Phase::Asks, _) => Phase::Hears,
+            (Phase::Hears, None) => return Ok(ControlFlow::Break(())),
+            (Phase::Hears, Some(_)) => Phase::Counts,
+            (Phase::Counts, Some(at)) if known.alive > 0 => {
+                self.incident_at(at)?;
+                Phase::Runs
+            }
+            // What befalls a network in which nothing happens any more does not keep a run going.
+            (Phase::Counts, _) => {
+                self.extent.incidents_end = true;
+                Phase::Runs
+            }
+        };
         Ok(ControlFlow::Continue(()))
     }
 
-    /// Handles all events earlier than `limit`.
-    fn run_window(&mut self, limit: Time, end: Time) -> Result<(), SimError> {
-        while let Some(due) = self.clock.next_before(limit) {
+    /// Returns the time of the next incident that matters.
+    fn next_incident(&self) -> Option<Time> {
+        self.fabric.next_incident().filter(|_| !self.extent.incidents_end)
+    }
+
+    /// Lets an incident befall this partition: every other one does the same in this turn.
+    fn incident_at(&mut self, at: Time) -> Result<(), SimError> {
+        self.clock.advance_to(at);
+        self.extent.moment = Moment { time: at, order: self.clock.order_of(EventKind::Incident) };
+        self.extent.cleared = None;
+        if self.extent.me == 0 {
+            self.tally.note_event();
+        }
+        for port in self.extent.leaving() {
+            self.fabric.forget_arrived(at, port);
+        }
+        Ok(self.incident().map_err(FabricError::from)?)
+    }
+
+    /// Handles the events of a window that begins with the earliest one: as long as no other
+    /// partition matters, and no incident.
+    fn run_window(
+        &mut self,
+        earliest: Time,
+        incident: Option<Time>,
+        end: Time,
+    ) -> Result<(), SimError> {
+        let beyond = Time(earliest.0.saturating_add(self.extent.cut.lookahead().0));
+        match incident {
+            Some(at) if at < beyond => {
+                self.extent.cleared = Some(at);
+                self.run_until(at, true, end)
+            }
+            _ => self.run_until(beyond.min(Time(end.0.saturating_add(1))), false, end),
+        }
+    }
+
+    /// Handles all events earlier than `limit`, and those at `limit` that come before an incident
+    /// where `until_incident` says so.
+    fn run_until(&mut self, limit: Time, until_incident: bool, end: Time) -> Result<(), SimError> {
+        while let Some(due) = self.clock.next_before(limit, until_incident) {
             let moment = Moment { time: self.clock.now(), order: self.clock.order_of(due) };
             match due {
                 EventKind::Sender(id) if self.hosts.sender(id).finished() => {
