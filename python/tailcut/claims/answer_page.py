@@ -1,7 +1,7 @@
 """The page of questions as Markdown, and its pictures: all that `make today` writes."""
 
 from tailcut.claims import drawings, words
-from tailcut.claims.answers import contradictions, find, sentence
+from tailcut.claims.answers import cell, contradictions, sentence
 from tailcut.claims.document import Paper
 from tailcut.claims.questions import Question
 from tailcut.claims.scorecard import Scorecard
@@ -35,7 +35,7 @@ def page(paper: Paper, scorecard: Scorecard) -> str:
         return ""
     parts = [
         HEAD,
-        f"![Ideas by situation: the change of short flows' 99th percentile](../{PICTURES}/ideas.svg)\n",
+        f"![Ideas by situation: changes of the completion times of short flows](../{PICTURES}/ideas.svg)\n",
         CAPTION,
         _table(paper, scorecard),
         _stale(paper, scorecard),
@@ -55,7 +55,8 @@ Copies of short flows (RepFlow), two handshakes (RepSYN), spraying (RPS), elepha
 (TinyFlow) and many subflows (MMPTCP) were measured at 1 Gbps on hosts and switches of their years.
 These are eight questions about them on hosts and switches of today.
 """
-CAPTION = """*Below zero is faster. ▼: the whole 95 % interval is below zero; ▲: above; =: within 5 %;
+CAPTION = """*Change of the mean of short flows (up to 100 KB), and beside it of their 99th percentile. Below
+zero is faster. ▼: the whole 95 % interval is below zero; ▲: above; =: within 5 %;
 ?: on both sides.*
 """
 METHOD = """Every number is a change of one scheme over another on the same flows, with its 95 % interval over
@@ -88,12 +89,8 @@ def _table(paper: Paper, scorecard: Scorecard) -> str:
     for idea in asked.ideas:
         cells = [idea.name]
         for situation in asked.situations:
-            found = find(paper, scorecard, idea.cells[situation]) if situation in idea.cells else None
-            number = None if found is None else found.number
-            cells.append(
-                "" if found is None else drawings.SIGNS[found.mark]
-                + ("" if number is None else f" {words.amount(found.claim, number.value)}")
-            )  # fmt: skip
+            found = cell(paper, scorecard, idea, situation)
+            cells.append(", ".join(drawings.marked(one) for one in found))
         lines.append("| " + " | ".join(cells) + " |")
     return "\n".join(lines) + "\n"
 

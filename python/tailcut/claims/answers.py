@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from tailcut.claims import words
 from tailcut.claims.document import Claim, Paper
-from tailcut.claims.questions import IN_BRACES, Question, Reference, reference
+from tailcut.claims.questions import IN_BRACES, Idea, Question, Reference, reference
 from tailcut.claims.scorecard import Point, Row, Scorecard
 from tailcut.claims.verdict import BEYOND, Number
 from tailcut.errors import ClaimsError
@@ -114,6 +114,11 @@ def sentence(paper: Paper, scorecard: Scorecard, text: str) -> str:
         return "" if asked is None else find(paper, scorecard, asked).text
 
     return IN_BRACES.sub(lambda found: filled(found[1]), " ".join(text.split()))
+
+
+def cell(paper: Paper, scorecard: Scorecard, idea: Idea, situation: str) -> list[Found]:
+    """Returns the numbers of a cell of the table of ideas; none where nothing was asked."""
+    return [find(paper, scorecard, asked) for asked in idea.cells.get(situation, ())]
 
 
 def parts(question: Question) -> Mapping[str, str]:

@@ -8,7 +8,7 @@ from html import escape
 from itertools import groupby
 
 from tailcut.claims import words
-from tailcut.claims.answers import Found, find, no_change
+from tailcut.claims.answers import Found, cell, find, no_change
 from tailcut.claims.document import Claim, Paper
 from tailcut.claims.questions import Question, Reference
 from tailcut.claims.scorecard import Scorecard
@@ -47,20 +47,20 @@ def table(paper: Paper, scorecard: Scorecard) -> str:
     if page is None:
         return ""
     first = 24 + max(len(idea.name) for idea in page.ideas) * CHARACTER
-    width, height, top = 104, 40, 78
+    width, height, top = 92, 52, 78
     whole = first + width * len(page.situations) + 16
     bottom = top + height * len(page.ideas)
-    parts = [_text(16, 30, "Change of the 99th percentile of short flows", "head")]
+    parts = [_text(16, 30, "Change of short flows' completion times: the mean, and the 99th percentile (p99)", "head")]
     for column, situation in enumerate(page.situations):
         for place, line in enumerate(_two_lines(situation)):
             parts.append(_text(first + (column + 0.5) * width, 54 + 16 * place, line, middle=True))
     for row, idea in enumerate(page.ideas):
         y = top + row * height
-        parts.append(_text(16, y + 25, idea.name))
+        parts.append(_text(16, y + 31, idea.name))
         for column, situation in enumerate(page.situations):
-            asked = idea.cells.get(situation)
-            if asked is not None:
-                parts.append(_cell(find(paper, scorecard, asked), first + column * width, y, width, height))
+            found = cell(paper, scorecard, idea, situation)
+            if found:
+                parts += _cell(found, first + column * width, y, width, height)
     x = 16.0
     for mark, meaning in MEANINGS.items():
         parts.append(f'<rect class="{mark}" x="{x:.0f}" y="{bottom + 16}" width="22" height="20" rx="3"/>')
@@ -70,26 +70,35 @@ def table(paper: Paper, scorecard: Scorecard) -> str:
     return _svg(whole, bottom + 52, _said(paper, scorecard), parts)
 
 
-def _cell(found: Found, x: float, y: float, width: float, height: float) -> str:
+def marked(found: Found) -> str:
+    """Returns a number of the table with the sign of its mark."""
     said = "" if found.number is None else words.amount(found.claim, found.number.value)
+    return f"{SIGNS[found.mark]} {said}".strip()
+
+
+def _cell(found: Sequence[Found], x: float, y: float, width: float, height: float) -> list[str]:
+    """Draws the numbers of a cell; the first marks it."""
     place = f'x="{x + 3:.0f}" y="{y + 3:.0f}" width="{width - 6:.0f}" height="{height - 6:.0f}"'
-    return f'<rect class="{found.mark}" {place} rx="4"/>' + _text(
-        x + width / 2, y + 25, f"{SIGNS[found.mark]} {said}", middle=True
-    )
+    middle = x + width / 2
+    drawn = [f'<rect class="{found[0].mark}" {place} rx="4"/>', _text(middle, y + 24, marked(found[0]), middle=True)]
+    return drawn + [_text(middle, y + 41, f"p99 {marked(one)}", "soft", middle=True) for one in found[1:]]
 
 
 def _said(paper: Paper, scorecard: Scorecard) -> str:
     page = paper.answers
     lines = []
     for idea in page.ideas if page else ():
-        cells = [f"{situation} {find(paper, scorecard, asked).text}" for situation, asked in idea.cells.items()]
+        cells = [
+            f"{situation} {', '.join(one.text for one in cell(paper, scorecard, idea, situation))}"
+            for situation in idea.cells
+        ]
         lines.append(f"{idea.name}: {'; '.join(cells)}.")
-    return "Change of the 99th percentile of short flows. " + " ".join(lines)
+    return "Change of short flows' completion times: the mean, and the 99th percentile. " + " ".join(lines)
 
 
 def _two_lines(text: str) -> list[str]:
-    head, comma, tail = text.partition(", ")
-    return [head + comma.strip(), tail] if comma else [text]
+    head, _, tail = text.rpartition(" ")
+    return [head, tail] if head and len(text) > 10 else [text]
 
 
 def figure(paper: Paper, scorecard: Scorecard, question: Question) -> str:

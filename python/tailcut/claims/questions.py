@@ -62,11 +62,11 @@ class Idea:
 
     Attributes:
         name: what people call it.
-        cells: by situation, the claim's number that shows it.
+        cells: by situation, the claims' numbers that show it, the first of which marks it.
     """
 
     name: str
-    cells: Mapping[str, Reference]
+    cells: Mapping[str, tuple[Reference, ...]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,11 +117,12 @@ def _idea(table: ClaimTable, situations: tuple[str, ...]) -> Idea:
     return Idea(name, MappingProxyType({key: _cell(table, str(text)) for key, text in cells.items()}))
 
 
-def _cell(table: ClaimTable, text: str) -> Reference:
-    found = reference(text)
-    if found is None:
-        raise table.fail(f"{text!r} names no claim's number")
-    return found
+def _cell(table: ClaimTable, text: str) -> tuple[Reference, ...]:
+    found = [(one, reference(one)) for one in text.split("; ")]
+    for one, named in found:
+        if named is None:
+            raise table.fail(f"{one!r} names no claim's number")
+    return tuple(named for _, named in found if named is not None)
 
 
 def _question(table: ClaimTable) -> Question:

@@ -1,0 +1,233 @@
+"""The page of today's questions: its sentences follow from the scorecard, and it is the one that is checked in."""
+
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tailcut import ClaimsError, _core, claims
+from tailcut.claims import Paper, Row, Scorecard, Verdict, answer_page, answers, document, drawings
+from tailcut.claims.questions import IN_BRACES, Answers, Question, reference
+from tailcut.claims.scorecard import Point
+from tailcut.claims.verdict import Number
+
+ROOT = Path(__file__).parents[2]
+TODAY = claims.load()["today"]
+SHIPPED = Scorecard.shipped()
+
+FILE = """
+title = "Today"
+source = "Us"
+situations = ["25 Gbps", "1 Gbps"]
+limits = ["One fabric."]
+
+[readings.slow]
+says = "At 1 Gbps."
+set = { topology.rate = "1Gbps" }
+
+[[ideas]]
+name = "Copies"
+cells = { "25 Gbps" = "faster", "1 Gbps" = "faster @ slow" }
+
+[[questions]]
+id = "copies"
+asks = "Do copies help?"
+experiment = "1-copies"
+answer = "A copy is faster: {faster:less}."
+why = "Waiting is {waiting} of the time."
+change = "At 1 Gbps nothing is sure: {faster:open @ slow}."
+figure = ["faster", "waiting"]
+
+[[claims]]
+id = "faster"
+says = "It is faster."
+where = "question 1"
+experiment = "1-copies"
+measure = { metric = "fct", statistic = "p99" }
+compare = { kind = "change", scheme = "B", against = "A" }
+paper = { sign = "less" }
+readings = ["stated", "slow"]
+
+[[claims]]
+id = "waiting"
+says = "It waits."
+where = "question 1"
+experiment = "1-copies"
+measure = { metric = "part_share", statistic = "share", name = "queue" }
+compare = { kind = "value", scheme = "A" }
+paper = { at_least = 0.5 }
+"""
+
+
+def row(claim: str, number: Number, reading: str = "stated") -> Row:
+    point = Point({}, number, Verdict.UNDECIDED)
+    return Row(f"today/{claim}", reading, "sim", (point,), Verdict.UNDECIDED, _core.RESULTS, (1, 2), ("f00",))
+
+
+def card(faster: tuple[float, float, float] = (-0.3, -0.4, -0.2), *, few: bool = False) -> Scorecard:
+    beyond = 9 if few else 20
+    return Scorecard(
+        [
+            row("faster", Number(*faster, beyond=beyond)),
+            row("faster", Number(-0.1, -0.3, 0.2, beyond=20), "slow"),
+            row("waiting", Number(0.6, 0.5, 0.7)),
+        ]
+    )
+
+
+def read(text: str = FILE) -> Paper:
+    return document.read("today", text)
+
+
+def asked(paper: Paper) -> Answers:
+    assert paper.answers is not None
+    return paper.answers
+
+
+# --- numbers in sentences -------------------------------------------------------------------------
+
+
+def test_a_sentence_has_the_number_of_its_claim_with_the_interval() -> None:
+    page = answer_page.page(read(), card())
+    assert "**A copy is faster: −30 % (−40 % to −20 %).**" in page
+    assert "nothing is sure: −10 % (−30 % to +20 %)." in page
+    assert "Waiting is 60 % (50 % to 70 %) of the time." in page
+
+
+@pytest.mark.parametrize(
+    ("found", "said"),
+    [
+        (card((0.3, 0.2, 0.4)), "copies, answer: {faster:less} is +30 % (+20 % to +40 %): more"),
+        (card((-0.1, -0.3, 0.1)), "copies, answer: {faster:less} is −10 % (−30 % to +10 %): open"),
+        (card(few=True), "copies, answer: {faster:less} is −30 % (−40 % to −20 %): open"),
+        (
+            Scorecard(one for one in card().rows if one.reading != "stated"),
+            "copies, answer: {faster:less} has not been run",
+        ),
+    ],
+)
+def test_words_that_the_number_does_not_bear_out_are_refused(found: Scorecard, said: str) -> None:
+    with pytest.raises(ClaimsError, match=re.escape(said)) as refused:
+        answer_page.files(read(), found)
+    assert refused.value.code == "TC-K006"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ("{faster:less}", "{faster}", "{faster} does not state its side: less"),
+        ("{waiting}", "{waiting:more}", "{waiting:more} is a value, and has no side"),
+    ],
+)
+def test_changes_state_their_side_and_values_have_none(old: str, new: str, said: str) -> None:
+    (wrong,) = answers.contradictions(read(FILE.replace(old, new)), card())
+    assert said in wrong
+
+
+def test_a_sentence_that_names_no_claim_is_refused() -> None:
+    with pytest.raises(ClaimsError, match="names slower: there is no such claim"):
+        answer_page.page(read(FILE.replace("{faster:less}", "{slower:less}")), card())
+    with pytest.raises(ClaimsError, match="no reading 'fast'"):
+        answer_page.page(read(FILE.replace("{faster:open @ slow}", "{faster:open @ fast}")), card())
+    with pytest.raises(ClaimsError, match="names no claim's number"):
+        read(FILE.replace("{faster:less}", "{faster: down}"))
+
+
+def test_a_reference_may_name_a_side_a_point_and_a_reading() -> None:
+    found = reference("copies-drill:less at 25Gbps @ one slow link")
+    assert found is not None
+    assert (found.claim, found.side, found.at, found.reading) == ("copies-drill", "less", "25Gbps", "one slow link")
+
+
+# --- pictures -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("faster", "mark"),
+    [
+        ((-0.3, -0.4, -0.2), "helps"),
+        ((0.3, 0.2, 0.4), "harms"),
+        ((0.01, -0.02, 0.04), "alike"),
+        ((-0.02, -0.04, -0.01), "alike"),
+        ((-0.1, -0.3, 0.1), "open"),
+    ],
+)
+def test_a_cell_of_the_table_has_a_sign_besides_its_colour(faster: tuple[float, float, float], mark: str) -> None:
+    picture = drawings.table(read(), card(faster))
+    assert re.search(rf'<rect class="{mark}"[^>]*/><text[^>]*>{re.escape(drawings.SIGNS[mark])} [+−]', picture)
+    assert len({*drawings.SIGNS.values()}) == len(drawings.SIGNS)
+
+
+def test_pictures_have_a_dark_form_and_say_in_words_what_they_show() -> None:
+    paper = read()
+    for picture in (drawings.table(paper, card()), drawings.figure(paper, card(), asked(paper).questions[0])):
+        assert "prefers-color-scheme: dark" in picture
+        assert "−30 % (−40 % to −20 %)" in picture[: picture.index("</title>")]
+
+
+def test_an_interval_that_is_much_wider_than_the_others_does_not_hide_them() -> None:
+    paper, wide = read(), card()
+    wide.put(row("faster", Number(-0.1, -0.9, 40.0, beyond=20), "slow"))
+    picture = drawings.figure(paper, wide, asked(paper).questions[0])
+    first, second = (float(x) for x in re.findall(r'<circle class="ours" cx="([\d.]+)"', picture)[:2])
+    assert abs(first - second) > 20
+
+
+# --- the one that is checked in -------------------------------------------------------------------
+
+
+def test_every_experiment_of_today_answers_a_question() -> None:
+    files = sorted(file.stem for file in (ROOT / "experiments/today").glob("*.toml") if file.stem != "claims")
+    assert [question.experiment for question in asked(TODAY).questions] == files
+
+
+@pytest.mark.parametrize("question", asked(TODAY).questions, ids=lambda one: one.id)
+def test_a_question_has_an_answer_with_a_number_a_figure_a_reason_and_what_would_change_it(question: Question) -> None:
+    for text in answers.parts(question).values():
+        assert text.rstrip().endswith(".")
+        assert IN_BRACES.search(text), f"{question.id}: a sentence without a number: {text}"
+    assert re.search(r"[.?!]\s+[A-Z]", question.answer) is None, "the answer is one sentence"
+    assert question.figure
+    of_question = {claim.id for claim in TODAY.claims if claim.experiment == f"today/{question.experiment}"}
+    assert {f"today/{name}" for name in question.figure} <= of_question
+
+
+def test_every_claim_of_today_is_shown_in_a_figure_or_a_sentence() -> None:
+    page = asked(TODAY)
+    named = {name for question in page.questions for name in question.figure}
+    for question in page.questions:
+        for text in answers.parts(question).values():
+            named |= {one.claim for braces in IN_BRACES.findall(text) if (one := reference(braces))}
+    assert {claim.id.partition("/")[2] for claim in TODAY.claims} == named
+
+
+def test_no_number_of_the_page_is_typed_by_hand() -> None:
+    """Percentages stand in braces; readings, rates and loads are what was set."""
+    for question in asked(TODAY).questions:
+        for text in answers.parts(question).values():
+            assert re.search(r"\d\s*%", IN_BRACES.sub("", text)) is None, text
+
+
+def test_the_words_of_the_page_agree_with_the_shipped_scorecard() -> None:
+    assert [*answers.contradictions(TODAY, SHIPPED)] == []
+
+
+def test_the_page_and_its_pictures_are_what_make_today_writes() -> None:
+    made = answer_page.files(TODAY, SHIPPED)
+    there = {name: (ROOT / "docs" / name).read_text("utf-8") for name in made}
+    assert there == made, "write them again: .venv/bin/python docs/today.py"
+    pictures = {file.name for file in (ROOT / "docs" / answer_page.PICTURES).iterdir()}
+    assert pictures == {Path(name).name for name in made if name.endswith(".svg")}
+
+
+def test_the_readme_shows_the_table_of_ideas_as_its_second_picture() -> None:
+    shown = re.findall(r"!\[[^\]]*\]\(([^)]*)\)", (ROOT / "README.md").read_text("utf-8"))
+    assert shown[1] == f"docs/{answer_page.PICTURES}/ideas.svg"
+
+
+def test_a_stale_row_is_said_on_the_page() -> None:
+    paper = read()
+    old = Scorecard([replace(row, results=_core.RESULTS - 1) for row in card().rows])
+    assert "older version" in answer_page.page(paper, old)
+    assert "older version" not in answer_page.page(paper, card())
