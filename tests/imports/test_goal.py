@@ -295,3 +295,19 @@ def test_damaged_files_are_read_or_refused(tmp_path: Path, name: str, seed: int)
                     damaged[at:at] = stream.choice([b"\n", b"}", b" ", b"9", b"requires", b"*/", b"l1: calc 1\n"])
         (tmp_path / "a.goal").write_bytes(damaged)
         read_or_refused([tmp_path / "a.goal"])
+
+
+def test_labels_are_apart_however_they_are_numbered(tmp_path: Path) -> None:
+    names = ["a1", "a01", "a", "a999999999", "a9999999999", "a0", "a00", "b1", "a_1"]
+    lines = [f"{name}: calc {at}" for at, name in enumerate(names, 1)]
+    waits = [f"{name} requires {names[0]}" for name in names[1:]]
+    found = rows(of_text(tmp_path, small(*lines, *waits)))
+    assert found["4"] == ("host 0 cpu 0 1", frozenset())
+    for at in range(2, len(names) + 1):
+        assert found[str(3 + at)] == (f"host 0 cpu 0 {at}", frozenset({"4"}))
+
+
+@pytest.mark.parametrize("label", ["x7", "x07", "x", "x999999999"])
+def test_a_label_that_is_given_twice_is_refused(tmp_path: Path, label: str) -> None:
+    error = refused(tmp_path, {"a.goal": small(f"{label}: calc 1", "y: calc 1", f"{label}: calc 2")})
+    assert f"a.goal:6:1: label {label} is that of line 4, too" in str(error)

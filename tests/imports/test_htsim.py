@@ -188,3 +188,17 @@ def test_files_with_a_change_anywhere_are_read_or_refused(
     text = FILES[name]
     at %= len(text)
     read_or_refused(written(tmp_path, FILES | {name: text[:at] + put + text[at + gone :]}))
+
+
+def test_a_matrix_is_no_text_from_a_byte_on(tmp_path: Path) -> None:
+    error = refused(tmp_path, {"a.cm": b"Nodes 2\nConnections 1\n0->1 start 0 size \xff\n"})
+    assert error.code == "TC-I001"
+    assert "it is not text in UTF-8 (byte 41)" in str(error)
+
+
+def test_messages_that_share_an_id_need_it_no_more(tmp_path: Path) -> None:
+    text = (
+        "Nodes 3\nConnections 3\n0->1 id 4 start 0 size 5\n0->1 id 4 msg 2 start 0 size 6\n1->2 id 4 start 0 size 7\n"
+    )
+    error = refused(tmp_path, {"a.cm": text})
+    assert f"{tmp_path / 'a.cm'}:5:9: id 4 is that of line 4, too" in str(error)

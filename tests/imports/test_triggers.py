@@ -76,6 +76,8 @@ def test_jobs_of_triggers_run(tmp_path: Path, name: str) -> None:
         (HEAD + FIRE + WAIT + "trigger id 1 barrier count 2\n", "6:1", "barrier 1 has count 2 and is fired 1 times"),
         (HEAD + FIRE + WAIT + "trigger id 1 barrier count 0\n", "6:28", "count 0"),
         (HEAD + FIRE + WAIT + "trigger id 1 sometimes\n", "6:1", "this is no trigger"),
+        (HEAD + FIRE + WAIT + ONE + "trigger id 1 barrier count 1\n", "7:12", "trigger 1 is that of line 6, too"),
+        (HEAD + FIRE + "1->2 id 1 start 0 size 8\n1->1 start 0 size 8\n", "5:9", "id 1 is that of line 4, too"),
         (HEAD + FIRE + WAIT + "trigger id 0 oneshot\n", "6:12", "trigger 0: triggers are counted from 1"),
         (HEAD + FIRE + WAIT + "trigger id 1 oneshot now\n", "6:22", "'now' behind a oneshot"),
         (HEAD + FIRE + FIRE.replace("id 1", "id 2") + ONE, "6:1", "oneshot 1 is fired 2 times"),
