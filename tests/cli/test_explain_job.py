@@ -109,3 +109,16 @@ def test_the_summary_has_the_bus_bandwidth_of_collectives(tailcut: Tailcut, resu
     assert "GB/s" in shown
     assert f"{rows['busbw_gb_per_s'][0]:.3g}" in shown
     assert shown.count("GB/s") == 1, "pings have no bus"
+
+
+def test_the_critical_path_of_a_graph_names_the_ids_of_its_file(tailcut: Tailcut) -> None:
+    Path("job.csv").write_text(
+        "id,src,dst,bytes,host,duration_ns,after\nback,1,0,9,,,sum\nthere,0,1,9,,,\nsum,,,,1,500,there\n"
+    )
+    parts = EXPERIMENT.partition("[traffic]")
+    traffic = 'kind = "graph"\nfile = "job.csv"\n[horizon]' + parts[2].partition("[horizon]")[2]
+    Path("job.toml").write_text(f"{parts[0]}[traffic]\n{traffic}")
+    assert tailcut("run", "job.toml", "-o", "out", "-q").exit_code == 0
+    shown = tailcut("explain", "out", "--job", 0).stdout
+    places = [shown.index(name) for name in ("message there, h0", "computation sum at h1", "message back, h1")]
+    assert places == sorted(places)

@@ -1,6 +1,7 @@
 //! Explains a job of a run: simulates the run again and returns the critical path of the job, and
 //! its traffic on every link.
 
+use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 
 use serde::Serialize;
@@ -57,6 +58,9 @@ pub struct ExplainedPart {
     pub from_ps: u64,
     /// End of the part.
     pub to_ps: u64,
+    /// The id of the work in its graph file, if that is not the number of a flow.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub row: Option<String>,
     /// The work that took the time.
     #[serde(flatten)]
     pub work: ExplainedWork,
@@ -147,7 +151,9 @@ fn links(scenario: &Scenario, traffic: &[LinkTraffic]) -> Vec<ExplainedLink> {
 
 fn parts(scenario: &Scenario, path: &CriticalPath) -> Vec<ExplainedPart> {
     let name = |host: u32| node_name(&scenario.graph, NodeId(host));
+    let ids: BTreeMap<_, _> = scenario.jobs.row_ids.iter().map(|(row, id)| (*row, id)).collect();
     let part = |part: &PathPart| ExplainedPart {
+        row: part.row.and_then(|row| ids.get(&row).map(ToString::to_string)),
         from_ps: part.from.0,
         to_ps: part.to.0,
         work: match part.work {

@@ -49,9 +49,11 @@ def _links(path: Mapping[str, Any]) -> Iterator[str]:
 
 def _work(part: Mapping[str, Any]) -> str:
     if part["what"] == "message":
-        return f"message {part['id']}, {part['src']} to {part['dst']}, {size(part['bytes'])}, until {part['until']}"
+        name = part.get("row", part["id"])
+        return f"message {name}, {part['src']} to {part['dst']}, {size(part['bytes'])}, until {part['until']}"
     if part["what"] == "computation":
-        return f"computation at {part['host']}, processor {part['processor']}"
+        name = f" {part['row']}" if "row" in part else ""
+        return f"computation{name} at {part['host']}, processor {part['processor']}"
     return "other jobs, before this host begins"
 
 

@@ -26,6 +26,8 @@ pub struct CriticalPath {
 pub struct PathPart {
     /// The work that took the time.
     pub work: PathWork,
+    /// The message or computation; `None` for the work of other jobs.
+    pub row: Option<Dependent>,
     /// Begin of the part.
     pub from: Time,
     /// End of the part: the start of the next part, a whole nanosecond, or the end of the job.
@@ -99,7 +101,7 @@ impl ClosedLoop {
                 _ => false,
             };
             if from < to && !is_join {
-                parts.push(PathPart { work, from, to });
+                parts.push(PathPart { work, row: Some(at), from, to });
                 to = from;
             }
             (at, until) = match self.cause(at) {
@@ -112,7 +114,7 @@ impl ClosedLoop {
             }
         }
         if to > start {
-            parts.push(PathPart { work: PathWork::OtherJobs, from: start, to });
+            parts.push(PathPart { work: PathWork::OtherJobs, row: None, from: start, to });
         }
         parts.reverse();
         Some(CriticalPath { job: job.into(), start, completion: end - start, parts })

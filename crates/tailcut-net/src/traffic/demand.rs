@@ -55,7 +55,7 @@ pub struct FlowPool {
 }
 
 /// What depends on a flow.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Dependent {
     /// The start of another flow.
     Flow(FlowIndex),
