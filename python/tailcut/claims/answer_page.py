@@ -1,9 +1,12 @@
 """The page of questions as Markdown, and its pictures: all that `make today` writes."""
 
+import textwrap
+from collections.abc import Iterable
+
 from tailcut.claims import drawings, words
-from tailcut.claims.answers import cell, contradictions, sentence
-from tailcut.claims.document import Paper
-from tailcut.claims.questions import Question
+from tailcut.claims.answers import answered, cell, contradictions, sentence
+from tailcut.claims.document import STATED, Paper, Reading
+from tailcut.claims.questions import Question, references
 from tailcut.claims.scorecard import Scorecard
 from tailcut.errors import ClaimsError
 
@@ -23,7 +26,7 @@ def files(paper: Paper, scorecard: Scorecard) -> dict[str, str]:
             "TC-K006", "the page's words do not agree with its numbers:\n" + "\n".join(wrong), "correct its claims.toml"
         )
     found = {"guide/today.md": page(paper, scorecard), f"{PICTURES}/ideas.svg": drawings.table(paper, scorecard)}
-    for question in paper.answers.questions if paper.answers else ():
+    for question in answered(paper):
         found[f"{PICTURES}/{question.experiment}.svg"] = drawings.figure(paper, scorecard, question)
     return found
 
@@ -40,11 +43,11 @@ def page(paper: Paper, scorecard: Scorecard) -> str:
         _table(paper, scorecard),
         _stale(paper, scorecard),
         "## How it was asked\n",
-        "\n".join(f"- **{name}.** {reading.says}" for name, reading in paper.readings.items()) + "\n",
+        _list(f"**{'As asked' if name == STATED else name}.** {one.says}" for name, one in _readings(paper).items()),
         METHOD,
     ]
     parts += [_question(paper, scorecard, number, one) for number, one in enumerate(asked.questions, 1)]
-    parts += ["## Limits\n", "\n".join(f"- {limit}" for limit in asked.limits) + "\n", AGAIN]
+    parts += ["## Limits\n", _list(asked.limits), AGAIN]
     return "\n".join(part for part in parts if part)
 
 
@@ -57,7 +60,7 @@ These are eight questions about them on hosts and switches of today.
 """
 CAPTION = """*Change of the mean of short flows (up to 100 KB), and beside it of their 99th percentile. Below
 zero is faster. ▼: the whole 95 % interval is below zero; ▲: above; =: within 5 %;
-?: on both sides.*
+?: on both sides. The first number marks the cell.*
 """
 METHOD = """Every number is a change of one scheme over another on the same flows, with its 95 % interval over
 seeds, or a value that says so. Each is a row of [the claims' table](../reference/claims.md), judged
@@ -73,6 +76,22 @@ $ make today
 makes every run that is missing, and writes this page and its pictures. After an interruption it
 goes on.
 """
+
+
+def _readings(paper: Paper) -> dict[str, Reading]:
+    """Returns the readings of the claims that the page shows."""
+    experiments = {f"{paper.name}/{question.experiment}" for question in answered(paper)}
+    used = {name for claim in paper.claims if claim.experiment in experiments for name in claim.readings}
+    return {name: reading for name, reading in paper.readings.items() if name in used}
+
+
+def _list(lines: Iterable[str]) -> str:
+    return "".join(f"{wrapped(f'- {line}', '  ')}\n" for line in lines)
+
+
+def wrapped(text: str, indent: str = "") -> str:
+    """Returns a paragraph in lines of at most 100 columns."""
+    return textwrap.fill(text, 100, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
 
 
 def _stale(paper: Paper, scorecard: Scorecard) -> str:
@@ -96,18 +115,21 @@ def _table(paper: Paper, scorecard: Scorecard) -> str:
 
 
 def _question(paper: Paper, scorecard: Scorecard, number: int, question: Question) -> str:
-    def said(text: str) -> str:
-        return sentence(paper, scorecard, text)
+    def said(before: str, text: str, after: str = "") -> str:
+        found = sentence(paper, scorecard, text) if references(text) else "Not asked yet."
+        return wrapped(f"{before}{found}{after}")
 
+    if not question.answered:
+        return f"## {number}. {question.asks}\n\nNot answered yet: its runs have not been made.\n"
     return f"""## {number}. {question.asks}
 
-**{said(question.answer)}**
+{said("**", question.answer, "**")}
 
 ![{question.asks} The numbers with their intervals](../{PICTURES}/{question.experiment}.svg)
 
-**Why.** {said(question.why)}
+{said("**Why.** ", question.why)}
 
-**What would change it.** {said(question.change)}
+{said("**What would change it.** ", question.change)}
 
 *Experiment: `experiments/{paper.name}/{question.experiment}.toml`.*
 """

@@ -126,9 +126,14 @@ def parts(question: Question) -> Mapping[str, str]:
     return {"answer": question.answer, "why": question.why, "change": question.change}
 
 
+def answered(paper: Paper) -> list[Question]:
+    """Returns the questions that have an answer."""
+    return [question for question in paper.answers.questions if question.answered] if paper.answers else []
+
+
 def contradictions(paper: Paper, scorecard: Scorecard) -> Iterator[str]:
     """Yields each number whose side is not the one that its sentence states."""
-    for question in paper.answers.questions if paper.answers else ():
+    for question in answered(paper):
         for part, text in parts(question).items():
             for braces in IN_BRACES.findall(text):
                 asked = reference(braces)

@@ -5,7 +5,6 @@ They have a ground of their own in light and in dark, and say with signs what th
 
 from collections.abc import Iterable, Sequence
 from html import escape
-from itertools import groupby
 
 from tailcut.claims import words
 from tailcut.claims.answers import Found, cell, find, no_change
@@ -112,12 +111,15 @@ def figure(paper: Paper, scorecard: Scorecard, question: Question) -> str:
     shown = [one for one in found if one.number is not None]
     parts: list[str] = []
     y = 12.0
-    for _, panel in groupby(shown, key=_panel):
-        y = _draw_panel([*panel], y, parts)
+    panels: dict[tuple[str, str], list[Found]] = {}
+    for one in shown:
+        panels.setdefault(_panel(one), []).append(one)
+    for panel in panels.values():
+        y = _draw_panel(panel, y, parts)
     return _svg(WIDTH, y + 8, f"{question.asks} " + " ".join(f"{_label(one)}: {one.text}." for one in shown), parts)
 
 
-WIDTH, LABELS, NUMBERS = 860, 330, 190
+WIDTH, LABELS, NUMBERS = 940, 370, 214
 
 
 def _named(paper: Paper, names: Iterable[str]) -> list[Claim]:

@@ -55,6 +55,16 @@ class Question:
     change: str
     figure: tuple[str, ...]
 
+    @property
+    def answered(self) -> bool:
+        """Whether its answer has a number; before its runs are made it has none."""
+        return bool(references(self.answer))
+
+    @property
+    def complete(self) -> bool:
+        """Whether it is answered, and its reason and what would change it have numbers, too."""
+        return self.answered and bool(references(self.why) and references(self.change))
+
 
 @dataclass(frozen=True, slots=True)
 class Idea:
