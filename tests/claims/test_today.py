@@ -210,17 +210,6 @@ def test_a_question_has_an_answer_with_a_number_a_figure_a_reason_and_what_would
     assert {f"today/{name}" for name in question.figure} <= of_question
 
 
-def test_every_claim_of_a_complete_question_is_on_the_page() -> None:
-    named = {name for question in COMPLETE for name in question.figure}
-    for question in COMPLETE:
-        for text in answers.parts(question).values():
-            named |= {one.claim for braces in IN_BRACES.findall(text) if (one := reference(braces))}
-    for idea in asked(TODAY).ideas:
-        named |= {one.claim for cell in idea.cells.values() for one in cell}
-    experiments = {f"today/{question.experiment}" for question in COMPLETE}
-    assert {claim.id.partition("/")[2] for claim in TODAY.claims if claim.experiment in experiments} <= named
-
-
 def test_no_number_of_the_page_is_typed_by_hand() -> None:
     """Percentages stand in braces; readings, rates and loads are what was set."""
     for question in answers.answered(TODAY):

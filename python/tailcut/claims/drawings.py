@@ -21,6 +21,7 @@ MEANINGS = {
     "harms": "slower, beyond doubt",
     "alike": "within 5 %",
     "open": "the interval allows both",
+    "absent": "not run yet",
 }
 STYLE = """
 .ground { fill: #ffffff } text { fill: #1b1f24; font: 14px system-ui, sans-serif }
@@ -36,6 +37,8 @@ STYLE = """
 .open { fill: #15191e; stroke: #6b7681 } .ours { fill: #6cb6f2; stroke: #6cb6f2 }
 }
 """
+LARGE = 9
+"""A change above this is a factor: it is read more easily."""
 CHARACTER = 7.4
 """The width of a character of the text, in pixels, on average."""
 
@@ -62,6 +65,8 @@ def table(paper: Paper, scorecard: Scorecard) -> str:
                 parts += _cell(found, first + column * width, y, width, height)
     x = 16.0
     for mark, meaning in MEANINGS.items():
+        if mark == "absent" and not any("…" in part for part in parts):
+            continue
         parts.append(f'<rect class="{mark}" x="{x:.0f}" y="{bottom + 16}" width="22" height="20" rx="3"/>')
         parts.append(_text(x + 11, bottom + 31, SIGNS[mark], middle=True))
         parts.append(_text(x + 30, bottom + 31, meaning, "soft"))
@@ -71,7 +76,10 @@ def table(paper: Paper, scorecard: Scorecard) -> str:
 
 def marked(found: Found) -> str:
     """Returns a number of the table with the sign of its mark."""
-    said = "" if found.number is None else words.amount(found.claim, found.number.value)
+    number, compare = found.number, found.claim.compare
+    said = "" if number is None else words.amount(found.claim, number.value)
+    if number is not None and compare is not None and compare.kind == "change" and number.value > LARGE:
+        said = f"× {number.value + 1:.0f}"
     return f"{SIGNS[found.mark]} {said}".strip()
 
 
