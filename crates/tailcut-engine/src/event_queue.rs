@@ -302,22 +302,38 @@ impl EventQueue {
     /// Takes the first event as [`EventQueue::pop`] does, if it is earlier than `limit`, or at
     /// `limit` and of an entity before `first`. Events that are not may still be scheduled
     /// afterwards.
+    #[inline]
     pub fn pop_before(&mut self, limit: Time, first: u32) -> Option<(Time, u32)> {
         loop {
             if let Some(&event) = self.current.last() {
-                let time = Time(self.tick << self.shift | event.offset());
-                let is_before = time < limit || time == limit && event.entity() < first;
-                return if is_before { self.pop() } else { None };
+                let (time, entity) =
+                    (Time(self.tick << self.shift | event.offset()), event.entity());
+                if time > limit || time == limit && entity >= first {
+                    return None;
+                }
+                self.current.pop();
+                self.slots[entity as usize].prev = IDLE;
+                self.pending -= 1;
+                return Some((time, entity));
             }
-            if self.pending == 0 {
+            if !self.advance_before(limit, first) {
                 return None;
             }
-            let start = self.next_tick().0 << self.shift;
-            if start > limit.0 || start == limit.0 && first == 0 {
-                return None;
-            }
+        }
+    }
+
+    /// Moves the cursor as `advance` does. Returns false where no event comes before `limit`, or at
+    /// `limit` and of an entity before `first`.
+    fn advance_before(&mut self, limit: Time, first: u32) -> bool {
+        if self.pending == 0 {
+            return false;
+        }
+        let start = self.next_tick() << self.shift;
+        let may_be = start < limit.0 || start == limit.0 && first > 0;
+        if may_be {
             self.advance();
         }
+        may_be
     }
 
     /// Returns a time that no pending event precedes: that of the first event where it is known,
@@ -326,7 +342,7 @@ impl EventQueue {
         if let Some(&event) = self.current.last() {
             return Some(Time(self.tick << self.shift | event.offset()));
         }
-        (self.pending > 0).then(|| Time(self.next_tick().0 << self.shift))
+        (self.pending > 0).then(|| Time(self.next_tick() << self.shift))
     }
 
     /// The entity whose event comes after `ahead` others, if it is known without
@@ -413,23 +429,25 @@ impl EventQueue {
     /// Moves the cursor to the next occupied level-0 bucket and loads it, or
     /// brings a bucket of a higher level down; the caller tries again.
     fn advance(&mut self) {
-        match self.next_tick() {
-            (tick, true) => self.load(tick),
-            (tick, false) => self.enter(tick),
-        }
-    }
-
-    /// Returns where the cursor goes next, and whether that is an occupied level-0 bucket of this
-    /// lap.
-    #[inline]
-    fn next_tick(&self) -> (u64, bool) {
         let lap = self.tick >> BITS;
         let near = self.levels[0].distance_to_next((self.tick & MASK) as usize);
         match near.map(|distance| self.tick + distance) {
-            Some(tick) if tick >> BITS == lap => (tick, true),
+            Some(tick) if tick >> BITS == lap => self.load(tick),
             // Level 0 reaches into the next lap, for which level 1 may hold earlier events.
-            Some(_) => ((lap + 1) << BITS, false),
-            None => (self.next_far_start(), false),
+            Some(_) => self.enter((lap + 1) << BITS),
+            None => {
+                let start = self.next_far_start();
+                self.enter(start);
+            }
+        }
+    }
+
+    /// Returns where [`EventQueue::advance`] would move the cursor.
+    fn next_tick(&self) -> u64 {
+        let next_lap = ((self.tick >> BITS) + 1) << BITS;
+        match self.levels[0].distance_to_next((self.tick & MASK) as usize) {
+            Some(distance) => (self.tick + distance).min(next_lap),
+            None => self.next_far_start(),
         }
     }
 

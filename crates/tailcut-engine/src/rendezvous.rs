@@ -2,13 +2,13 @@
 
 use std::hint::spin_loop;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use std::thread;
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
-/// Turns that a thread spins before it offers its processor to others: some 20 microseconds.
+/// Turns that a thread spins before it sleeps: some 20 to 50 microseconds, several windows long.
 const SPINS: u32 = 4_000;
 
 /// A meeting point of a fixed number of threads. Waiting threads spin for a bounded time, then
-/// yield: with fewer processors than threads a run is slow, and goes on.
+/// sleep: with fewer processors than threads a run is slow, and goes on.
 ///
 /// What a thread wrote before it waits, every thread reads after the wait.
 #[derive(Debug)]
@@ -17,6 +17,9 @@ pub struct Rendezvous {
     arrived: AtomicU32,
     round: AtomicU32,
     broken: AtomicBool,
+    sleepers: AtomicU32,
+    bed: Mutex<()>,
+    alarm: Condvar,
 }
 
 /// A thread has left the meeting for good: nobody waits for it any more.
@@ -26,8 +29,15 @@ pub struct Broken;
 impl Rendezvous {
     /// Creates a meeting point of so many threads.
     pub fn new(parties: u32) -> Rendezvous {
-        let (arrived, round) = (AtomicU32::new(0), AtomicU32::new(0));
-        Rendezvous { parties, arrived, round, broken: AtomicBool::new(false) }
+        Rendezvous {
+            parties,
+            arrived: AtomicU32::new(0),
+            round: AtomicU32::new(0),
+            broken: AtomicBool::new(false),
+            sleepers: AtomicU32::new(0),
+            bed: Mutex::new(()),
+            alarm: Condvar::new(),
+        }
     }
 
     /// Waits until all threads have called this.
@@ -38,29 +48,64 @@ impl Rendezvous {
         let round = self.round.load(Ordering::Acquire);
         if self.arrived.fetch_add(1, Ordering::AcqRel) + 1 == self.parties {
             self.arrived.store(0, Ordering::Relaxed);
-            self.round.store(round.wrapping_add(1), Ordering::Release);
+            // In one order with the count of sleepers: a thread that is about to sleep sees the new
+            // round, or is seen.
+            self.round.store(round.wrapping_add(1), Ordering::SeqCst);
+            if self.sleepers.load(Ordering::SeqCst) > 0 {
+                self.wake_all();
+            }
             return self.whole();
         }
-        let mut turns = 0;
-        while self.round.load(Ordering::Acquire) == round {
-            self.whole()?;
-            turns += 1;
-            if turns < SPINS {
-                spin_loop();
-            } else {
-                thread::yield_now();
+        for _ in 0..SPINS {
+            if self.has_passed(round) {
+                return Ok(());
             }
+            self.whole()?;
+            spin_loop();
         }
-        Ok(())
+        self.sleep(round)
     }
 
     /// Leaves for good: every other thread's wait fails from now on.
     pub fn leave(&self) {
-        self.broken.store(true, Ordering::Release);
+        self.broken.store(true, Ordering::SeqCst);
+        self.wake_all();
+    }
+
+    #[cold]
+    fn sleep(&self, round: u32) -> Result<(), Broken> {
+        self.sleepers.fetch_add(1, Ordering::SeqCst);
+        let mut guard = self.lock();
+        let woken = loop {
+            if self.has_passed(round) {
+                break Ok(());
+            }
+            if let Err(broken) = self.whole() {
+                break Err(broken);
+            }
+            guard = self.alarm.wait(guard).unwrap_or_else(PoisonError::into_inner);
+        };
+        drop(guard);
+        self.sleepers.fetch_sub(1, Ordering::SeqCst);
+        woken
+    }
+
+    #[cold]
+    fn wake_all(&self) {
+        drop(self.lock());
+        self.alarm.notify_all();
+    }
+
+    fn lock(&self) -> MutexGuard<'_, ()> {
+        self.bed.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn has_passed(&self, round: u32) -> bool {
+        self.round.load(Ordering::SeqCst) != round
     }
 
     fn whole(&self) -> Result<(), Broken> {
-        if self.broken.load(Ordering::Acquire) { Err(Broken) } else { Ok(()) }
+        if self.broken.load(Ordering::SeqCst) { Err(Broken) } else { Ok(()) }
     }
 }
 
@@ -68,6 +113,7 @@ impl Rendezvous {
 mod tests {
     use super::*;
     use std::sync::atomic::AtomicU64;
+    use std::thread;
 
     /// Adds one to a count between two meetings, a thousand times; what every thread read there.
     fn counts(threads: u32) -> Vec<Vec<u64>> {
@@ -94,6 +140,19 @@ mod tests {
             let expected: Vec<_> = (1..=1_000).map(|round| round * u64::from(threads)).collect();
             assert!(counts(threads).iter().all(|read| *read == expected), "{threads} threads");
         }
+    }
+
+    #[test]
+    fn a_thread_that_comes_late_wakes_those_that_sleep() {
+        let meeting = Rendezvous::new(3);
+        thread::scope(|scope| {
+            let early: Vec<_> = (0..2).map(|_| scope.spawn(|| meeting.wait())).collect();
+            while meeting.sleepers.load(Ordering::SeqCst) < 2 {
+                thread::yield_now();
+            }
+            assert_eq!(meeting.wait(), Ok(()));
+            early.into_iter().for_each(|one| assert_eq!(one.join().expect("it returns"), Ok(())));
+        });
     }
 
     #[test]

@@ -77,8 +77,8 @@ pub(super) struct OptionalEvents {
 const OWN: u32 = 5;
 
 impl EventClock {
-    /// The clock of a network whose packets have at most `bytes`.
-    pub fn new(graph: &Graph, bytes: u16, seldom: OptionalEvents) -> EventClock {
+    /// The clock of one of `parts` equal parts of a network whose packets have at most `bytes`.
+    pub fn new(graph: &Graph, bytes: u16, seldom: OptionalEvents, parts: u32) -> EventClock {
         let ports = 2 * graph.links.len() as u32;
         let transmissions =
             || graph.links.iter().map(|link| SerializationRate::new(link.rate).transmission(bytes));
@@ -94,7 +94,8 @@ impl EventClock {
         let pulls = if seldom.pulls { graph.hosts } else { 0 };
         let connections = ports + OWN + idle + frames + pulls;
         // In a busy fabric about every fourth link has packets on their way.
-        let mut agenda = EventQueue::new(Typical { delay, spacing, busy: ports / 4 }, connections);
+        let mut agenda =
+            EventQueue::new(Typical { delay, spacing, busy: ports / 4 / parts }, connections);
         agenda.grow_to(connections as usize);
         let ends = vec![0; graph.each_host().len()];
         let now = Time::ZERO;
@@ -295,7 +296,7 @@ mod tests {
     /// Five hosts around a switch: ten ports.
     fn clock(seldom: OptionalEvents) -> EventClock {
         let graph = Star { hosts: 5, ..Star::default() }.build().expect("hosts are enough");
-        EventClock::new(&graph, 1_500, seldom)
+        EventClock::new(&graph, 1_500, seldom, 1)
     }
 
     /// In the order of one instant.

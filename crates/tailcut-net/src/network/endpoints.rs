@@ -253,7 +253,7 @@ impl<O: Observer, E: Extent> Network<'_, O, E> {
     }
 
     /// Frees a connection of which nothing can be heard any more.
-    #[inline]
+    #[inline(always)]
     pub(super) fn retire_if_over(&mut self, id: ConnectionId) {
         if E::IS_PART {
             return self.extent.part().touch(id, self.hosts.sender(id).finished());

@@ -174,7 +174,7 @@ impl<'a, O: Observer, E: Extent> Network<'a, O, E> {
         };
         let mut network = Network {
             scenario,
-            clock: EventClock::new(&scenario.graph, full, seldom),
+            clock: EventClock::new(&scenario.graph, full, seldom, extent.parts()),
             hosts: Connections::new(profiles),
             flows: Flows::new(scenario),
             starts: FlowStarts::new(&scenario.flows, &scenario.jobs, extent.hosts()),

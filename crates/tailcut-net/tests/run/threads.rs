@@ -5,7 +5,11 @@ use std::ops::ControlFlow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use tailcut_engine::Time;
-use tailcut_net::scenario::Scenario;
+use tailcut_net::faults::Incident;
+use tailcut_net::scenario::{Horizon, Scenario};
+use tailcut_net::topology::HostId;
+use tailcut_net::traffic::Flow;
+use tailcut_net::transport::TransportSpec;
 use tailcut_net::{OnThreads, SimError, one_thread_reason, simulate_in_turns, simulate_on};
 
 use crate::run::repeatable::rows::{Row, networks, schemes};
@@ -20,16 +24,53 @@ fn row(name: &str) -> Scenario {
     rows().find(|(row, _)| row == name).expect("there is such a row").1
 }
 
-#[test]
-fn every_scheme_that_can_be_cut_gives_the_same_outcome_in_three_partitions() {
+/// Holds every row that can be cut against itself in each of these numbers of partitions.
+fn assert_cut_changes_nothing(numbers: &[usize]) {
     let mut cut = 0;
     for (name, scenario) in rows().filter(|(_, scenario)| one_thread_reason(scenario).is_none()) {
-        let together = simulate_in_turns(3, &scenario).expect("it is valid");
-        assert_eq!(together.outcome, run(&scenario), "{name}");
-        assert_eq!(together.reason, None, "{name}");
-        cut += usize::from(together.threads > 1);
+        let alone = run(&scenario);
+        for &parts in numbers {
+            let together = simulate_in_turns(parts, &scenario).expect("it is valid");
+            assert_eq!(together.outcome, alone, "{name} in {parts}");
+            assert_eq!(together.reason, None, "{name} in {parts}");
+            cut += usize::from(together.threads > 1);
+        }
     }
-    assert!(cut > 70, "{cut} rows show something");
+    assert!(cut > 70 * numbers.len(), "{cut} rows show something");
+}
+
+#[test]
+fn every_scheme_that_can_be_cut_gives_the_same_outcome_in_three_partitions() {
+    assert_cut_changes_nothing(&[3]);
+}
+
+#[test]
+#[ignore = "a minute for the other numbers of partitions"]
+fn every_scheme_that_can_be_cut_gives_the_same_outcome_in_any_number_of_partitions() {
+    assert_cut_changes_nothing(&[2, 7, 16]);
+}
+
+/// A receiver repeats its SYN-ACK after the sender has given up, which one thread does not see.
+#[test]
+fn a_run_in_doubt_is_repeated_on_one_thread() {
+    let mut scenario = row("TCP Newreno");
+    let TransportSpec::Tcp(tcp) = &mut scenario.scheme.transport else { panic!("it is TCP") };
+    tcp.syn_retries = 0;
+    scenario.flows.truncate(1);
+    let Flow { src, dst, .. } = &mut scenario.flows[0];
+    (*src, *dst) = (HostId(0), HostId(15));
+    let incident = Incident::Loss {
+        link: "s0>h0".into(),
+        one_way: true,
+        probability: 1.0,
+        at: Time::ZERO,
+        until: None,
+    };
+    scenario.faults.incidents = vec![incident];
+    scenario.horizon.drain = Time::from_ms(10_000);
+    let together = simulate_in_turns(2, &scenario).expect("it is valid");
+    let reason = Some("a receiver's timer fired after its sender had finished");
+    assert_eq!(together, OnThreads { outcome: run(&scenario), threads: 1, reason });
 }
 
 #[test]
@@ -42,8 +83,8 @@ fn threads_give_the_same_outcome_as_partitions_in_turns() {
     }
 }
 
-fn short() -> tailcut_net::scenario::Horizon {
-    tailcut_net::scenario::Horizon { arrivals: Time::from_ms(8), drain: Time::from_ms(12) }
+fn short() -> Horizon {
+    Horizon { arrivals: Time::from_ms(8), drain: Time::from_ms(12) }
 }
 
 #[test]

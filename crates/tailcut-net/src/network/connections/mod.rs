@@ -345,7 +345,7 @@ impl<'a> Connections<'a> {
     }
 
     /// A packet has reached its connection's sender.
-    #[inline]
+    #[inline(always)]
     pub fn on_packet_at_sender(&mut self, now: Time, packet: &Packet) {
         let SendingEnd { known, sender, .. } =
             &mut self.connections[packet.connection.index()].sending;
@@ -354,7 +354,7 @@ impl<'a> Connections<'a> {
     }
 
     /// A packet has reached its connection's receiver.
-    #[inline]
+    #[inline(always)]
     pub fn on_packet_at_receiver(&mut self, now: Time, packet: &Packet) -> ReceiveOutcome {
         let ReceiverEnd { known, receiver, .. } =
             &mut self.connections[packet.connection.index()].receiving;
@@ -392,7 +392,7 @@ impl<'a> Connections<'a> {
     }
 
     /// The next packet of a connection's receiver, if there is one.
-    #[inline]
+    #[inline(always)]
     pub fn poll_receiver(
         &mut self,
         id: ConnectionId,

@@ -43,6 +43,9 @@ pub(super) trait Extent {
     /// Whether it is one partition of several.
     const IS_PART: bool;
 
+    /// Returns the number of partitions.
+    fn parts(&self) -> u32;
+
     /// Returns the hosts whose flows start here; `None` for all.
     fn hosts(&self) -> Option<Box<[bool]>>;
 
@@ -61,6 +64,10 @@ pub(super) struct Whole;
 
 impl Extent for Whole {
     const IS_PART: bool = false;
+
+    fn parts(&self) -> u32 {
+        1
+    }
 
     fn hosts(&self) -> Option<Box<[bool]>> {
         None
@@ -114,6 +121,10 @@ pub(super) struct Partition {
 
 impl Extent for Partition {
     const IS_PART: bool = true;
+
+    fn parts(&self) -> u32 {
+        self.cut.parts() as u32
+    }
 
     fn hosts(&self) -> Option<Box<[bool]>> {
         Some(self.cut.hosts().map(|part| part == self.me).collect())

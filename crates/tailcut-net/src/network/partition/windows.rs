@@ -339,6 +339,14 @@ impl<O: Observer> Network<'_, O, Partition> {
     /// where `until_incident` says so.
     fn run_until(&mut self, limit: Time, until_incident: bool, end: Time) -> Result<(), SimError> {
         while let Some(due) = self.clock.next_before(limit, until_incident) {
+            // Most events.
+            if let EventKind::Arrival(port) = due {
+                self.tally.note_event();
+                self.extent.moment = Moment { time: self.clock.now(), order: port.0.into() };
+                self.fetch_ahead();
+                self.arrive(port);
+                continue;
+            }
             let moment = Moment { time: self.clock.now(), order: self.clock.order_of(due) };
             match due {
                 EventKind::Sender(id) if self.hosts.sender(id).finished() => {
