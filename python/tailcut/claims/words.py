@@ -112,7 +112,7 @@ def amount(claim: Claim, value: float) -> str:
         sign = "+" if compare.kind in IN_PERCENT and value else ""
         return f"{value * 100:{sign}.{digits}f} %".replace("-", MINUS)
     if compare.kind == "ratio":
-        return f"{value:.3g} times"
+        return f"{float(f'{value:.3g}'):,.10g} times"
     if measure.metric == "series" and measure.name.endswith("_bps"):
         return f"{value / 1e6:.4g} Mbps"
     return f"{value:.4g}{UNITS.get(measure.metric, '')}".replace("-", MINUS)
