@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tailcut import ClaimsError, _core, claims
-from tailcut.claims import Paper, Row, Scorecard, Verdict, answer_page, answers, document, drawings
+from tailcut.claims import Paper, Row, Scorecard, Verdict, answer_page, answers, document, drawings, words
 from tailcut.claims.questions import IN_BRACES, Answers, Question, reference
 from tailcut.claims.scorecard import Point
 from tailcut.claims.verdict import Number
@@ -86,6 +86,12 @@ def asked(paper: Paper) -> Answers:
 
 
 # --- numbers in sentences -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("value", "said"), [(6.437, "6.44 times"), (12.0, "12 times"), (1893.4, "1,890 times")])
+def test_a_ratio_has_three_digits_and_no_power_of_ten(value: float, said: str) -> None:
+    of_ratio = FILE.replace('"change", scheme', '"ratio", scheme').replace('sign = "less"', "at_most = 1.0")
+    assert words.amount(read(of_ratio).claims[0], value) == said
 
 
 def test_a_sentence_has_the_number_of_its_claim_with_the_interval() -> None:
