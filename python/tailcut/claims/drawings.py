@@ -37,8 +37,8 @@ STYLE = """
 .open { fill: #15191e; stroke: #6b7681 } .ours { fill: #6cb6f2; stroke: #6cb6f2 }
 }
 """
-LARGE = 9
-"""A change above this is a factor: it is read more easily."""
+LARGE = 10
+"""A change by more than this factor is shown as a factor."""
 CHARACTER = 7.4
 """The width of a character of the text, in pixels, on average."""
 
@@ -78,8 +78,10 @@ def marked(found: Found) -> str:
     """Returns a number of the table with the sign of its mark."""
     number, compare = found.number, found.claim.compare
     said = "" if number is None else words.amount(found.claim, number.value)
-    if number is not None and compare is not None and compare.kind == "change" and number.value > LARGE:
-        said = f"× {number.value + 1:.0f}"
+    if number is not None and compare is not None:
+        factor = number.value + (compare.kind == "change")
+        if compare.kind == "ratio" or (compare.kind == "change" and factor > LARGE):
+            said = f"× {factor:.3g}" if factor < LARGE else f"× {factor:,.0f}"
     return f"{SIGNS[found.mark]} {said}".strip()
 
 
