@@ -169,6 +169,8 @@ impl Config {
     pub fn check_topology(&self, graph: &Graph) -> Result<(), SectionError> {
         self.scheme.balance.check_topology(graph).map_err(|error| ("balance", error))?;
         self.scheme.queue.check_topology(graph).map_err(|error| ("queue", error))?;
+        self.scheme.interface.check_topology(graph).map_err(|error| ("interface", error))?;
+        self.check_interfaces(graph)?;
         let mut known = vec![];
         for (index, link) in graph.links.iter().enumerate() {
             let tier = &graph.tiers[usize::from(link.tier)];
@@ -184,6 +186,25 @@ impl Config {
                 let message = format!("the queue of {name}: {}", error.message);
                 ("queue", SpecError { message, ..error })
             })?;
+        }
+        Ok(())
+    }
+
+    /// Refuses what is not simulated for hosts with several interfaces.
+    fn check_interfaces(&self, graph: &Graph) -> Result<(), SectionError> {
+        if graph.attachment.is_single() {
+            return Ok(());
+        }
+        self.scheme.check_interfaces(graph)?;
+        if self.switch.flow_control().is_some() {
+            let message = "flow control: not simulated for hosts with several interfaces";
+            let error = SpecError::new("interface-single", "flow_control", message);
+            return Err(("switch", error.hint("leave out flow_control")));
+        }
+        if !self.series.differentials.is_empty() {
+            let message = "queue differentials: not recorded for hosts with several interfaces";
+            let error = SpecError::new("interface-single", "differentials", message);
+            return Err(("series", error.hint("leave out differentials")));
         }
         Ok(())
     }

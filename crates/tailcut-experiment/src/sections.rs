@@ -9,6 +9,7 @@ use serde_json::{Map, Value as Json};
 use tailcut_net::balance::BalanceSpec;
 use tailcut_net::faults::FaultsSpec;
 use tailcut_net::host::HostSpec;
+use tailcut_net::interface::InterfaceSpec;
 use tailcut_net::queue::QueueSpec;
 use tailcut_net::replicate::ReplicateSpec;
 use tailcut_net::scenario::{Horizon, Scheme, SeriesSpec};
@@ -161,6 +162,8 @@ sections! {
         transport: TransportSpec,
         /// Replication of flows over several connections.
         replicate: ReplicateSpec,
+        /// The choice of the interface by which a host with several sends a packet.
+        interface: InterfaceSpec,
     }
     once {
         /// What is measured and how it is counted.

@@ -85,7 +85,12 @@ pub fn check(
         "one network namespace per host, joined by the fabric's switches and links",
         format!("{hosts} hosts: the lab carries at most {most}"),
     );
-    let Scheme { transport, queue: _, balance: _, replicate } = &scenario.scheme;
+    if !scenario.graph.attachment.is_single() {
+        checked.fatal("topology", "the lab gives each host one interface: use the simulator for multi-plane and rail-optimised");
+        return checked;
+    }
+    // Without several interfaces, plans leave it at its default.
+    let Scheme { transport, queue: _, balance: _, replicate, interface: _ } = &scenario.scheme;
     transports::check(&mut checked, transport, by_repnet, fabric.facts());
     fabric.check(&mut checked, scenario);
     replication::check(&mut checked, replicate, by_repnet, scenario.flows.len());

@@ -68,6 +68,24 @@ pub enum Incident {
         /// The time at which it comes up again; never when left out.
         until: Option<Time>,
     },
+    /// A plane of a `multi-plane` topology goes down: every link of it.
+    PlaneDown {
+        /// The plane, counted from 0.
+        plane: u32,
+        /// The time at which it goes down.
+        at: Time,
+        /// The time at which it comes up again; never when left out.
+        until: Option<Time>,
+    },
+    /// A rail of a `rail-optimised` topology goes down: the links between hosts and its leaves.
+    RailDown {
+        /// The rail, counted from 0.
+        rail: u32,
+        /// The time at which it goes down.
+        at: Time,
+        /// The time at which it comes up again; never when left out.
+        until: Option<Time>,
+    },
     /// A link runs at another rate.
     Rate {
         /// The link: `"s0>s8"`.
@@ -124,6 +142,8 @@ impl Incident {
         match self {
             Incident::LinkDown { at, until, .. }
             | Incident::SwitchDown { at, until, .. }
+            | Incident::PlaneDown { at, until, .. }
+            | Incident::RailDown { at, until, .. }
             | Incident::Rate { at, until, .. }
             | Incident::Loss { at, until, .. }
             | Incident::Delay { at, until, .. } => (*at, *until),
@@ -186,6 +206,13 @@ pub enum ChangeKind {
         /// Whether it is one more.
         down: bool,
     },
+    /// The senders of hosts with several interfaces learn of it.
+    Noticed {
+        /// The link's place in the graph.
+        link: u32,
+        /// Whether it is one more.
+        down: bool,
+    },
     /// Another rate, or that of the graph again.
     Rate(PortId, Option<Rate>),
     /// The probability that a packet is lost, or that of the graph again.
@@ -202,10 +229,28 @@ impl FaultsSpec {
 
     /// Returns when routing learns of a link that goes down or comes up at `at`.
     pub fn learned(&self, at: Time) -> Time {
+        self.known_after(at, self.reconvergence)
+    }
+
+    fn known_after(&self, at: Time, delay: Time) -> Time {
         match self.known_at_start && at == Time::ZERO {
             true => at,
-            false => at + self.reconvergence,
+            false => at + delay,
         }
+    }
+
+    /// Returns when the senders of hosts with several interfaces learn of links that go down or
+    /// come up: `detection` after `changes`, or with routing.
+    pub fn noticed(&self, changes: &[Change], detection: Option<Time>) -> Vec<Change> {
+        let delay = detection.unwrap_or(self.reconvergence);
+        let of = |change: &Change| match change.what {
+            ChangeKind::Down { link, down } => Some(Change {
+                at: self.known_after(change.at, delay),
+                what: ChangeKind::Noticed { link, down },
+            }),
+            _ => None,
+        };
+        changes.iter().filter_map(of).collect()
     }
 
     /// Checks what concerns the parameters alone.
@@ -265,6 +310,24 @@ impl FaultsSpec {
                     let links = graph.links.iter().enumerate().filter(|(_, link)| ends(link));
                     links.map(|(index, _)| index as u32).collect()
                 }
+                Incident::PlaneDown { plane, .. } => {
+                    let links = graph.links_of_plane(*plane);
+                    if links.is_empty() {
+                        let message = format!("the topology has no plane {plane}");
+                        return Err(SpecError::new("fault-plane", place("plane"), message)
+                            .hint("planes of topology.kind = \"multi-plane\" count from 0"));
+                    }
+                    links
+                }
+                Incident::RailDown { rail, .. } => {
+                    let links = graph.links_of_rail(*rail);
+                    if links.is_empty() {
+                        let message = format!("the topology has no rail {rail}");
+                        return Err(SpecError::new("fault-rail", place("rail"), message)
+                            .hint("rails of topology.kind = \"rail-optimised\" count from 0"));
+                    }
+                    links
+                }
                 _ => vec![],
             };
             for link in links {
@@ -303,7 +366,10 @@ impl FaultsSpec {
                     Incident::Delay { extra, .. } => {
                         (ChangeKind::Delay(port, *extra), ChangeKind::Delay(port, Time::ZERO))
                     }
-                    Incident::LinkDown { .. } | Incident::SwitchDown { .. } => continue,
+                    Incident::LinkDown { .. }
+                    | Incident::SwitchDown { .. }
+                    | Incident::PlaneDown { .. }
+                    | Incident::RailDown { .. } => continue,
                 };
                 add(at, begin);
                 if let Some(until) = until {
@@ -316,7 +382,9 @@ impl FaultsSpec {
             ChangeKind::Rate(_, rate) => rate.is_none(),
             ChangeKind::Loss(_, probability) => probability.is_none(),
             ChangeKind::Delay(_, extra) => extra == Time::ZERO,
-            ChangeKind::Down { .. } | ChangeKind::Learned { .. } => false,
+            ChangeKind::Down { .. } | ChangeKind::Learned { .. } | ChangeKind::Noticed { .. } => {
+                false
+            }
         };
         changes.sort_by_key(|change| (change.at, !ends(change)));
         Ok(changes)

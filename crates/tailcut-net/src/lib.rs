@@ -12,6 +12,7 @@ pub mod faults;
 pub mod files;
 pub mod horizon;
 pub mod host;
+pub mod interface;
 pub mod measure;
 pub mod network;
 pub mod packet;

@@ -55,6 +55,7 @@ impl Scenario {
             graph: &self.graph,
             queue: self.scheme.queue.clone(),
             balance: self.scheme.balance.clone(),
+            interface: self.scheme.interface.clone(),
             switch: self.switch.clone(),
             nic_queue: self.host.nic_queue,
             jitter: self.host.jitter,

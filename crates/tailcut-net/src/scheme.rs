@@ -5,8 +5,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::balance::BalanceSpec;
 use crate::component::SpecError;
+use crate::interface::InterfaceSpec;
 use crate::queue::{QueueSpec, TransportFeatures};
 use crate::replicate::ReplicateSpec;
+use crate::topology::Graph;
 use crate::transport::TransportSpec;
 
 /// A scheme: everything that the papers vary against each other.
@@ -21,6 +23,9 @@ pub struct Scheme {
     pub balance: BalanceSpec,
     /// The replication of flows.
     pub replicate: ReplicateSpec,
+    /// The choice of the interface of hosts with several.
+    #[serde(skip_serializing_if = "InterfaceSpec::is_default")]
+    pub interface: InterfaceSpec,
 }
 
 impl Scheme {
@@ -63,6 +68,40 @@ impl Scheme {
         let message = format!("replication goes with tcp: {reason}");
         Err(SpecError::new("replicate-transport", "kind", message)
             .hint("write replicate = { kind = \"none\" }, or transport = { kind = \"tcp\" } for every flow"))
+    }
+}
+
+impl Scheme {
+    /// Hosts with several interfaces go with switches and transports that do not need one link per
+    /// host.
+    ///
+    /// # Errors
+    /// Names the section, and the parameter that needs hosts with one interface.
+    pub fn check_interfaces(&self, graph: &Graph) -> Result<(), (&'static str, SpecError)> {
+        if graph.attachment.is_single() {
+            return Ok(());
+        }
+        let refuse = |section, what: &str, hint: &str| {
+            let message = format!("{what}: not simulated for hosts with several interfaces");
+            Err((section, SpecError::new("interface-single", "kind", message).hint(hint)))
+        };
+        let (BalanceSpec::Ecmp(_)
+        | BalanceSpec::Spray(_)
+        | BalanceSpec::RoundRobin(_)
+        | BalanceSpec::Flowlet(_)) = &self.balance
+        else {
+            let what = "switches that know the one edge switch of each host";
+            return refuse("balance", what, "write ecmp, spray, round-robin or flowlet");
+        };
+        let paced = |carrier: &&TransportSpec| {
+            matches!(carrier, TransportSpec::Ndp(_) | TransportSpec::Uet(_))
+        };
+        if self.transport.carriers().iter().any(paced) {
+            let what = "a transport that paces packets by the one link of its host";
+            let hint = "write kind = \"tcp\", \"mptcp\", \"mmptcp\" or \"pfabric\"";
+            return refuse("transport", what, hint);
+        }
+        Ok(())
     }
 }
 

@@ -194,12 +194,13 @@ impl<'a> Checker<'a> {
             None => {
                 let at = table.get("kind").map_or(place, |node| node.place);
                 let message = format!("`{key}` has no kind {kind:?}");
-                self.problems.push(
-                    Problem::new(Code::UnknownKind, at, message)
-                        .key(join(key, "kind"))
-                        .expected(list())
-                        .did_you_mean(kind, names()),
-                );
+                let problem = Problem::new(Code::UnknownKind, at, message)
+                    .key(join(key, "kind"))
+                    .expected(list());
+                self.problems.push(match tailcut_net::topology::non_minimal(kind) {
+                    Some(why) => problem.hint(why),
+                    None => problem.did_you_mean(kind, names()),
+                });
             }
         }
     }

@@ -119,7 +119,8 @@ fn on_several_paths<T>(
     choice: bool,
     wanted: impl Fn(&TcpSpec) -> Option<T>,
 ) -> Option<T> {
-    let one_path = config.scheme.balance.is_per_connection();
+    let Scheme { balance, interface, .. } = &config.scheme;
+    let one_path = balance.is_per_connection() && interface.is_per_connection();
     let carriers = config.scheme.transport.carriers();
     let mut reordered = carriers.iter().filter(|carrier| {
         choice && (!one_path || carrier.entropy().is_some_and(|entropy| entropy.scatters()))
@@ -212,6 +213,8 @@ pub fn routing(config: &Config) -> Vec<String> {
         let (what, at, until) = match incident {
             Incident::LinkDown { link, at, until } => (format!("link {link}"), at, until),
             Incident::SwitchDown { switch, at, until } => (format!("switch {switch}"), at, until),
+            Incident::PlaneDown { plane, at, until } => (format!("plane {plane}"), at, until),
+            Incident::RailDown { rail, at, until } => (format!("rail {rail}"), at, until),
             Incident::Rate { .. } | Incident::Loss { .. } | Incident::Delay { .. } => return None,
         };
         let learned = match faults.learned(*at) {

@@ -168,6 +168,8 @@ pub fn small(table: &mut Json) {
     let further = match table["kind"].as_str() {
         Some("fat-tree") => json!({"k": 4}),
         Some("leaf-spine") => json!({"racks": 2, "hosts_per_rack": 2, "spines": 2}),
+        Some("multi-plane") => json!({"leaves": 2, "hosts_per_leaf": 2, "rate": "1Gbps"}),
+        Some("rail-optimised") => json!({"servers": 2, "rate": "1Gbps"}),
         Some("file") => json!({"file": "../../../../workloads/web-search.cdf", "unit": "packets"}),
         Some("node-link") => {
             json!({"file": "../../../tailcut-net/tests/fabric/data/fat_tree_k4_links.json"})
@@ -197,6 +199,14 @@ fn companions(section: &str, place: &str, value: &Json) -> Json {
         ("queue", "trimming") => json!({"transport": {"kind": "ndp"}}),
         ("transport", "ndp" | "uet") => json!({"queue": {"kind": "trimming"}}),
         ("queue", "ecn") => json!({"transport": {"congestion": {"kind": "dctcp"}}}),
+        ("interface", "by-rail") => json!({"topology": {"kind": "rail-optimised"}}),
+        ("interface", _) => json!({"topology": {"kind": "multi-plane"}}),
+        ("faults", _) if place.contains("plane-down") => {
+            json!({"topology": {"kind": "multi-plane"}})
+        }
+        ("faults", _) if place.contains("rail-down") => {
+            json!({"topology": {"kind": "rail-optimised"}})
+        }
         ("transport", _) if place.contains("dctcp") => json!({"queue": {"kind": "ecn"}}),
         _ => json!({}),
     }

@@ -220,9 +220,22 @@ fn experiments() -> Values {
             experiment["measure"]["attribution"] = true.into();
             small(&mut experiment["topology"]);
             small(&mut experiment["traffic"]);
+            fit_interface(&mut experiment);
             experiment
         })
         .boxed()
+}
+
+/// Leaves out a choice of interfaces that hosts of this topology do not have.
+fn fit_interface(experiment: &mut Json) {
+    let other = match experiment["topology"]["kind"].as_str() {
+        Some("multi-plane") => "by-rail",
+        Some("rail-optimised") => "by-packet",
+        _ => "",
+    };
+    if other.is_empty() || experiment["interface"]["kind"] == other {
+        experiment.as_object_mut().expect("an experiment is a table").remove("interface");
+    }
 }
 
 /// Returns the parts of an experiment: each section's kind, and each incident's kind with
@@ -233,7 +246,8 @@ fn parts(experiment: &Json) -> Vec<String> {
     for incident in experiment["faults"]["incidents"].as_array().into_iter().flatten() {
         parts.extend(part(("incident", &incident["kind"])));
         let place = incident["link"].as_str().or(incident["switch"].as_str());
-        if place.is_some_and(|place| !place.contains('h')) {
+        let all_of_plane = incident["kind"] == "plane-down";
+        if all_of_plane || place.is_some_and(|place| !place.contains('h')) {
             parts.extend(part(("inner incident", &incident["kind"])));
         }
     }
@@ -245,7 +259,8 @@ fn part((section, kind): (&str, &Json)) -> Option<String> {
 }
 
 /// The sections that choose one of several kinds.
-const SECTIONS: [&str; 6] = ["topology", "queue", "transport", "balance", "replicate", "traffic"];
+const SECTIONS: [&str; 7] =
+    ["topology", "queue", "transport", "balance", "replicate", "interface", "traffic"];
 
 /// Returns all parts of which experiments can consist.
 fn every_part() -> BTreeSet<String> {
@@ -255,7 +270,11 @@ fn every_part() -> BTreeSet<String> {
         if SECTIONS.contains(&group) {
             parts.insert(format!("{group} {kind}"));
         } else if group == "faults.incidents" {
-            parts.extend(["incident", "inner incident"].map(|place| format!("{place} {kind}")));
+            parts.insert(format!("incident {kind}"));
+            // A rail fails between hosts and their leaves.
+            if kind != "rail-down" {
+                parts.insert(format!("inner incident {kind}"));
+            }
         }
     }
     parts

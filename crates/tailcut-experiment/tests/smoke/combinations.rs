@@ -177,6 +177,53 @@ fn every_two_components_run_together_or_are_refused() {
     run_pairs(|transport| !is_a_pair(transport));
 }
 
+/// Each topology of several interfaces with each choice of one meets every transport, queue and
+/// balancer: the run ends, or the combination is refused for its interfaces.
+#[test]
+fn hosts_with_several_interfaces_run_with_every_component_or_are_refused() {
+    let (mut ran, mut refused) = (0, 0);
+    let one =
+        |section: &'static str, values: Vec<Json>| values.into_iter().map(move |v| (section, v));
+    let others = one("transport", factors::transports().into_iter().step_by(7).collect())
+        .chain(one(
+            "transport",
+            ["mptcp", "mmptcp", "ndp", "uet"].map(|kind| json!({ "kind": kind })).to_vec(),
+        ))
+        .chain(one("queue", factors::queues()))
+        .chain(one("balance", factors::balancers()))
+        .chain(one("replicate", factors::replications()))
+        .chain(one("switch", factors::memories()));
+    for (section, value) in others {
+        for (topology, interface) in factors::interfaces() {
+            let queue = match (section, value["kind"].as_str()) {
+                ("transport", Some("ndp" | "uet")) => json!({ "kind": "trimming" }),
+                ("transport", _) => json!({ "kind": "ecn" }),
+                _ => json!({ "kind": "drop-tail" }),
+            };
+            let mut parts =
+                vec![("topology", topology), ("interface", interface), ("queue", queue)];
+            parts.push((section, value.clone()));
+            let experiment = experiment(&parts);
+            match loaded(&experiment) {
+                Ok(plan) => {
+                    carry_out(&plan.runs[0], &experiment);
+                    ran += 1;
+                }
+                Err(codes) => {
+                    let known =
+                        ["interface-single", "pfabric-needs-priorities", "trimming-needs-ndp"];
+                    assert!(
+                        codes.iter().all(|code| known.contains(&code.as_str())),
+                        "{codes:?}: {experiment}"
+                    );
+                    refused += 1;
+                }
+            }
+        }
+    }
+    assert!(ran > 60 && refused > 20, "{ran} ran, {refused} were refused");
+}
+
 #[test]
 #[ignore = "a minute for what only three components do together"]
 fn every_two_components_of_tcp_run_with_every_other_component_or_are_refused() {

@@ -106,7 +106,27 @@ pub fn topologies() -> Vec<Json> {
         }
         _ => topology,
     };
-    kinds("topology").into_iter().map(one).collect()
+    kinds("topology").into_iter().filter(|it| !has_several_interfaces(it)).map(one).collect()
+}
+
+/// Returns whether hosts have several interfaces, which not every component knows.
+fn has_several_interfaces(topology: &Json) -> bool {
+    topology["kind"] == "multi-plane" || topology["kind"] == "rail-optimised"
+}
+
+/// Returns each topology whose hosts have several interfaces with each choice of one.
+pub fn interfaces() -> Vec<(Json, Json)> {
+    let choices = |topology: &Json| match topology["kind"] == "multi-plane" {
+        true => ["by-flow", "by-packet"],
+        false => ["by-flow", "by-rail"],
+    };
+    let rate = |topology: Json| with(&topology, "rate", "1Gbps");
+    let several = kinds("topology").into_iter().filter(has_several_interfaces).map(rate);
+    several
+        .flat_map(|topology| {
+            choices(&topology).map(|kind| (topology.clone(), json!({ "kind": kind })))
+        })
+        .collect()
 }
 
 pub fn queues() -> Vec<Json> {
@@ -168,6 +188,8 @@ pub fn failures() -> Vec<Json> {
         }
         json!({ "reconvergence": "300us", "incidents": [incident] })
     };
-    let failures = kinds("faults.incidents").into_iter().map(one);
+    let of_links =
+        |incident: &Json| incident["kind"] != "plane-down" && incident["kind"] != "rail-down";
+    let failures = kinds("faults.incidents").into_iter().filter(of_links).map(one);
     [json!({})].into_iter().chain(failures).collect()
 }

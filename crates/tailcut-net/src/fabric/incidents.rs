@@ -27,6 +27,8 @@ pub(super) struct FaultTimeline {
     /// Per link: how many incidents keep it down, and how many of them routing knows.
     down: Vec<u16>,
     known: Vec<u16>,
+    /// Per link: how many of them the senders of hosts with several interfaces know.
+    noticed: Vec<u16>,
     /// The ports that anything befalls: how each was built, is, and shall be.
     wires: BTreeMap<PortId, [Wire; 3]>,
     /// The routes of the whole network.
@@ -36,7 +38,13 @@ pub(super) struct FaultTimeline {
 impl FaultTimeline {
     pub fn new(parts: &FabricSpec<'_>) -> Result<FaultTimeline, SpecError> {
         let graph = parts.graph;
-        let changes = parts.faults.changes(graph)?;
+        let mut changes = parts.faults.changes(graph)?;
+        if !graph.attachment.is_single() {
+            let detection = parts.interface.detection();
+            let noticed = parts.faults.noticed(&changes, detection);
+            changes.extend(noticed);
+            changes.sort_by_key(|change| change.at);
+        }
         let links = if changes.is_empty() { 0 } else { graph.links.len() };
         let mut wires = BTreeMap::new();
         // A port as it was built.
@@ -51,7 +59,9 @@ impl FaultTimeline {
         }
         for change in &changes {
             let ports = match change.what {
-                ChangeKind::Down { link, .. } | ChangeKind::Learned { link, .. } => {
+                ChangeKind::Down { link, .. }
+                | ChangeKind::Learned { link, .. }
+                | ChangeKind::Noticed { link, .. } => {
                     PortId::both_directions(link as usize).to_vec()
                 }
                 ChangeKind::Rate(port, _)
@@ -62,8 +72,8 @@ impl FaultTimeline {
                 wires.insert(port, wires_of(port));
             }
         }
-        let (down, known) = (vec![0; links], vec![0; links]);
-        Ok(FaultTimeline { changes, next: 0, down, known, wires, whole: None })
+        let [down, known, noticed] = [(); 3].map(|()| vec![0; links]);
+        Ok(FaultTimeline { changes, next: 0, down, known, noticed, wires, whole: None })
     }
 
     /// Returns the links that are down now, by index.
@@ -83,10 +93,15 @@ impl FaultTimeline {
             .map(move |&port| (port, RandomStream::new(seed, u64::from(port.0), "loss")))
     }
 
-    /// Notes what is due; says which ports are touched, and whether routing has learned of
-    /// something.
-    fn take(&mut self, now: Time) -> (BTreeSet<PortId>, bool) {
-        let (mut touched, mut learned) = (BTreeSet::new(), false);
+    /// Per link: how many reasons to be down the senders of hosts with several interfaces know.
+    pub fn known_to_senders(&self) -> &[u16] {
+        &self.noticed
+    }
+
+    /// Notes what is due; returns which ports are touched, whether routing has learned of
+    /// something, and whether senders have.
+    fn take(&mut self, now: Time) -> (BTreeSet<PortId>, bool, bool) {
+        let (mut touched, mut learned, mut noticed) = (BTreeSet::new(), false, false);
         let count = |down: bool, reasons: u16| if down { reasons + 1 } else { reasons - 1 };
         while let Some(&change) = self.changes.get(self.next).filter(|change| change.at <= now) {
             self.next += 1;
@@ -101,6 +116,11 @@ impl FaultTimeline {
                     *reasons = count(down, *reasons);
                     learned = true;
                 }
+                ChangeKind::Noticed { link, down } => {
+                    let reasons = &mut self.noticed[link as usize];
+                    *reasons = count(down, *reasons);
+                    noticed = true;
+                }
                 ChangeKind::Rate(port, _)
                 | ChangeKind::Loss(port, _)
                 | ChangeKind::Delay(port, _) => {
@@ -113,13 +133,15 @@ impl FaultTimeline {
                         ChangeKind::Delay(_, extra) => {
                             wanted.propagation = built.propagation + extra
                         }
-                        ChangeKind::Down { .. } | ChangeKind::Learned { .. } => {}
+                        ChangeKind::Down { .. }
+                        | ChangeKind::Learned { .. }
+                        | ChangeKind::Noticed { .. } => {}
                     }
                     touched.insert(port);
                 }
             }
         }
-        (touched, learned)
+        (touched, learned, noticed)
     }
 
     /// Returns the rate that a port was built with.
@@ -188,7 +210,7 @@ impl Fabric {
         now: Time,
         graph: &Graph,
     ) -> Result<Vec<Consequence>, RouteError> {
-        let (touched, learned) = self.incidents.take(now);
+        let (touched, learned, noticed) = self.incidents.take(now);
         let mut consequences = vec![];
         for port in touched {
             self.change_wire(now, port, &mut consequences);
@@ -196,6 +218,9 @@ impl Fabric {
         if learned {
             self.reconverge(graph)?;
             consequences.push(Consequence::Rerouted);
+        }
+        if noticed {
+            self.inform_senders(graph);
         }
         Ok(consequences)
     }

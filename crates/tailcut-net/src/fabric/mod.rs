@@ -12,7 +12,7 @@
 //!
 //! # How to drive it
 //!
-//! - A host sends: offer the packet to [`Fabric::host_port`]. A port is a directed link with the
+//! - A host sends: offer the packet to [`Fabric::uplink`]. A port is a directed link with the
 //!   queue before it.
 //! - [`Fabric::offer`] says what becomes of a packet ([`OfferOutcome`]). It may have to be asked
 //!   for again: when the first packet of the link arrives ([`Fabric::take_arrived`], which says
@@ -53,7 +53,7 @@
 //!     wire_bytes: 1538,
 //!     flags: Flags(0),
 //! };
-//! let mut todo = vec![(Time::ZERO, fabric.host_port(HostId(0)), None, packet)];
+//! let mut todo = vec![(Time::ZERO, fabric.uplink(Time::ZERO, &packet), None, packet)];
 //! loop {
 //!     for (now, port, ingress, packet) in todo.drain(..) {
 //!         match fabric.offer(now, port, ingress, packet) {
@@ -80,6 +80,7 @@
 
 mod incidents;
 mod inspect;
+mod interfaces;
 mod marks;
 mod parts;
 mod path_predictor;
@@ -104,6 +105,7 @@ use crate::topology::{HostId, PathCounts, PortId, Routes, SwitchId};
 
 pub use incidents::Consequence;
 use incidents::FaultTimeline;
+pub(crate) use interfaces::Interfaces;
 use marks::Marks;
 pub use parts::{FabricError, FabricSpec};
 pub(crate) use path_predictor::PathPredictor;
@@ -155,6 +157,10 @@ pub enum ForwardOutcome {
 #[derive(Debug, Clone)]
 pub struct Fabric {
     ports: Vec<Port>,
+    /// The choice of hosts with several interfaces; `None` where each has one.
+    interfaces: Option<Box<Interfaces>>,
+    /// The same choice where nothing has failed.
+    healthy_interfaces: Option<Box<Interfaces>>,
     routes: Routes,
     path_counts: PathCounts,
     plain: bool,
@@ -187,10 +193,19 @@ pub struct Fabric {
 }
 
 impl Fabric {
-    /// The port by which a host sends.
+    /// The port by which a host sends: its first, where it has several.
     #[inline]
     pub fn host_port(&self, host: HostId) -> PortId {
         self.routes.host_port(host)
+    }
+
+    /// The port by which a host sends a packet. Hosts with several interfaces choose one.
+    #[inline]
+    pub fn uplink(&mut self, now: Time, packet: &Packet) -> PortId {
+        match self.interfaces {
+            None => self.routes.host_port(packet.key.src()),
+            Some(_) => self.choose_interface(now, packet),
+        }
     }
 
     /// Whether a port has nothing but its own queue to ask: packets are not scheduled at departure,

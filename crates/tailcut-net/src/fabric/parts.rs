@@ -4,6 +4,7 @@ use tailcut_engine::{RandomStream, Time};
 
 use super::Fabric;
 use super::incidents::FaultTimeline;
+use super::interfaces::Interfaces;
 use super::marks::Marks;
 use super::pause::PauseState;
 use super::scheduled::Scheduled;
@@ -14,6 +15,7 @@ use crate::balance::{BalanceSpec, Balancer, Layout};
 use crate::component::SpecError;
 use crate::faults::FaultsSpec;
 use crate::host::HostSpec;
+use crate::interface::InterfaceSpec;
 use crate::port::{FULL_PACKET, Port};
 use crate::queue::{Discipline, Order, Plain, PortContext, QueueSpec};
 use crate::switch::SwitchSpec;
@@ -29,6 +31,8 @@ pub struct FabricSpec<'a> {
     pub queue: QueueSpec,
     /// The choice among equal-cost paths.
     pub balance: BalanceSpec,
+    /// The choice of the interface of hosts with several.
+    pub interface: InterfaceSpec,
     /// Switches.
     pub switch: SwitchSpec,
     /// The limit of a host's interface queue.
@@ -53,6 +57,7 @@ impl<'a> FabricSpec<'a> {
             graph,
             queue: QueueSpec::default(),
             balance: BalanceSpec::default(),
+            interface: InterfaceSpec::default(),
             switch: SwitchSpec::default(),
             nic_queue: HostSpec::default().nic_queue,
             jitter: Time::ZERO,
@@ -144,8 +149,11 @@ impl Fabric {
         let balancer = Balancer::new(balance, layout);
         let pools = SharedBuffers::new(&parts.switch, graph);
         let stamps = balancer.stamps().then(|| Box::new(OverlayHeaders::new(ports.len())));
+        let interfaces = Interfaces::new(parts.interface.choice(), graph, *seed).map(Box::new);
         Ok(Fabric {
             ports,
+            healthy_interfaces: interfaces.clone(),
+            interfaces,
             routes,
             path_counts: PathCounts::default(),
             plain: scheduled.is_empty()
@@ -155,7 +163,7 @@ impl Fabric {
                 && !balancer.sees_all(),
             brought: parts.ties_as_scheduled.then(Brought::default),
             stamped: stamps.is_some(),
-            keeps_paths: balance.is_per_connection(),
+            keeps_paths: balance.is_per_connection() && parts.interface.is_per_connection(),
             scheduled,
             defers: false,
             after_departures: false,

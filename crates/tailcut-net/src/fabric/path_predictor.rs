@@ -1,6 +1,7 @@
 //! Predictions of the paths of packets, without sending any.
 
 use super::Fabric;
+use super::interfaces::Interfaces;
 use crate::balance::Balancer;
 use crate::packet::FlowKey;
 use crate::topology::{Graph, PortId, Routes};
@@ -11,12 +12,19 @@ pub(crate) struct PathPredictor<'a> {
     pub graph: &'a Graph,
     pub routes: &'a Routes,
     balancer: &'a Balancer,
+    /// The choice of hosts with several interfaces; `None` where each has one.
+    interfaces: Option<&'a Interfaces>,
 }
 
 impl<'a> PathPredictor<'a> {
     /// Creates the predictor of a network.
-    pub fn new(graph: &'a Graph, routes: &'a Routes, balancer: &'a Balancer) -> PathPredictor<'a> {
-        PathPredictor { graph, routes, balancer }
+    pub fn new(
+        graph: &'a Graph,
+        routes: &'a Routes,
+        balancer: &'a Balancer,
+        interfaces: Option<&'a Interfaces>,
+    ) -> PathPredictor<'a> {
+        PathPredictor { graph, routes, balancer, interfaces }
     }
 }
 
@@ -24,7 +32,39 @@ impl PathPredictor<'_> {
     /// The ports that packets with this key cross, first to last. Where switches go by anything
     /// besides, it is one of the shortest paths, which all have as many links.
     pub fn path(&self, key: FlowKey) -> Vec<PortId> {
-        let mut path = vec![self.routes.host_port(key.src())];
+        self.path_behind(self.first_ports(key)[0], key)
+    }
+
+    /// The paths of packets with this key, one for each interface that they may leave by.
+    pub fn paths(&self, key: FlowKey) -> Vec<Vec<PortId>> {
+        self.first_ports(key).into_iter().map(|first| self.path_behind(first, key)).collect()
+    }
+
+    /// Returns whether hosts have several interfaces.
+    pub fn has_interfaces(&self) -> bool {
+        self.interfaces.is_some()
+    }
+
+    /// Returns the ports by which packets with this key may leave their host.
+    pub fn first_ports(&self, key: FlowKey) -> Vec<PortId> {
+        match self.interfaces {
+            None => vec![self.routes.host_port(key.src())],
+            Some(interfaces) => interfaces.first_ports(self.routes, key),
+        }
+    }
+
+    /// Returns the ports by which packets between two hosts may leave, whatever their keys are and
+    /// whatever fails.
+    pub fn any_ports(&self, key: FlowKey) -> Vec<PortId> {
+        match self.interfaces {
+            None => vec![self.routes.host_port(key.src())],
+            Some(interfaces) => interfaces.any_ports(self.routes, key),
+        }
+    }
+
+    /// The ports that packets with this key cross from the port `first` on.
+    fn path_behind(&self, first: PortId, key: FlowKey) -> Vec<PortId> {
+        let mut path = vec![first];
         loop {
             let node = self.graph.far_end(path[path.len() - 1]);
             let Some(switch) = self.graph.switch(node) else { return path };
@@ -38,7 +78,8 @@ impl PathPredictor<'_> {
 impl Fabric {
     /// By the present routes.
     pub(crate) fn ways<'a>(&'a self, graph: &'a Graph) -> PathPredictor<'a> {
-        PathPredictor { graph, routes: &self.routes, balancer: &self.balancer }
+        let interfaces = self.interfaces.as_deref();
+        PathPredictor { graph, routes: &self.routes, balancer: &self.balancer, interfaces }
     }
 
     /// Whether packets with one key arrive everywhere in the order in which they were sent,
@@ -49,7 +90,9 @@ impl Fabric {
 
     /// By those of the whole network, whatever has failed.
     pub(crate) fn whole_ways<'a>(&'a self, graph: &'a Graph) -> PathPredictor<'a> {
-        PathPredictor { graph, routes: self.fault_free_routes(), balancer: &self.balancer }
+        let interfaces = self.healthy_interfaces.as_deref();
+        let routes = self.fault_free_routes();
+        PathPredictor { graph, routes, balancer: &self.balancer, interfaces }
     }
 }
 

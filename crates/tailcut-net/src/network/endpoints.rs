@@ -129,7 +129,8 @@ impl<O: Observer, E: Extent> Network<'_, O, E> {
             let (flow, ticket) = (self.hosts.flow_of(&packet), self.tickets.issue(&mut packet));
             observer.packet_sent(self.clock.now(), flow, ticket, &packet);
         });
-        self.transmit(self.fabric.host_port(host), None, packet);
+        let port = self.fabric.uplink(self.clock.now(), &packet);
+        self.transmit(port, None, packet);
     }
 
     /// Sends whatever the sender has to send, and sets its timer. The connection may be over then.

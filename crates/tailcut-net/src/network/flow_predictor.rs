@@ -68,7 +68,8 @@ impl<'a> FlowPredictor<'a> {
         let carriage = scheme.replicate.replication_plan(flow.bytes);
         let ways = fabric.ways(graph);
         let path = ways.path(key_of(flow, 0, 0));
-        let second = carriage.copies > 1 && scheme.balance.is_per_connection();
+        let keeps_path = scheme.balance.is_per_connection() && scheme.interface.is_per_connection();
+        let second = carriage.copies > 1 && keeps_path;
         let shared = second.then(|| {
             let other = ways.path(key_of(flow, 1, 0));
             let inner = &path[1..path.len().saturating_sub(1)];

@@ -37,6 +37,8 @@ pub(super) struct IdealTimes {
     /// No link between switches is faster or shorter.
     best: Option<LinkStage>,
     keeps_paths: bool,
+    /// Packets take one interface after another.
+    by_packet: bool,
     lossy: bool,
     /// Queues serve the connections of a flow in turn.
     by_connection: bool,
@@ -76,6 +78,7 @@ impl IdealTimes {
                 parallel_links: u32::MAX,
             }),
             keeps_paths: scenario.scheme.balance.is_per_connection(),
+            by_packet: !scenario.scheme.interface.is_per_connection(),
             lossy: early || shares || scenario.graph.is_lossy() || !scenario.faults.is_fault_free(),
             by_connection: matches!(scenario.scheme.queue, QueueSpec::Drr(_)),
             inner: BTreeMap::new(),
@@ -109,7 +112,7 @@ impl IdealTimes {
     /// Whether all packets of a flow that no copy helps have the same addresses and ports.
     fn is_one_connection(&self, profile: &TransportProfile, carriers: &Carriers) -> bool {
         let spread = matches!(profile.kind, TransportKind::Multipath(_)) || profile.scatters();
-        self.keeps_paths && !spread && carriers.carriage.piece.is_none()
+        self.keeps_paths && !self.by_packet && !spread && carriers.carriage.piece.is_none()
     }
 
     /// The ways that may carry all of a flow, and when each begins.
@@ -125,10 +128,16 @@ impl IdealTimes {
             let service = SERVICE_PORT + copy as u16;
             FlowKey::new(src, dst, source_port(flow.id, subflow), service)
         };
-        if self.reroutes(on, src, dst) {
+        if self.reroutes(on, key(0, 0)) {
             return vec![(self.best_case_path(on, key(0, 0)), Time::ZERO)];
         }
-        if !self.keeps_paths || carriers.carriage.piece.is_some() || profile.scatters() {
+        let scattered = carriers.carriage.piece.is_some() || profile.scatters();
+        if on.has_interfaces() && (!self.keeps_paths || scattered) {
+            let several = scattered || carriers.carriage.copies > 1;
+            let several = several || matches!(profile.kind, TransportKind::Multipath(_));
+            return vec![(self.all_interfaces(on, key(0, 0), several), Time::ZERO)];
+        }
+        if !self.keeps_paths || scattered {
             return vec![(self.all_paths(on, src, dst), Time::ZERO)];
         }
         if let TransportKind::Multipath(spread) = &profile.kind {
@@ -144,7 +153,7 @@ impl IdealTimes {
     fn way_of(&self, on: PathPredictor<'_>, keys: &[FlowKey]) -> RoundTripPath {
         let stages = |reversed: bool| {
             let keys = keys.iter().map(|key| if reversed { key.reversed() } else { *key });
-            let paths: Vec<_> = keys.map(|key| on.path(key)).collect();
+            let paths: Vec<_> = keys.flat_map(|key| on.paths(key)).collect();
             let abreast = |at: usize| {
                 let mut ports: Vec<PortId> = paths.iter().map(|path| path[at]).collect();
                 ports.sort_unstable();
@@ -166,7 +175,7 @@ impl IdealTimes {
         let between = (on.routes.edge_switch(src), on.routes.edge_switch(dst));
         if !self.inner.contains_key(&between) {
             let stages = |from: HostId, to: HostId| {
-                let layers = on.routes.layers(on.graph, from, to);
+                let layers = on.routes.layers(on.graph, vec![on.routes.host_port(from)], to);
                 let inner = &layers[1..layers.len() - 1];
                 inner.iter().map(|ports| self.stage(on, ports)).collect()
             };
@@ -183,6 +192,18 @@ impl IdealTimes {
         RoundTripPath { forward, backward, lossy: self.lossy, overtaking: false }
     }
 
+    /// By any of the shortest paths behind the interfaces that packets with this key leave by, or
+    /// behind all of them, where packets have `several` keys.
+    fn all_interfaces(&self, on: PathPredictor<'_>, key: FlowKey, several: bool) -> RoundTripPath {
+        let stages = |key: FlowKey| -> Vec<LinkStage> {
+            let first = if several { on.any_ports(key) } else { on.first_ports(key) };
+            let layers = on.routes.layers(on.graph, first, key.dst());
+            layers.iter().map(|ports| self.stage(on, ports)).collect()
+        };
+        let (forward, backward) = (stages(key), stages(key.reversed()));
+        RoundTripPath { forward, backward, lossy: self.lossy, overtaking: false }
+    }
+
     /// By whatever links there are, at least as many as the shortest path has.
     fn best_case_path(&self, on: PathPredictor<'_>, key: FlowKey) -> RoundTripPath {
         let mut way = self.way_of(on, &[key]);
@@ -192,17 +213,28 @@ impl IdealTimes {
                 stages[inner].fill(best);
             }
         }
+        if on.has_interfaces() {
+            let both = [(key, &mut way.forward), (key.reversed(), &mut way.backward)];
+            for (key, stages) in both {
+                let layers = on.routes.layers(on.graph, on.any_ports(key), key.dst());
+                let last = stages.len() - 1;
+                stages[0] = self.stage(on, &layers[0]);
+                stages[last] = self.stage(on, &layers[layers.len() - 1]);
+            }
+        }
         way
     }
 
     /// Whether failures change the routes between two hosts, either way.
-    fn reroutes(&self, on: PathPredictor<'_>, src: HostId, dst: HostId) -> bool {
-        let fails = |from, to| {
-            let layers = on.routes.layers(on.graph, from, to);
-            let inner = &layers[1..layers.len() - 1];
+    fn reroutes(&self, on: PathPredictor<'_>, key: FlowKey) -> bool {
+        let fails = |key: FlowKey| {
+            let layers = on.routes.layers(on.graph, on.any_ports(key), key.dst());
+            // Hosts with several interfaces avoid those that fail.
+            let ends = usize::from(!on.has_interfaces());
+            let inner = &layers[ends..layers.len() - ends];
             inner.iter().flatten().any(|port| self.fail.contains(&(port.link() as u32)))
         };
-        !self.fail.is_empty() && (fails(src, dst) || fails(dst, src))
+        !self.fail.is_empty() && (fails(key) || fails(key.reversed()))
     }
 
     /// Ports of which each packet crosses one.

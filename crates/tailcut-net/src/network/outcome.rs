@@ -155,7 +155,8 @@ pub fn tier_records(
                 record.mean_utilisation += utilisation;
                 record.max_utilisation = record.max_utilisation.max(utilisation);
                 record.max_queue = record.max_queue.max(counters.max_queue);
-                if graph.host(if up { link.a } else { link.b }).is_some() {
+                let sends = graph.host(if up { link.a } else { link.b }).is_some();
+                if sends && !graph.is_internal(index) {
                     record.host_links += 1;
                     record.host_utilisation += utilisation;
                 }

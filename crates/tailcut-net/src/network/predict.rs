@@ -34,7 +34,9 @@ pub fn predict_flows(scenario: &Scenario) -> Result<Vec<PredictedFlow>, SimError
     let profiles = profiles(scenario);
     let mut foresight = FlowPredictor::new(scenario, &profiles)?;
     let mut flows = Flows::new(scenario);
-    let path = |key| match scenario.scheme.balance.is_per_connection() {
+    let scheme = &scenario.scheme;
+    let keeps_path = scheme.balance.is_per_connection() && scheme.interface.is_per_connection();
+    let path = |key| match keeps_path {
         true => fabric.ways(&scenario.graph).path(key),
         false => vec![],
     };

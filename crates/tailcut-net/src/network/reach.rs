@@ -4,7 +4,8 @@ use std::collections::BTreeSet;
 
 use super::flow_predictor::key_of;
 use crate::balance::{BalanceSpec, Balancer, Layout};
-use crate::fabric::PathPredictor;
+use crate::fabric::{Interfaces, PathPredictor};
+use crate::interface::InterfaceChoice;
 use crate::topology::{Graph, PathCounts, Routes};
 use crate::traffic::Flow;
 
@@ -33,7 +34,8 @@ pub fn path_reach(
     let key = key_of(flow, 0, 0);
     let reached = |seed| {
         let balancer = Balancer::new(balance, Layout { graph, routes, seed });
-        let on = PathPredictor::new(graph, routes, &balancer);
+        let interfaces = Interfaces::new(InterfaceChoice::Flow, graph, seed);
+        let on = PathPredictor::new(graph, routes, &balancer, interfaces.as_ref());
         let mut seen = BTreeSet::new();
         for value in 0..values {
             seen.insert(on.path(key.with_sport(key.sport() ^ value as u16)));

@@ -2,7 +2,7 @@
 
 use tailcut_engine::{Rate, Time};
 
-use super::{Graph, Link, NodeId, TopologyError};
+use super::{Attachment, Graph, Link, NodeId, TopologyError};
 
 /// Maximum number of hosts: packets carry host numbers in 16 bits.
 const MAX_HOSTS: u64 = 1 << 16;
@@ -42,6 +42,30 @@ impl Builder {
         let (a, b) = (NodeId(lower), NodeId(upper));
         self.graph.links.push(Link::new(a, b, rate, propagation, tier));
         self.graph.links.last_mut().expect("a link was just added")
+    }
+
+    /// Sets how hosts attach to switches.
+    pub fn attach(&mut self, attachment: Attachment) {
+        self.graph.attachment = attachment;
+    }
+
+    /// Joins `leaves` leaves, numbered from `first`, to each of `spines` spines after them by
+    /// `parallel` links.
+    pub fn join_leaves(
+        &mut self,
+        first: u32,
+        [leaves, spines, parallel]: [u32; 3],
+        tier: u8,
+        rate: Rate,
+        propagation: Time,
+    ) {
+        for leaf in 0..leaves {
+            for spine in 0..spines {
+                for _ in 0..parallel {
+                    self.link(first + leaf, first + leaves + spine, tier, rate, propagation);
+                }
+            }
+        }
     }
 
     pub fn finish(self) -> Graph {
@@ -109,6 +133,24 @@ pub(super) fn links(code: &'static str, field: &str, links: u64) -> Result<(), T
         field,
         format!("{links} links: at most {MAX_LINKS} are supported"),
     ))
+}
+
+/// Refuses fewer than two interfaces per host, and more than `most`.
+pub(super) fn interfaces(
+    code: &'static str,
+    field: &str,
+    value: u32,
+    most: u32,
+) -> Result<(), TopologyError> {
+    if (2..=most).contains(&value) {
+        return Ok(());
+    }
+    let message = format!("{field} = {value}: must be from 2 to {most}");
+    let error = TopologyError::new(code, field, message);
+    Err(match value {
+        1 => error.hint("hosts with one interface are those of kind = \"leaf-spine\""),
+        _ => error,
+    })
 }
 
 /// Refuses a number of equal-cost paths at one switch that is 0 or too large.

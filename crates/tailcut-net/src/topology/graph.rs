@@ -8,7 +8,7 @@ use tailcut_engine::{Rate, Time};
 
 use crate::amount::{Amount, Limit};
 
-use super::{HostId, NodeId, PortId, SwitchId};
+use super::{Attachment, HostId, NodeId, PortId, SwitchId};
 
 /// A full-duplex link. Direction `2 * index` runs from `a` to `b`, direction `2 * index + 1` from
 /// `b` to `a`.
@@ -52,6 +52,9 @@ pub struct Graph {
     /// The links. The order of a switch's links is its port order, and so the order of ECMP
     /// candidates.
     pub links: Vec<Link>,
+    /// How hosts attach to switches.
+    #[serde(default, skip_serializing_if = "Attachment::is_single")]
+    pub attachment: Attachment,
     /// Optional display name of each node (hosts, then switches); empty without names.
     pub names: Vec<String>,
     /// Attributes of the graph's file that are not read.
@@ -110,7 +113,10 @@ impl Graph {
     /// time that a link takes.
     pub fn farthest(&self, takes: impl Fn(&Link) -> Time) -> Time {
         let mut neighbours = vec![vec![]; self.nodes()];
-        for link in &self.links {
+        for (index, link) in self.links.iter().enumerate() {
+            if self.is_internal(index) {
+                continue;
+            }
             neighbours[link.a.index()].push((link.b, takes(link)));
             neighbours[link.b.index()].push((link.a, takes(link)));
         }

@@ -70,11 +70,13 @@ impl Graph {
         self.groups_below((self.tiers.len() as u8).saturating_sub(1).max(1))
     }
 
-    /// Returns the rate of each host's link.
+    /// Returns the rate of each host's interfaces together, without links inside its server.
     pub fn host_rates(&self) -> Vec<Rate> {
         let mut rates = vec![Rate(0); self.hosts as usize];
-        for link in self.links.iter().filter(|link| self.switch(link.a).is_none()) {
-            rates[link.a.index()] = link.rate;
+        for (index, link) in self.links.iter().enumerate() {
+            if self.switch(link.a).is_none() && !self.is_internal(index) {
+                rates[link.a.index()].0 += link.rate.0;
+            }
         }
         rates
     }

@@ -42,7 +42,7 @@ pub struct LeafSpineValues<T> {
 }
 
 impl<T: Copy> OneOrEach<T, LeafSpineValues<T>> {
-    fn tiers(&self) -> LeafSpineValues<T> {
+    pub(super) fn tiers(&self) -> LeafSpineValues<T> {
         match self {
             OneOrEach::One(value) => LeafSpineValues { host: *value, spine: *value },
             OneOrEach::Each(tiers) => *tiers,

@@ -3,6 +3,7 @@
 //! A new topology is one file here, with its parameters as a [`Topology`], and one line in the list
 //! below.
 
+pub mod attachment;
 mod build;
 pub mod chain;
 pub mod dumbbell;
@@ -12,8 +13,11 @@ pub mod graph;
 pub mod host_groups;
 pub mod ids;
 pub mod leaf_spine;
+mod multi_homed;
+pub mod multi_plane;
 pub mod node_link;
 pub mod parallel_paths;
+pub mod rail_optimised;
 pub mod routes;
 pub mod star;
 
@@ -24,6 +28,7 @@ use crate::component::SpecError;
 use crate::files::FileReader;
 use crate::registry::registry;
 
+pub use attachment::Attachment;
 pub use graph::{Graph, Link};
 pub use ids::{HostId, NodeId, PortId, SwitchId};
 pub use routes::{PathCounts, RouteError, Routes};
@@ -61,9 +66,39 @@ registry! {
         Star(star::Star),
         /// Two hosts joined by a row of switches.
         Chain(chain::Chain),
+        /// Several networks that do not meet; every host has an interface in each.
+        MultiPlane(multi_plane::MultiPlane),
+        /// Accelerator k of every server on leaf k; servers have links inside.
+        RailOptimised(rail_optimised::RailOptimised),
         /// Any graph, from a NetworkX node-link file.
         NodeLink(node_link::NodeLink),
     }
+}
+
+/// Returns why a kind of network or of routing is not simulated, if packets would need paths that
+/// are not shortest.
+pub fn non_minimal(kind: &str) -> Option<&'static str> {
+    const KINDS: [&str; 16] = [
+        "dragonfly",
+        "dragonfly+",
+        "slim-fly",
+        "hyperx",
+        "torus",
+        "mesh",
+        "jellyfish",
+        "xpander",
+        "flattened-butterfly",
+        "bcube",
+        "dcell",
+        "polarfly",
+        "valiant",
+        "vlb",
+        "ugal",
+        "non-minimal",
+    ];
+    KINDS.contains(&kind).then_some(
+        "packets take shortest paths: networks that need others, and routing that takes them, are not simulated",
+    )
 }
 
 impl Default for TopologySpec {

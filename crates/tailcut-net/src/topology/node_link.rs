@@ -439,6 +439,6 @@ fn graph(nodes: &[Node], edges: &[Edge], level: &[usize]) -> Result<Graph, Topol
         tiers: tiers.into_iter().map(|tier| tier.1).collect(),
         links,
         names: order.iter().map(|&i| nodes[i].name.clone()).collect(),
-        ignored: vec![],
+        ..Graph::default()
     })
 }

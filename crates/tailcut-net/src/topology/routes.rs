@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
+use super::multi_homed::MultiHomed;
 use super::{Graph, HostId, NodeId, PortId, SwitchId};
 
 /// Bits of a table entry that locate the candidates; the upper bits count them. If the count is 0,
@@ -29,16 +30,18 @@ pub struct Routes {
     group: Vec<u16>,
     /// Port that leads down to each host from its switch.
     down: Vec<PortId>,
-    /// Port that leads up from each host.
-    up: Vec<PortId>,
+    /// Port that leads up from each host: its first one, where it has several.
+    pub(super) up: Vec<PortId>,
     /// By switch and group: the only candidate itself, or where the candidates start and, above
     /// `START_BITS`, their number.
     table: Vec<PortId>,
     groups: usize,
     candidates: Vec<PortId>,
     /// Edge switch of each group.
-    targets: Vec<SwitchId>,
+    pub(super) targets: Vec<SwitchId>,
     switches: u32,
+    /// The links of hosts that have several; `None` where each has one.
+    pub(super) several: Option<Box<MultiHomed>>,
 }
 
 /// Reasons for which a graph cannot be routed.
@@ -107,8 +110,10 @@ impl Routes {
         let ports = ports(graph, |_| true);
         let (mut up, mut down, mut edge) = (vec![], vec![], vec![]);
         for host in graph.each_host() {
-            let [(port, peer)] = ports[host.index()][..] else {
-                return Err(RouteError::HostLinks { host, links: ports[host.index()].len() });
+            let (port, peer) = match ports[host.index()][..] {
+                [only] => only,
+                [first, ..] if !graph.attachment.is_single() => first,
+                ref others => return Err(RouteError::HostLinks { host, links: others.len() }),
             };
             let Some(switch) = peer.switch(hosts) else {
                 return Err(RouteError::NoSwitch { host });
@@ -129,7 +134,8 @@ impl Routes {
         }
         let mut targets = vec![SwitchId(0); groups];
         numbering.iter().for_each(|(&switch, &group)| targets[usize::from(group)] = switch);
-        let group = edge.iter().map(|e| numbering[e]).collect();
+        let group: Vec<u16> = edge.iter().map(|e| numbering[e]).collect();
+        let several = MultiHomed::new(graph, &group, groups).map(Box::new);
         let mut routes = Routes {
             group,
             down,
@@ -139,6 +145,7 @@ impl Routes {
             candidates: vec![],
             targets,
             switches: graph.switches,
+            several,
         };
         let (cut_off, farthest) = routes.fill(&ports, None)?;
         if farthest + 2 > LONGEST_PATH {
@@ -176,9 +183,10 @@ impl Routes {
             // 0: not known yet; 1: keeps every path; 2: has lost some.
             let mut state = vec![0u8; self.switches as usize];
             for source in 0..self.groups {
-                let switch = self.targets[source];
+                let mut has_lost =
+                    |&switch| self.has_lost(graph, now, switch, destination, &mut state);
                 lost[source * self.groups + destination] =
-                    self.has_lost(graph, now, switch, destination, &mut state);
+                    self.edges(source).iter().any(&mut has_lost);
             }
         }
         lost
@@ -256,10 +264,13 @@ impl Routes {
             self.targets.iter().enumerate().map(|(group, &switch)| (switch, group)).collect();
         targets.sort_unstable();
         for (target, group) in targets {
-            let distance = distances(ports, hosts, switches, target);
+            let ends = self.edges(group);
+            let distance = distances(ports, hosts, switches, ends);
             let apart = self.targets.iter().map(|&edge| distance[edge.index()]);
             farthest = farthest.max(apart.filter(|&links| links != UNREACHABLE).max().unwrap_or(0));
-            for switch in (0..switches).map(SwitchId::at).filter(|&s| s != target) {
+            let inside = |s| self.several.as_ref().is_some_and(|several| several.is_internal(s));
+            let leads_on = |s: &SwitchId| !ends.contains(s) && !inside(*s);
+            for switch in (0..switches).map(SwitchId::at).filter(leads_on) {
                 let here = distance[switch.index()];
                 if here == UNREACHABLE {
                     cut_off = cut_off.or(Some((switch, target)));
@@ -314,17 +325,20 @@ impl Routes {
     pub fn candidates(&self, switch: SwitchId, host: HostId) -> &[PortId] {
         let group = usize::from(self.group[host.index()]);
         match &self.table[switch.index() * self.groups + group] {
-            &ATTACHED => std::slice::from_ref(&self.down[host.index()]),
+            &ATTACHED => std::slice::from_ref(match &self.several {
+                None => &self.down[host.index()],
+                Some(several) => several.last_hop(switch, host, &self.up, &self.down),
+            }),
             entry => self.listed(entry),
         }
     }
 }
 
 impl Routes {
-    /// Returns the ports of all shortest paths from one host to another, grouped by the number of
-    /// links before them.
-    pub fn layers(&self, graph: &Graph, src: HostId, dst: HostId) -> Vec<Vec<PortId>> {
-        let mut layers = vec![vec![self.host_port(src)]];
+    /// Returns the ports of all shortest paths to a host, behind any of the ports `first`, grouped
+    /// by the number of links before them.
+    pub fn layers(&self, graph: &Graph, first: Vec<PortId>, dst: HostId) -> Vec<Vec<PortId>> {
+        let mut layers = vec![first];
         loop {
             let mut next: Vec<PortId> = vec![];
             for &port in &layers[layers.len() - 1] {
@@ -355,14 +369,13 @@ impl PathCounts {
     /// the same in every call; `u32::MAX` stands for that many or more.
     pub fn between(&mut self, graph: &Graph, routes: &Routes, src: HostId, dst: HostId) -> u32 {
         let group = routes.group(dst);
-        let target = routes.targets[group];
         let counts = self.from.entry(group).or_insert_with(|| {
             let mut counts = vec![0; routes.switches as usize];
-            counts[target.index()] = 1;
+            routes.edges(group).iter().for_each(|target| counts[target.index()] = 1);
             counts
         });
-        let edge = routes.edge_switch(src);
-        let mut open = vec![edge];
+        let edges = routes.edges(routes.group(src));
+        let mut open = edges.to_vec();
         while let Some(&switch) = open.last() {
             let ports = routes.towards(switch, group);
             let next = ports.iter().map(|&port| graph.next_switch(port));
@@ -378,7 +391,7 @@ impl PathCounts {
                 open.pop();
             }
         }
-        counts[edge.index()]
+        edges.iter().map(|edge| counts[edge.index()]).fold(0, u32::saturating_add)
     }
 }
 
@@ -393,16 +406,16 @@ fn ports(graph: &Graph, alive: impl Fn(usize) -> bool) -> Vec<Vec<(PortId, NodeI
     ports
 }
 
-/// Returns the distance of every switch from `target` in hops, `UNREACHABLE` without a path.
+/// Returns the distance of every switch from the nearest of `targets` in hops, `UNREACHABLE` without a path.
 fn distances(
     ports: &[Vec<(PortId, NodeId)>],
     hosts: u32,
     switches: usize,
-    target: SwitchId,
+    targets: &[SwitchId],
 ) -> Vec<u32> {
     let mut distance = vec![UNREACHABLE; switches];
-    distance[target.index()] = 0;
-    let mut queue = VecDeque::from([target]);
+    targets.iter().for_each(|target| distance[target.index()] = 0);
+    let mut queue = VecDeque::from(targets.to_vec());
     while let Some(switch) = queue.pop_front() {
         for &(_, peer) in &ports[switch.node(hosts).index()] {
             let Some(next) = peer.switch(hosts) else { continue };

@@ -3,6 +3,7 @@
 mod idle_red;
 mod jitter;
 mod jobs;
+mod multi_homed;
 mod node_link;
 mod ports;
 mod queueing;
@@ -10,6 +11,6 @@ mod schema;
 mod sizes;
 mod spreading;
 mod statistics;
-mod topologies;
+pub mod topologies;
 mod traces;
 mod traffic;

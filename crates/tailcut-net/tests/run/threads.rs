@@ -93,6 +93,7 @@ fn what_cannot_be_cut_runs_on_one_thread_and_says_why() {
     let expected = [
         "all hosts are at one switch",
         "flows wait for the ends of others",
+        "hosts have several interfaces",
         "senders give up connections that their receivers still open",
         "subflows are closed that their receivers still open",
         "switches keep more than the queues of their ports",

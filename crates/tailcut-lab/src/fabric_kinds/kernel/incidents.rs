@@ -75,7 +75,7 @@ impl Incidents {
                     learned = true;
                 }
                 ChangeKind::Rate(port, rate) => rates.push((port, rate)),
-                ChangeKind::Loss(..) | ChangeKind::Delay(..) => {}
+                ChangeKind::Loss(..) | ChangeKind::Delay(..) | ChangeKind::Noticed { .. } => {}
             }
         }
         for link in touched {

@@ -75,6 +75,8 @@ struct Draft {
 #[derive(Debug, Clone)]
 struct Link {
     near: NodeId,
+    /// The switch inside a server that hands packets over to this link of its host.
+    relay: Option<NodeId>,
     far: NodeId,
     rate: Rate,
     propagation: Time,
@@ -95,7 +97,8 @@ impl StoryRecorder {
         let links = (0..graph.links.len()).flat_map(PortId::both_directions).map(|port| {
             let link = &graph.links[port.link()];
             let (near, far) = (graph.far_end(port.reversed()), graph.far_end(port));
-            Link { near, far, rate: link.rate, propagation: link.propagation }
+            let relay = graph.relay(port).map(|switch| switch.node(graph.hosts));
+            Link { near, relay, far, rate: link.rate, propagation: link.propagation }
         });
         let links: Vec<Link> = links.collect();
         let draft =
@@ -227,15 +230,18 @@ fn how(loss: Loss) -> JourneyOutcome {
 }
 
 impl StoryRecorder {
-    /// Returns a test of whether a packet has come to `node`, which yields when it was due there.
+    /// Returns a test of whether a packet has come to the near end of `next`, which yields when it
+    /// was due there.
     fn comes_to(
         links: &[Link],
-        node: NodeId,
+        next: PortId,
         now: Time,
     ) -> impl Fn(&PacketPlace) -> Option<Time> + '_ {
+        let Link { near, relay, .. } = links[next.index()];
+        let is_there = move |node: NodeId| node == near || Some(node) == relay;
         move |place| match *place {
             PacketPlace::Host => Some(now),
-            PacketPlace::Link { link, due } if links[link.index()].far == node => Some(due),
+            PacketPlace::Link { link, due } if is_there(links[link.index()].far) => Some(due),
             _ => None,
         }
     }
@@ -252,14 +258,14 @@ impl StoryRecorder {
         let begins = departs.since(self.transmission(link, packet.wire_bytes));
         let StoryRecorder { drafts, links, ports, .. } = self;
         let draft = drafts.get_mut(&packet.flow)?;
-        let Link { near, propagation, .. } = links[link.index()];
+        let Link { propagation, .. } = links[link.index()];
         let waits = |place: &PacketPlace| match place {
             PacketPlace::Queue { link: at, .. } if *at == link => Some(now),
             _ => None,
         };
         let found = draft
             .find(packet, waits, now)
-            .or_else(|| draft.find(packet, Self::comes_to(links, near, now), now));
+            .or_else(|| draft.find(packet, Self::comes_to(links, link, now), now));
         let (looks, at) = found?;
         let walker = &mut draft.under_way.get_mut(&looks)?[at];
         let port = &mut ports[link.index()];
@@ -289,7 +295,6 @@ impl StoryRecorder {
     fn gone(&mut self, now: Time, link: PortId, how: JourneyOutcome, packet: &PacketView) {
         let StoryRecorder { drafts, links, .. } = self;
         let Some(draft) = drafts.get_mut(&packet.flow) else { return };
-        let near = links[link.index()].near;
         let on = |place: &PacketPlace| match *place {
             PacketPlace::Queue { link: at, .. } if at == link => Some(now),
             // A corrupted packet has reached the far end; one on a link that goes down is lost
@@ -304,7 +309,7 @@ impl StoryRecorder {
         };
         let found = draft
             .find(packet, on, now)
-            .or_else(|| draft.find(packet, Self::comes_to(links, near, now), now));
+            .or_else(|| draft.find(packet, Self::comes_to(links, link, now), now));
         if let Some(found) = found {
             let marked = packet.flags.has(Flags::CONGESTION_EXPERIENCED);
             draft.end(found, JourneyEnd { at_ps: now.0, how, link: Some(link) }, marked);
@@ -341,8 +346,7 @@ impl Observer for StoryRecorder {
         let StoryRecorder { drafts, links, ports, .. } = self;
         let Some(draft) = drafts.get_mut(&packet.flow) else { return };
         let port = &mut ports[link.index()];
-        let near = links[link.index()].near;
-        let Some((looks, at)) = draft.find(packet, Self::comes_to(links, near, now), now) else {
+        let Some((looks, at)) = draft.find(packet, Self::comes_to(links, link, now), now) else {
             return;
         };
         let (before, ahead) = (port.served(packet.flow), port.ahead(now, packet.flow));

@@ -26,6 +26,7 @@ use crate::traffic::Flow;
 /// cut.
 pub fn one_thread_reason(scenario: &Scenario) -> Option<&'static str> {
     let reasons = [
+        (!scenario.graph.attachment.is_single(), "hosts have several interfaces"),
         (!scenario.jobs.is_empty(), "flows wait for the ends of others"),
         (!scenario.series.is_off(), "series are sampled"),
         (scenario.max_port_samples > 0, "ports are sampled"),

@@ -9,6 +9,7 @@ use tailcut_net::amount::Limit;
 use tailcut_net::balance::BalanceSpec;
 use tailcut_net::faults::FaultsSpec;
 use tailcut_net::host::HostSpec;
+use tailcut_net::interface::InterfaceSpec;
 use tailcut_net::queue::QueueSpec;
 use tailcut_net::replicate::ReplicateSpec;
 use tailcut_net::scenario::{Horizon, Scenario, Scheme, SeriesSpec};
@@ -38,6 +39,8 @@ pub struct Asked {
     transport: TransportSpec,
     #[serde(default)]
     replicate: ReplicateSpec,
+    #[serde(default)]
+    interface: InterfaceSpec,
 }
 
 /// Returns web search on a small fat-tree, with the given sections in place of the defaults.
@@ -73,8 +76,8 @@ impl Asked {
         let Asked { topology, traffic, horizon, host, switch, faults, .. } = self.clone();
         let graph = topology.build(&file).expect("the topology is valid");
         let demand = traffic.generate(&graph, &horizon, 7, &file).expect("the traffic is valid");
-        let Asked { queue, balance, transport, replicate, .. } = self.clone();
-        let scheme = Scheme { transport, queue, balance, replicate };
+        let Asked { queue, balance, transport, replicate, interface, .. } = self.clone();
+        let scheme = Scheme { transport, queue, balance, replicate, interface };
         let series = SeriesSpec::default();
         let (flows, jobs) = (demand.flows, demand.jobs);
         let scenario = Scenario {
@@ -109,6 +112,9 @@ fn check(scenario: &Scenario) {
         scheme.balance.check_topology(graph),
         scheme.transport.check(),
         scheme.replicate.check(),
+        scheme.interface.check(),
+        scheme.interface.check_topology(graph),
+        scheme.check_interfaces(graph).map_err(|(_, error)| error),
         scheme.check_marks(),
         scheme.check_priorities(),
         scheme.check_replication(),

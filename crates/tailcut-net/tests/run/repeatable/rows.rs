@@ -1,6 +1,7 @@
 //! The rows that have a digest: every kind that an experiment can name is in some row, each of
 //! which takes a tenth of a second.
 
+mod interfaces;
 mod older;
 
 use serde_json::{Value, json};
@@ -485,7 +486,7 @@ fn broken() -> Sections {
 /// Returns every network and every traffic pattern, with TCP.
 pub fn networks() -> Vec<Row> {
     let horizon = json!({ "arrivals": "20ms", "drain": "20ms" });
-    let rows = [open(), closed(), sizes()];
+    let rows = [open(), closed(), sizes(), interfaces::several()];
     let row = |(name, sections): (&str, Value)| {
         (name.to_owned(), asked(&with(json!({ "horizon": horizon }), sections)))
     };
