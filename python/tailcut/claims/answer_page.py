@@ -58,8 +58,8 @@ Copies of short flows (RepFlow), two handshakes (RepSYN), spraying (RPS), elepha
 (TinyFlow) and many subflows (MMPTCP) were measured at 1 Gbps on hosts and switches of their years.
 These are eight questions about them on hosts and switches of today.
 """
-CAPTION = """*Change of the mean of short flows (up to 100 KB), and beside it of their 99th percentile. Below
-zero is faster. ▼: the whole 95 % interval is below zero; ▲: above; =: within 5 %;
+CAPTION = """*Change of the mean of short flows (up to 100 KB), and in the picture of their 99th
+percentile. Below zero is faster. ▼: the whole 95 % interval is below zero; ▲: above; =: within 5 %;
 ?: on both sides. The first number marks the cell.*
 """
 METHOD = """Every number is a change of one scheme over another on the same flows, with its 95 % interval over
@@ -68,13 +68,13 @@ by [the rule of the papers' claims](claims.md); the words around it are tested a
 """
 AGAIN = """## Make it again
 
-<!-- not run: it takes up to three hours -->
+<!-- not run: it makes some 420 runs -->
 ```console
 $ make today
 ```
 
-makes every run that is missing, and writes this page and its pictures. After an interruption it
-goes on.
+makes every run that is missing, each of which takes a second or two, and writes this page and its
+pictures. After an interruption it goes on.
 """
 
 
@@ -109,7 +109,7 @@ def _table(paper: Paper, scorecard: Scorecard) -> str:
         cells = [idea.name]
         for situation in asked.situations:
             found = cell(paper, scorecard, idea, situation)
-            cells.append(", ".join(drawings.marked(one) for one in found))
+            cells.append(drawings.marked(found[0]).replace(" ", "\u00a0") if found else "")
         lines.append("| " + " | ".join(cells) + " |")
     return "\n".join(lines) + "\n"
 

@@ -48,21 +48,20 @@ def table(paper: Paper, scorecard: Scorecard) -> str:
     page = paper.answers
     if page is None:
         return ""
-    first = 24 + max(len(idea.name) for idea in page.ideas) * CHARACTER
-    width, height, top = 92, 52, 78
-    whole = first + width * len(page.situations) + 16
-    bottom = top + height * len(page.ideas)
-    parts = [_text(16, 30, "Change of short flows' completion times: the mean, and the 99th percentile (p99)", "head")]
-    for column, situation in enumerate(page.situations):
-        for place, line in enumerate(_two_lines(situation)):
-            parts.append(_text(first + (column + 0.5) * width, 54 + 16 * place, line, middle=True))
-    for row, idea in enumerate(page.ideas):
-        y = top + row * height
-        parts.append(_text(16, y + 31, idea.name))
-        for column, situation in enumerate(page.situations):
+    first = 24 + max(len(situation) for situation in page.situations) * CHARACTER
+    width, height, top = 152, 50, 80
+    whole = first + width * len(page.ideas) + 16
+    bottom = top + height * len(page.situations)
+    parts = [_text(16, 28, "Change of short flows' completion times: the mean, and the 99th percentile (p99)", "head")]
+    for column, idea in enumerate(page.ideas):
+        name, _, what = idea.name.partition(": ")
+        middle = first + (column + 0.5) * width
+        parts += [_text(middle, 54, name, "head", middle=True), _text(middle, 71, what, "soft", middle=True)]
+        for row, situation in enumerate(page.situations):
             found = cell(paper, scorecard, idea, situation)
             if found:
-                parts += _cell(found, first + column * width, y, width, height)
+                parts += _cell(found, first + column * width, top + row * height, width, height)
+    parts += [_text(16, top + row * height + 30, situation) for row, situation in enumerate(page.situations)]
     x = 16.0
     for mark, meaning in MEANINGS.items():
         if mark == "absent" and not any("…" in part for part in parts):
@@ -103,11 +102,6 @@ def _said(paper: Paper, scorecard: Scorecard) -> str:
         ]
         lines.append(f"{idea.name}: {'; '.join(cells)}.")
     return "Change of short flows' completion times: the mean, and the 99th percentile. " + " ".join(lines)
-
-
-def _two_lines(text: str) -> list[str]:
-    head, _, tail = text.rpartition(" ")
-    return [head, tail] if head and len(text) > 10 else [text]
 
 
 def figure(paper: Paper, scorecard: Scorecard, question: Question) -> str:
