@@ -111,6 +111,16 @@ def test_fields_that_the_lab_cannot_realise_are_refused_by_name(
     assert [name.rpartition(".")[2] for name in fatal] == [field]
 
 
+@pytest.mark.parametrize("topology", ["multi-plane", "rail-optimised"])
+def test_hosts_with_several_interfaces_are_refused(tmp_path: Path, topology: str) -> None:
+    file = tmp_path / "t.toml"
+    file.write_text(
+        f'title = "t"\ntopology = {{ kind = "{topology}" }}\ntraffic = {{ kind = "poisson", load = 0.1 }}\n'
+    )
+    answer, text = answers(file)["topology"]
+    assert (answer, text.partition(":")[0]) == ("fatal", "the lab gives each host one interface")
+
+
 ORDERED = ("fatal", "messages in order: the lab's hosts do not report departures")
 COMPUTED = ("fatal", "computations: the lab's hosts carry messages only")
 COLLECTIVE = """title = "t"

@@ -47,6 +47,7 @@ refused! {
     table_for_a_text: "mss = \"1460B\"" => "recovery = { kind = \"newreno\" }",
     unknown_word: "mss = \"1460B\"" => "recovery = \"new-reno\"",
     unknown_topology: "kind = \"fat-tree\"" => "kind = \"fattree\"",
+    packets_in_turn_on_one_interface: "replicate = { kind = \"repflow\" }" => "interface = { kind = \"by-packet\" }",
     topology_of_non_minimal_paths: "kind = \"fat-tree\"" => "kind = \"dragonfly\"",
     routing_by_non_minimal_paths: "replicate = { kind = \"repflow\" }" => "balance = { kind = \"ugal\" }",
     unknown_traffic: "kind = \"poisson\"" => "kind = \"uniform\"",

@@ -77,6 +77,10 @@ pub fn check(
     programs: Option<&Path>,
 ) -> RunCheck {
     let mut checked = RunCheck::new(bpf_programs::available(programs));
+    if !scenario.graph.attachment.is_single() {
+        checked.fatal("topology", "the lab gives each host one interface: use the simulator for multi-plane and rail-optimised");
+        return checked;
+    }
     let hosts = scenario.graph.hosts;
     let most = if by_repnet { MAX_NODE_HOSTS } else { MAX_HOSTS };
     checked.done_or_fatal(
@@ -85,10 +89,6 @@ pub fn check(
         "one network namespace per host, joined by the fabric's switches and links",
         format!("{hosts} hosts: the lab carries at most {most}"),
     );
-    if !scenario.graph.attachment.is_single() {
-        checked.fatal("topology", "the lab gives each host one interface: use the simulator for multi-plane and rail-optimised");
-        return checked;
-    }
     // Without several interfaces, plans leave it at its default.
     let Scheme { transport, queue: _, balance: _, replicate, interface: _ } = &scenario.scheme;
     transports::check(&mut checked, transport, by_repnet, fabric.facts());

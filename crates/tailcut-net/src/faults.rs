@@ -77,7 +77,7 @@ pub enum Incident {
         /// The time at which it comes up again; never when left out.
         until: Option<Time>,
     },
-    /// A rail of a `rail-optimised` topology goes down: the links between hosts and its leaves.
+    /// A rail of a `rail-optimised` topology goes down: its hosts' links to their leaves.
     RailDown {
         /// The rail, counted from 0.
         rail: u32,

@@ -82,11 +82,11 @@ impl ChooseInterface for ByRail {
 registry! {
     /// Choice of the interface by which a host with several sends a packet.
     pub enum InterfaceSpec: ChooseInterface {
-        /// A hash of the five-tuple picks the plane of a flow; on rails, each host's own interface.
+        /// A hash of the five-tuple picks a flow's plane; on rails, hosts use their own.
         ByFlow(ByFlow),
         /// Every packet takes the interface that is free first, in turn among equal ones.
         ByPacket(ByPacket),
-        /// Packets go over the server's internal link to the interface of the receiver's rail (PXN).
+        /// Packets first cross the server to the interface of the receiver's rail (PXN).
         ByRail(ByRail),
     }
 }

@@ -5,7 +5,7 @@ use tailcut_engine::{Bytes, Rate, Time};
 use tailcut_net::faults::{FaultsSpec, Incident};
 use tailcut_net::interface::{ByFlow, ByPacket, ByRail, InterfaceSpec};
 use tailcut_net::measure::records::{FlowRecord, Outcome};
-use tailcut_net::scenario::Scenario;
+use tailcut_net::scenario::{Scenario, Scheme};
 use tailcut_net::topology::Graph;
 use tailcut_net::traffic::Flow;
 
@@ -220,4 +220,55 @@ fn a_failed_rail_cuts_its_hosts_off_from_other_servers_only() {
     scenario.horizon.drain = Time::from_ms(500);
     let ended: Vec<bool> = run(&scenario).flows.iter().map(|flow| flow.fct.is_some()).collect();
     assert_eq!(ended, [true, false, true]);
+}
+
+#[test]
+fn refuses_choices_and_failures_that_a_topology_does_not_have() {
+    let star = || graph(json!({"kind": "star"}));
+    for (graph, interface) in [
+        (star(), BY_PACKET),
+        (star(), BY_RAIL),
+        (stars(2), BY_RAIL),
+        (rails(), BY_PACKET),
+        (rails(), InterfaceSpec::ByFlow(ByFlow { detection: Some(Time::from_us(1)) })),
+    ] {
+        let error = interface.check_topology(&graph).expect_err("no host has that choice");
+        assert_eq!(error.code, "interface-topology", "{interface:?}");
+    }
+    for (graph, interface) in
+        [(star(), BY_FLOW), (stars(2), BY_FLOW), (stars(2), BY_PACKET), (rails(), BY_RAIL)]
+    {
+        assert_eq!(interface.check_topology(&graph), Ok(()));
+    }
+    let late = InterfaceSpec::ByPacket(ByPacket { detection: Some(Time::from_ms(10_001)) });
+    assert_eq!(late.check().expect_err("it is too late").code, "interface-detection");
+    let at = Time::ZERO;
+    let plane = |plane| down(Incident::PlaneDown { plane, at, until: None });
+    let rail = |rail| down(Incident::RailDown { rail, at, until: None });
+    let code = |faults: FaultsSpec, graph: &Graph| {
+        faults.check_topology(graph).err().map(|error| error.code)
+    };
+    assert_eq!(code(plane(1), &stars(2)), None);
+    assert_eq!(code(plane(2), &stars(2)), Some("fault-plane"));
+    assert_eq!(code(plane(0), &rails()), Some("fault-plane"));
+    assert_eq!(code(rail(1), &rails()), None);
+    assert_eq!(code(rail(2), &rails()), Some("fault-rail"));
+}
+
+#[test]
+fn refuses_transports_and_balancers_that_need_one_link_per_host() {
+    for (section, key, value) in [
+        ("transport", "transport", "ndp"),
+        ("transport", "transport", "uet"),
+        ("balance", "balance", "conga"),
+        ("balance", "balance", "drill"),
+        ("balance", "balance", "tinyflow"),
+        ("balance", "balance", "by-tier"),
+    ] {
+        let scheme = json!({ key: { "kind": value } });
+        let scheme: Scheme = serde_json::from_value(scheme).expect("it is a scheme");
+        let (place, error) = scheme.check_interfaces(&stars(2)).expect_err("it is refused");
+        assert_eq!((place, error.code), (section, "interface-single"), "{value}");
+        assert_eq!(scheme.check_interfaces(&graph(json!({"kind": "star"}))), Ok(()));
+    }
 }
