@@ -47,7 +47,7 @@ def page(paper: Paper, scorecard: Scorecard) -> str:
         METHOD,
     ]
     parts += [_question(paper, scorecard, number, one) for number, one in enumerate(asked.questions, 1)]
-    parts += ["## Limits\n", _list(asked.limits), AGAIN]
+    parts += ["## Limits\n", _list(asked.limits), AGAIN.format(runs=_runs(paper, scorecard))]
     return "\n".join(part for part in parts if part)
 
 
@@ -68,13 +68,13 @@ by [the rule of the papers' claims](claims.md); the words around it are tested a
 """
 AGAIN = """## Make it again
 
-<!-- not run: it makes some 420 runs -->
+<!-- not run: it makes hundreds of runs -->
 ```console
 $ make today
 ```
 
-makes every run that is missing, each of which takes a second or two, and writes this page and its
-pictures. After an interruption it goes on.
+makes what is missing of {runs} runs, each of which takes a second or two, and writes this page and
+its pictures. After an interruption it goes on.
 """
 
 
@@ -92,6 +92,11 @@ def _list(lines: Iterable[str]) -> str:
 def wrapped(text: str, indent: str = "") -> str:
     """Returns a paragraph in lines of at most 100 columns."""
     return textwrap.fill(text, 100, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
+
+
+def _runs(paper: Paper, scorecard: Scorecard) -> int:
+    """Returns how many runs the page's numbers are of."""
+    return len({run for row in scorecard.rows if row.claim.startswith(f"{paper.name}/") for run in row.runs})
 
 
 def _stale(paper: Paper, scorecard: Scorecard) -> str:
