@@ -219,6 +219,7 @@ today: release
 .PHONY: bench
 bench: release setup
 	cargo bench --locked -p tailcut-net --bench fabric -- --check
+	cargo bench --locked -p tailcut-net --bench threads
 	cargo bench --locked -p tailcut-engine --bench parallel
 	$(BIN)/python benches/sweeps.py
 	$(BIN)/python benches/playground.py
