@@ -321,16 +321,22 @@ impl Routes {
     }
 
     /// Returns the equal-cost ports from `switch` towards `host`, in port order.
-    #[inline]
+    #[inline(always)]
     pub fn candidates(&self, switch: SwitchId, host: HostId) -> &[PortId] {
         let group = usize::from(self.group[host.index()]);
         match &self.table[switch.index() * self.groups + group] {
-            &ATTACHED => std::slice::from_ref(match &self.several {
-                None => &self.down[host.index()],
-                Some(several) => several.last_hop(switch, host, &self.up, &self.down),
-            }),
+            &ATTACHED if self.several.is_none() => std::slice::from_ref(&self.down[host.index()]),
+            &ATTACHED => std::slice::from_ref(self.last_hop_of_several(switch, host)),
             entry => self.listed(entry),
         }
+    }
+
+    /// Returns the port from a switch to a host that has several interfaces. Out of line, so that
+    /// the others pay nothing for it.
+    #[cold]
+    fn last_hop_of_several(&self, switch: SwitchId, host: HostId) -> &PortId {
+        let several = self.several.as_ref().expect("hosts have several interfaces");
+        several.last_hop(switch, host, &self.up, &self.down)
     }
 }
 
