@@ -25,6 +25,13 @@ use crate::traffic::Flow;
 /// Returns why a scenario is simulated by one thread however many there are; `None` where it can be
 /// cut.
 pub fn one_thread_reason(scenario: &Scenario) -> Option<&'static str> {
+    // What is wrong with the fabric is said by the run.
+    let built = || fabric_reason(&mut Fabric::new(&scenario.fabric_spec()).ok()?);
+    scenario_reason(scenario).or_else(|| cut(scenario, MOST).err()).or_else(built)
+}
+
+/// Returns the reason that a scenario itself shows.
+fn scenario_reason(scenario: &Scenario) -> Option<&'static str> {
     let reasons = [
         (!scenario.graph.attachment.is_single(), "hosts have several interfaces"),
         (!scenario.jobs.is_empty(), "flows wait for the ends of others"),
@@ -47,15 +54,15 @@ pub fn one_thread_reason(scenario: &Scenario) -> Option<&'static str> {
             _ => return Some("the transport decides about packets as they leave"),
         }
     }
-    // What is wrong with the fabric is said by the run.
-    let mut fabric = Fabric::new(&scenario.fabric_spec()).ok()?;
+    None
+}
+
+/// Returns the reason that only the network shows.
+fn fabric_reason(fabric: &mut Fabric) -> Option<&'static str> {
     if !fabric.has_fast_path() {
         return Some("switches keep more than the queues of their ports");
     }
-    if fabric.audit().is_some() {
-        return Some("switches' guesses about flows are checked");
-    }
-    cut(scenario, MOST).err()
+    fabric.audit().map(|_| "switches' guesses about flows are checked")
 }
 
 /// Cuts the network of a scenario into at most so many partitions.
@@ -103,11 +110,13 @@ pub fn simulate_on(
     scenario: &Scenario,
     on_progress: &mut dyn FnMut(&Progress) -> ControlFlow<()>,
 ) -> Result<OnThreads, SimError> {
+    if threads < 2 {
+        return Ok(OnThreads::one(simulate(scenario, on_progress)?, None));
+    }
     check_scenario(scenario)?;
-    let reason = if threads > 1 { one_thread_reason(scenario) } else { None };
-    let cut = if reason.is_none() { cut(scenario, threads).ok() } else { None };
-    let Some(cut) = cut.map(Arc::new) else {
-        return Ok(OnThreads::one(simulate(scenario, on_progress)?, reason));
+    let cut = match scenario_reason(scenario).map_or_else(|| cut(scenario, threads), Err) {
+        Ok(cut) => Arc::new(cut),
+        Err(reason) => return Ok(OnThreads::one(simulate(scenario, on_progress)?, Some(reason))),
     };
     let (exchange, profiles) = (Exchange::new(cut.parts()), profiles(scenario));
     let thread = |me, on_progress: &mut dyn FnMut(&Progress) -> ControlFlow<()>| {
@@ -132,9 +141,10 @@ pub fn simulate_on(
         std::iter::once(own).chain(others.collect::<Vec<_>>()).collect::<Vec<_>>()
     });
     let pieces = pieces.into_iter().collect::<Result<Vec<_>, _>>()?;
-    match join(pieces, scenario, &cut) {
-        Some(outcome) => Ok(OnThreads { outcome, threads: cut.parts(), reason: None }),
-        None => Ok(OnThreads::one(simulate(scenario, on_progress)?, Some(IN_DOUBT))),
+    let pieces = pieces.into_iter().collect::<Result<Vec<_>, _>>();
+    match pieces.and_then(|pieces| join(pieces, scenario, &cut).ok_or(IN_DOUBT)) {
+        Ok(outcome) => Ok(OnThreads { outcome, threads: cut.parts(), reason: None }),
+        Err(reason) => Ok(OnThreads::one(simulate(scenario, on_progress)?, Some(reason))),
     }
 }
 
@@ -185,17 +195,22 @@ impl Drop for LeavesOnPanic<'_> {
     }
 }
 
+/// Simulates one partition. Returns why it is none where only the network shows that.
 fn run_partition(
     scenario: &Scenario,
     profiles: &[TransportProfile],
     partition: Partition,
     exchange: &Exchange,
     on_progress: &mut dyn FnMut(&Progress) -> ControlFlow<()>,
-) -> Result<Piece, SimError> {
+) -> Result<Result<Piece, &'static str>, SimError> {
     let network = Network::new(scenario, profiles, Unobserved, partition);
     let mut network = network.inspect_err(|_| exchange.leave())?;
-    network.run_windows(exchange, on_progress)?;
-    Ok(network.into_piece())
+    // The same one in all partitions.
+    if let Some(reason) = fabric_reason(&mut network.fabric) {
+        return Ok(Err(reason));
+    }
+    network.run_windows(exchange, on_progress).inspect_err(|_| exchange.leave())?;
+    Ok(Ok(network.into_piece()))
 }
 
 /// Events of one partition between two looks at the progress.
