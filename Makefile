@@ -13,7 +13,7 @@
 #   make explore property tests of Rust and Python, 100 random experiments and 750 random flows of repnet, others each time: a minute, a part of make test
 #   make fuzz    2,000 random experiments, others each time
 #   make claims  the papers' claims as stated, at the papers' scale: what is missing of them, one to two hours on two cores
-#   make today   the eight questions of docs/guide/today.md: what is missing of their runs, some 520 of a second or two each, and the page
+#   make today   the eight questions of docs/guide/today.md: what is missing of their runs, some 610 of a second or two each, and the page
 #   make bench   speed and memory, never part of the tests
 #   make dist    what people install, in dist/: a wheel, the source distribution and the npm tarball
 #   make lint    formatters, linters and type checkers
