@@ -47,7 +47,7 @@ class Scripted:
         self._said: Any = said
         self.open = True
 
-    def send(self, _run: Any, _capture: Any, *, wait: bool) -> None:
+    def send(self, _run: Any, _capture: Any, *, wait: bool, threads: int = 1) -> None:
         if not wait:
             self._say({"done": "busy"})
             return

@@ -81,6 +81,7 @@ pub fn check(
         checked.fatal("topology", "the lab gives each host one interface: use the simulator for multi-plane and rail-optimised");
         return checked;
     }
+    checked.done("interface", "every host has one");
     let hosts = scenario.graph.hosts;
     let most = if by_repnet { MAX_NODE_HOSTS } else { MAX_HOSTS };
     checked.done_or_fatal(

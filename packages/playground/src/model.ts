@@ -62,7 +62,8 @@ export const CHOSEN = ['transport', 'queue', 'balance', 'replicate'] as const;
 /** A scheme: its name and its sections. */
 export interface Scheme {
   name: string;
-  sections: Record<(typeof CHOSEN)[number], Table>;
+  /** `interface`, which has no controls, only where hosts have several and it is not the default. */
+  sections: Record<(typeof CHOSEN)[number], Table> & { interface?: Table };
 }
 
 export interface Model {
@@ -105,9 +106,14 @@ export function chosen(components: readonly Component[], group: string, value: T
 export function reduced(components: readonly Component[], group: string, value: Table): Table {
   const component = chosen(components, group, value);
   const kept: Table = {};
+  const usually = (name: string) =>
+    component?.parameters.find((parameter) => parameter.name === name)?.default;
+  // Other hosts have other defaults than those of the description.
+  const others = value.hosts !== undefined && !same(value.hosts, usually('hosts') ?? null);
   for (const [name, of] of Object.entries(value)) {
-    const usual = component?.parameters.find((parameter) => parameter.name === name)?.default;
-    if (of === null || (name !== 'kind' && usual !== undefined && same(of, usual))) {
+    const usual = usually(name);
+    const isUsual = !others && name !== 'kind' && usual !== undefined && same(of, usual);
+    if (of === null || isUsual) {
       continue;
     }
     if (Array.isArray(of)) {
@@ -148,7 +154,8 @@ function within(
   if (places[0] !== undefined) {
     return reduced(components, places[0].group, value);
   }
-  if (value.kind !== undefined || !isTable(usual)) {
+  const others = isTable(usual) && !same(value.hosts ?? null, usual.hosts ?? null);
+  if (value.kind !== undefined || !isTable(usual) || others) {
     return value;
   }
   return Object.fromEntries(Object.entries(value).filter(([each, of]) => !same(of, usual[each] ?? null)));
@@ -172,9 +179,10 @@ export function toText(model: Model, components: readonly Component[]): string {
   }
   for (const scheme of model.schemes) {
     lines.push('', `[schemes.${key(scheme.name)}]`);
-    for (const name of CHOSEN) {
-      const table = reduced(components, name, scheme.sections[name]);
-      const isDefault = Object.keys(table).length === 1 && chosen(components, name, table)?.default;
+    for (const name of [...CHOSEN, 'interface'] as const) {
+      const table = reduced(components, name, scheme.sections[name] ?? {});
+      const given = Object.keys(table).length;
+      const isDefault = given === 0 || (given === 1 && chosen(components, name, table)?.default);
       if (!isDefault) {
         lines.push(`${name} = ${write(table)}`);
       }
