@@ -198,12 +198,16 @@ def run(
         BackendError: there is no such backend, or it cannot realise the experiment at all.
         StoreError: ``out`` holds something else: other files, another experiment's results, another version's.
         ClusterError: the executor's workers cannot be reached or cannot make the runs.
+        ValueError: fewer than one job or thread.
         RunError: some runs failed; the others are kept. Its ``tracebacks`` say where in the code.
         KeyboardInterrupt: interrupted; finished runs are kept and the same call goes on from there.
     """
     from tailcut.result import Result
     from tailcut.results import Store
 
+    for name, number in (("jobs", jobs), ("threads", threads)):
+        if number is not None and number < 1:
+            raise ValueError(f"{name}={number}: give at least 1, or leave it out")
     if isinstance(experiment, str | Path):
         experiment = load(experiment)
     chosen = backend(on) if isinstance(on, str) else on

@@ -46,7 +46,7 @@ def started(store: Store, *program: str) -> subprocess.Popen[str]:
 
 
 def job(run: PlannedRun, *, wait: bool = False) -> str:
-    return json.dumps({"run": run, "capture": None, "wait": wait}) + "\n"
+    return json.dumps({"run": run, "capture": None, "wait": wait, "threads": 1}) + "\n"
 
 
 def test_sigterm_waits_for_a_step_that_must_not_be_interrupted(experiment: tailcut.Experiment, store: Store) -> None:

@@ -10,6 +10,8 @@ use std::sync::{Barrier, Mutex};
 use std::thread;
 use std::time::Instant;
 
+use tailcut_engine::Rendezvous;
+
 const MEETINGS: u32 = 200_000;
 const WINDOWS: usize = 2_000;
 /// Packets that cross a cut in one window.
@@ -24,31 +26,26 @@ struct Crossing {
 }
 
 /// Two threads meet again and again; ns for each meeting.
-fn meetings(meet: impl Fn(u32) + Sync) -> f64 {
+fn meetings(meet: impl Fn() + Sync) -> f64 {
     let began = Instant::now();
     thread::scope(|scope| {
         for _ in 0..2 {
-            scope.spawn(|| (1..=MEETINGS).for_each(&meet));
+            scope.spawn(|| (0..MEETINGS).for_each(|_| meet()));
         }
     });
     began.elapsed().as_nanos() as f64 / f64::from(MEETINGS)
 }
 
-/// By spinning on a counter: for windows of microseconds.
+/// By spinning, as the threads of a run do.
 fn spinning() -> f64 {
-    let arrived = AtomicU32::new(0);
-    meetings(|round| {
-        arrived.fetch_add(1, Ordering::AcqRel);
-        while arrived.load(Ordering::Acquire) < 2 * round {
-            spin_loop();
-        }
-    })
+    let meeting = Rendezvous::new(2);
+    meetings(|| meeting.wait().expect("nobody leaves"))
 }
 
 /// By the operating system: what the standard library has.
 fn sleeping() -> f64 {
     let barrier = Barrier::new(2);
-    meetings(|_| {
+    meetings(|| {
         barrier.wait();
     })
 }

@@ -10,7 +10,7 @@ const SPINS: u32 = 4_000;
 /// A meeting point of a fixed number of threads. Waiting threads spin for a bounded time, then
 /// sleep: with fewer processors than threads a run is slow, and goes on.
 ///
-/// What a thread wrote before it waits, every thread reads after the wait.
+/// A wait publishes: afterwards every thread reads whatever any of them wrote before.
 #[derive(Debug)]
 pub struct Rendezvous {
     parties: u32,

@@ -136,11 +136,11 @@ pub fn run_on(
     carry_out(run_json, capture, read_table, Watch::Progress(threads, on_progress))
 }
 
-/// Who looks at a run while it goes on.
+/// The watcher of a run in progress.
 enum Watch<'w> {
-    /// At the running simulation, which is on one thread.
+    /// Sees the running simulation, which is on one thread.
     Simulation(&'w mut dyn RunWatcher),
-    /// At the progress alone: the simulation is on so many threads at most.
+    /// Sees the progress alone: the simulation is on so many threads at most.
     Progress(usize, &'w mut dyn FnMut(&Progress) -> ControlFlow<()>),
 }
 

@@ -95,7 +95,7 @@ def main() -> None:
             try:
                 capture = Capture(**job["capture"]) if job["capture"] else None
                 waiting = termination.at_any_moment()
-                threads = job.get("threads", 1)
+                threads = job["threads"]
                 outcome = work(
                     store, job["run"], capture, wait=job["wait"], tell=tell, waiting=waiting, threads=threads
                 )

@@ -28,7 +28,8 @@ impl Cut {
     /// packet in bytes.
     ///
     /// # Errors
-    /// Where all hosts are at one switch, or a link between partitions takes no time.
+    /// Refuses a network whose hosts are all at one switch, and links without delay between
+    /// partitions, with the reason.
     pub fn new(graph: &Graph, parts: usize, shortest: u16) -> Result<Cut, &'static str> {
         let neighbours = neighbours(graph);
         let racks = racks(graph, &neighbours);

@@ -1,4 +1,4 @@
-//! What partitions hand to each other between two windows.
+//! Mailboxes and meetings of partitions between two windows.
 //!
 //! Everything is there twice and used in turns: a partition that is ahead fills one set while
 //! others still empty the other one.
@@ -26,11 +26,12 @@ pub struct Crossing {
     pub port: PortId,
     /// The arrival at the far end of the link.
     pub at: Time,
-    /// Where it has options beside a number, the place of these in [`Batch::options`].
+    /// The packet. Its options, beside a number, are in [`Batch::options`], at the place that it
+    /// names.
     pub packet: Packet,
 }
 
-/// How a connection is opened at its receiver, too.
+/// An order to open a connection at its receiver, too.
 #[derive(Debug, Clone, Copy)]
 pub enum Opening {
     /// A copy of a flow, or a piece.
@@ -39,7 +40,7 @@ pub enum Opening {
     Subflow(OpenSubflow),
 }
 
-/// Whatever else one partition tells another.
+/// A message between partitions that is no packet.
 #[derive(Debug, Clone, Copy)]
 pub enum Note {
     /// A sender has opened a connection.
@@ -53,7 +54,7 @@ pub enum Note {
     Retired { id: ConnectionId, over: Moment },
 }
 
-/// What one partition hands to another one after a window.
+/// Packets and messages of one partition to another one after a window.
 #[derive(Debug, Default)]
 pub struct Batch {
     pub notes: Vec<Note>,
@@ -69,7 +70,7 @@ impl Batch {
     }
 }
 
-/// What partitions tell each other whenever they meet.
+/// The state of a run that partitions agree on whenever they meet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Known {
     /// The time that nothing precedes.
@@ -97,7 +98,7 @@ struct Set {
     mailboxes: Vec<Mutex<Batch>>,
     /// The time that nothing in a partition, and nothing that it hands over, precedes.
     bounds: Vec<Padded>,
-    /// What each partition has that may still happen: connections, and flows to start.
+    /// By partition: connections that are open, and one more where flows are to start.
     alive: Vec<Padded>,
     stop: AtomicBool,
 }

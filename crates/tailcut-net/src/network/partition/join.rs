@@ -13,7 +13,7 @@ use crate::port::PortCounters;
 use crate::scenario::Scenario;
 use crate::topology::PortId;
 
-/// What a partition knows at the end of a run.
+/// A partition's share of an outcome.
 pub(super) struct Piece {
     flows: Vec<FlowRecord>,
     counters: RunCounters,
@@ -126,8 +126,8 @@ pub(super) fn join(pieces: Vec<Piece>, scenario: &Scenario, cut: &Cut) -> Option
     Some(outcome)
 }
 
-/// Returns the records of all flows: as the senders' partitions know them, with what the receivers'
-/// know.
+/// Returns the records of all flows, which the partitions of their senders and receivers know in
+/// parts.
 fn join_flows(pieces: &[Piece], cut: &Cut) -> Vec<FlowRecord> {
     let count = pieces.first().map_or(0, |piece| piece.flows.len());
     let of = |index: usize| {

@@ -92,7 +92,7 @@ pub(super) struct Partition {
     cut: Arc<Cut>,
     /// By port: the partition that its link reaches, where it leaves this one.
     reached: Box<[u8]>,
-    /// What the others get after this window.
+    /// By partition: the batch that it gets after this window.
     outgoing: Vec<Batch>,
     /// The first arrival among these.
     first_out: Time,
@@ -181,9 +181,9 @@ impl Partition {
     }
 
     /// Returns the ports whose links lead to other partitions.
-    fn leaving(&self) -> impl Iterator<Item = PortId> + use<> {
+    fn leaving(&self) -> Vec<PortId> {
         let ports = self.reached.iter().enumerate().filter(|(_, to)| **to != HERE);
-        ports.map(|(port, _)| PortId::at(port)).collect::<Vec<_>>().into_iter()
+        ports.map(|(port, _)| PortId::at(port)).collect()
     }
 
     fn home(&self, packet: &Packet) -> Home {

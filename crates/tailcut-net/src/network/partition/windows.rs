@@ -92,6 +92,19 @@ impl OnThreads {
     fn one(outcome: Outcome, reason: Option<&'static str>) -> OnThreads {
         OnThreads { outcome, threads: 1, reason }
     }
+
+    /// Joins the pieces of a run, or has one thread repeat it.
+    fn joined(
+        pieces: Result<Vec<Piece>, &'static str>,
+        scenario: &Scenario,
+        cut: &Cut,
+        alone: impl FnOnce() -> Result<Outcome, SimError>,
+    ) -> Result<OnThreads, SimError> {
+        match pieces.and_then(|pieces| join(pieces, scenario, cut).ok_or(IN_DOUBT)) {
+            Ok(outcome) => Ok(OnThreads { outcome, threads: cut.parts(), reason: None }),
+            Err(reason) => Ok(OnThreads::one(alone()?, Some(reason))),
+        }
+    }
 }
 
 /// The reason where only the run itself shows that it is one for one thread.
@@ -142,10 +155,7 @@ pub fn simulate_on(
     });
     let pieces = pieces.into_iter().collect::<Result<Vec<_>, _>>()?;
     let pieces = pieces.into_iter().collect::<Result<Vec<_>, _>>();
-    match pieces.and_then(|pieces| join(pieces, scenario, &cut).ok_or(IN_DOUBT)) {
-        Ok(outcome) => Ok(OnThreads { outcome, threads: cut.parts(), reason: None }),
-        Err(reason) => Ok(OnThreads::one(simulate(scenario, on_progress)?, Some(reason))),
-    }
+    OnThreads::joined(pieces, scenario, &cut, || simulate(scenario, on_progress))
 }
 
 /// Runs a scenario in at most so many partitions, as [`simulate_on`] does, all in turns on the
@@ -178,10 +188,7 @@ pub fn simulate_in_turns(parts: usize, scenario: &Scenario) -> Result<OnThreads,
         }
     }
     let pieces = networks.into_iter().map(Network::into_piece).collect();
-    match join(pieces, scenario, &cut) {
-        Some(outcome) => Ok(OnThreads { outcome, threads: cut.parts(), reason: None }),
-        None => Ok(OnThreads::one(alone()?, Some(IN_DOUBT))),
-    }
+    OnThreads::joined(Ok(pieces), scenario, &cut, alone)
 }
 
 /// Frees the other threads when this one panics.
@@ -216,8 +223,7 @@ fn run_partition(
 /// Events of one partition between two looks at the progress.
 const LOOK_EVERY: u64 = 1 << 16;
 
-/// What partitions do together, turn by turn. None handles events before all are in agreement about
-/// what is over.
+/// A phase of a run. All partitions change it in the same turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Phase {
     /// They handle the events of a window.
