@@ -140,6 +140,13 @@ def test_impossible_splits_are_refused(arguments: dict[str, int], code: str, say
     assert error.value.hint
 
 
+def test_sizes_that_nothing_can_hold_are_refused_at_once() -> None:
+    with pytest.raises(StepError, match="messages, of at most"):
+        TrainingStep(model=Model(layers=10**7, hidden=10**7), data=2)
+    with pytest.raises(StepError, match="computations, of at most"):
+        TrainingStep(model=SMALL, data=2, micro_batches=10**12)
+
+
 def test_models_are_named_or_given() -> None:
     assert model("custom", layers=2, hidden=64) == Model(2, 64)
     assert model("llama-13b", sequence=2048).sequence == 2048
@@ -183,11 +190,28 @@ def test_new_writes_an_experiment_and_its_graph(tmp_path: Path) -> None:
         (["--step", "gpt-13b", "--tensor-as", "tree"], "write one of direct, ring, computation"),
         (["--step", "gpt-31b"], "TC-N001"),
         (["--step", "gpt-13b", "--tensor", "3"], "TC-N002"),
+        (["--step", "gpt-13b", "--data", "2", "--micro-batch", "100000000"], "an experiment at most 1,000,000 s"),
+        (
+            ["--step", "gpt-3-175b", "--tensor", "2048", "--data", "2", "--tensor-as", "computation"],
+            "tensor = 2048: a rack has at most 1,023 hosts",
+        ),
     ],
 )
 def test_new_refuses_options_that_do_not_fit(tmp_path: Path, arguments: list[str], says: str) -> None:
     result = CliRunner().invoke(app, ["new", str(tmp_path / "a.toml"), *arguments])
     assert result.exit_code == 2
+    assert says in result.stderr
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(("name", "says"), [("a.parquet", "is the name of the graph"), (".", "exists already")])
+def test_new_refuses_files_that_it_cannot_write(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, says: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    result = CliRunner().invoke(app, ["new", "--step", "gpt-13b", "--data", "2", name])
+    assert result.exit_code == 2
+    assert "TC-N003" in result.stderr
     assert says in result.stderr
     assert not list(tmp_path.iterdir())
 

@@ -122,7 +122,7 @@ pub fn run(
     run_on(1, run_json, capture, read_table, on_progress)
 }
 
-/// Carries out one run as [`run`] does, with the same result, on at most so many threads.
+/// Carries out one run as [`run`] does, with the same result, on at most `threads` threads.
 ///
 /// # Errors
 /// See [`RunError`].

@@ -49,6 +49,7 @@ refused! {
     unknown_topology: "kind = \"fat-tree\"" => "kind = \"fattree\"",
     packets_in_turn_on_one_interface: "replicate = { kind = \"repflow\" }" => "interface = { kind = \"by-packet\" }",
     topology_of_non_minimal_paths: "kind = \"fat-tree\"" => "kind = \"dragonfly\"",
+    congestion_control_named_as_a_network: "mss = \"1460B\"" => "congestion = { kind = \"torus\" }",
     routing_by_non_minimal_paths: "replicate = { kind = \"repflow\" }" => "balance = { kind = \"ugal\" }",
     unknown_traffic: "kind = \"poisson\"" => "kind = \"uniform\"",
     unknown_replication: "replicate = { kind = \"repflow\" }" => "replicate = { kind = \"repflo\" }",

@@ -9,8 +9,8 @@ from tailcut.cli.common import err, out
 from tailcut.cli.results import quoted
 
 
-def _size(what: str, letter: str = "N") -> typer.models.OptionInfo:
-    option: typer.models.OptionInfo = typer.Option(metavar=letter, min=1, help=what, show_default=False)
+def _size(what: str) -> typer.models.OptionInfo:
+    option: typer.models.OptionInfo = typer.Option(metavar="N", min=1, help=what, show_default=False)
     return option
 
 

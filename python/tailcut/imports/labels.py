@@ -1,4 +1,4 @@
-"""What a schedule keeps of a rank while it reads it: labels of operations, and the waits between them."""
+"""Labels and waits of a rank's operations, while a schedule is read."""
 
 from array import array
 from collections.abc import Iterator, Mapping
@@ -52,9 +52,9 @@ def _split(label: str) -> tuple[str, int | None]:
 
 
 class Waits(Mapping[int, list[int]]):
-    """What the operations of a rank wait for, each as twice an operation, and one more if for its start.
+    """The waits of a rank's operations: each is twice the operation waited for, plus one if for its start.
 
-    It is filled first, then sorted, then asked.
+    Waits are added first, then sorted, then read.
     """
 
     def __init__(self) -> None:
@@ -80,7 +80,7 @@ class Waits(Mapping[int, list[int]]):
         self._from, self._to = array("I", ordered.tobytes()), array("I")
 
     def others(self) -> "array[int]":
-        """Returns all that is waited for."""
+        """Returns all waits, whichever operation has them."""
         return self._from
 
     def __getitem__(self, operation: int) -> list[int]:

@@ -14,8 +14,12 @@ if TYPE_CHECKING:
     import polars as pl
 
 LINK_BPS = 400 * 10**9
+_GRAPH = ".parquet"
 _RACK = 8
 """Hosts of a rack where tensor groups do not decide."""
+_MOST_SPINES = 1023
+_MOST_S = 1_000_000
+"""The longest time of an experiment, in seconds."""
 
 
 def write(step: TrainingStep, path: Path, name: str = "custom", link_bps: int = LINK_BPS) -> list[Path]:
@@ -31,17 +35,25 @@ def write(step: TrainingStep, path: Path, name: str = "custom", link_bps: int = 
         The paths of both files.
 
     Raises:
-        StepError: TC-N003: one of the files exists already.
+        StepError: TC-N002: no experiment can have the step; TC-N003: one of the files exists already, or both would
+            have one name.
         OSError: a file cannot be written.
     """
-    graph = path.with_suffix(".parquet")
-    there = next((one for one in (path, graph) if one.exists() or one.is_symlink()), None)
-    if there is not None or graph == path:
-        raise StepError("TC-N003", f"{there or path} exists already", "name another file")
+    _refuse_existing(path)
+    graph = path.with_suffix(_GRAPH)
+    if graph == path:
+        raise StepError("TC-N003", f"{path} is the name of the graph", "name the experiment with the suffix .toml")
+    _refuse_existing(graph)
+    text = experiment(step, graph.name, name, link_bps)
     frame(step.job()).write_parquet(graph)
     with path.open("x", encoding="utf-8", newline="\n") as file:
-        file.write(experiment(step, graph.name, name, link_bps))
+        file.write(text)
     return [path, graph]
+
+
+def _refuse_existing(path: Path) -> None:
+    if path.exists() or path.is_symlink():
+        raise StepError("TC-N003", f"{path} exists already", "name another file")
 
 
 def frame(job: Job) -> "pl.DataFrame":
@@ -79,6 +91,9 @@ def experiment(step: TrainingStep, graph: str, name: str, link_bps: int = LINK_B
         graph: the name of the graph's file.
         name: the name of the model.
         link_bps: the rate of all links.
+
+    Raises:
+        StepError: TC-N002: its racks are too large, or it takes too long.
     """
     counts = step.counts()
     split = f"tensor {step.tensor} x data {step.data}"
@@ -129,7 +144,7 @@ def _comments(step: TrainingStep, counts: Counts) -> list[str]:
         how = "inside servers" if inside else f"{step.traffic}: {counts.tensor_messages:,} messages"
         found.append(f"# {size}, {how}.")
     if counts.bucket_bytes:
-        size = f"{len(counts.bucket_bytes)} buckets of {counts.bucket_bytes[0]:,} B around each data group"
+        size = f"{len(counts.bucket_bytes)} buckets of at most {counts.bucket_bytes[0]:,} B around each data group"
         found.append(f"# {size}: {counts.data_messages:,} messages.")
     found.append(f"# {counts.total_bytes:,} B in all; a rank computes for {counts.computation_ns / 1e6:.2f} ms.")
     return found
@@ -141,11 +156,22 @@ def _topology(step: TrainingStep, hosts: int) -> list[str]:
     racks = hosts // rack
     if racks == 1 or rack == 1:
         return ['kind = "star"', f"hosts = {hosts}"]
+    if rack > _MOST_SPINES:
+        what = f"tensor = {rack}: a rack has at most {_MOST_SPINES:,} hosts, with a spine for each"
+        raise StepError("TC-N002", what, "use a smaller tensor")
     return ['kind = "leaf-spine"', f"racks = {racks}", f"hosts_per_rack = {rack}", f"spines = {rack}"]
 
 
 def _drain_s(step: TrainingStep, counts: Counts, link_bps: int) -> int:
-    """Returns seconds that suffice for everything one after the other, at a quarter of the links' rate."""
+    """Returns seconds that suffice for everything one after the other, at a quarter of the links' rate.
+
+    Raises:
+        StepError: TC-N002: they are more than an experiment can last.
+    """
     bits = 8 * counts.total_bytes // counts.hosts
     inside = step.inside_ns() * counts.tensor_reduces if step.traffic is TensorTraffic.COMPUTATION else 0
-    return 1 + (counts.computation_ns + inside) // 10**9 + 4 * bits // link_bps + 1
+    seconds = 1 + (counts.computation_ns + inside) // 10**9 + 4 * bits // link_bps + 1
+    if seconds > _MOST_S:
+        what = f"the step may take {seconds:,} s, and an experiment at most {_MOST_S:,} s"
+        raise StepError("TC-N002", what, "use smaller or fewer micro-batches, a smaller model, or a faster rank")
+    return seconds

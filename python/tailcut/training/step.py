@@ -41,7 +41,7 @@ class TensorTraffic(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """What a step consists of, by closed forms.
+    """The messages, bytes and computations of a step, by closed forms.
 
     Attributes:
         hosts: the number of ranks.
@@ -119,15 +119,19 @@ class TrainingStep:
         if self.model.hidden % t:
             what = f"hidden = {self.model.hidden} cannot be split among tensor = {t} ranks"
             raise StepError("TC-N002", what, "tensor must divide hidden")
-        counts = self.counts()
-        if counts.messages == 0:
+        messages = sum(self._messages())
+        if messages == 0:
             what = f"a step of tensor {t} x data {d} has no message"
             hint = "use data = 2 or more, or tensor = 2 or more with traffic direct or ring"
             raise StepError("TC-N002", what, hint)
-        if counts.messages > MAX_FLOWS:
-            what = f"the step has {counts.messages:,} messages, of at most {MAX_FLOWS:,}"
-            hint = "use fewer ranks or micro-batches, or tensor traffic as computations"
+        if messages > MAX_FLOWS:
+            what = f"the step has {messages:,} messages, of at most {MAX_FLOWS:,}"
+            hint = "use fewer ranks or micro-batches, a smaller model, or tensor traffic as computations"
             raise StepError("TC-N002", what, hint)
+        counts = self.counts()
+        if counts.computations > MAX_FLOWS:
+            what = f"the step has {counts.computations:,} computations, of at most {MAX_FLOWS:,}"
+            raise StepError("TC-N002", what, "use fewer ranks, layers or micro-batches")
         if d > 1 and counts.bucket_bytes[-1] < d:
             what = f"the last bucket has {counts.bucket_bytes[-1]} bytes for data = {d} ranks"
             raise StepError("TC-N002", what, "use a larger model, or fewer ranks")
@@ -137,8 +141,8 @@ class TrainingStep:
     def counts(self) -> Counts:
         """Returns how many messages, bytes and computations the step has."""
         t, d, m, layers = self.tensor, self.data, self.micro_batches, self.model.layers
-        reduces = 4 * layers * m if t > 1 else 0
-        carried = 0 if self.traffic is TensorTraffic.COMPUTATION else reduces
+        reduces, carried = self._tensor_reduces()
+        tensor_messages, data_messages = self._messages()
         buckets = self.bucket_bytes()
         per_rank = 2 * (2 * layers + 1) + (2 * layers if self.recompute else 0)
         attention, mlp, logits = self.durations_ns()
@@ -147,11 +151,11 @@ class TrainingStep:
         inside = reduces - carried
         return Counts(
             hosts=t * d,
-            tensor_messages=d * carried * 2 * t * (t - 1),
+            tensor_messages=tensor_messages,
             tensor_bytes=d * carried * 2 * (t - 1) * self.reduce_bytes,
             tensor_reduce_bytes=self.reduce_bytes,
             tensor_reduces=reduces,
-            data_messages=t * len(buckets) * 2 * d * (d - 1),
+            data_messages=data_messages,
             data_bytes=t * 2 * (d - 1) * sum(buckets),
             bucket_bytes=buckets,
             computations=t * d * (per_rank * m + inside),
@@ -167,9 +171,8 @@ class TrainingStep:
         """Returns the bytes of each bucket of a rank's gradients, none without data parallelism."""
         if self.data == 1:
             return ()
-        gradients = self.model.parameters // self.tensor
         bucket = self._bucket_elements()
-        whole, rest = divmod(gradients, bucket)
+        whole, rest = divmod(self._gradients(), bucket)
         return (ELEMENT_BYTES * bucket,) * whole + ((ELEMENT_BYTES * rest,) if rest else ())
 
     def durations_ns(self) -> tuple[int, int, int]:
@@ -184,6 +187,21 @@ class TrainingStep:
         """Returns how long a ring of a tensor group takes inside a server: 2(t - 1)/t·S at its rate."""
         t = self.tensor
         return -(-2 * (t - 1) * self.reduce_bytes * 8 * 10**9 // (t * self.server_bps))
+
+    def _tensor_reduces(self) -> tuple[int, int]:
+        """Returns the number of all-reduces of a tensor group, and how many of them are messages."""
+        reduces = 4 * self.model.layers * self.micro_batches if self.tensor > 1 else 0
+        return reduces, 0 if self.traffic is TensorTraffic.COMPUTATION else reduces
+
+    def _messages(self) -> tuple[int, int]:
+        """Returns the number of messages of all tensor groups, and of all data groups."""
+        t, d = self.tensor, self.data
+        buckets = -(-self._gradients() // self._bucket_elements())
+        return d * self._tensor_reduces()[1] * 2 * t * (t - 1), t * buckets * 2 * d * (d - 1)
+
+    def _gradients(self) -> int:
+        """Returns the number of gradients of a rank."""
+        return self.model.parameters // self.tensor
 
     def _bucket_elements(self) -> int:
         return max(_BUCKET, _BUCKET_PER_RANK * self.data)

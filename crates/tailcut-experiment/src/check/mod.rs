@@ -197,9 +197,10 @@ impl<'a> Checker<'a> {
                 let problem = Problem::new(Code::UnknownKind, at, message)
                     .key(join(key, "kind"))
                     .expected(list());
+                let routes = key.split('.').any(|part| matches!(part, "topology" | "balance"));
                 self.problems.push(match tailcut_net::topology::non_minimal(kind) {
-                    Some(why) => problem.hint(why),
-                    None => problem.did_you_mean(kind, names()),
+                    Some(why) if routes => problem.hint(why),
+                    _ => problem.did_you_mean(kind, names()),
                 });
             }
         }

@@ -8,6 +8,7 @@ use crate::balance::PortQueues;
 use crate::balance::hash::{Salts, hash, region};
 use crate::interface::InterfaceChoice;
 use crate::packet::{FlowKey, Packet};
+use crate::topology::attachment::MOST_INTERFACES;
 use crate::topology::{Attachment, Graph, HostId, PortId, Routes, SwitchId};
 
 /// The interfaces of all hosts, and what their senders know of failures.
@@ -19,7 +20,7 @@ pub(crate) struct Interfaces {
     salts: Salts,
     /// By host: the interface after the last one chosen for a packet.
     turns: Vec<u8>,
-    /// What senders know of failures; `None` while they know of none.
+    /// The failures that senders know of; `None` while they know of none.
     known: Option<Known>,
 }
 
@@ -59,9 +60,8 @@ impl Interfaces {
     pub fn first_ports(&self, routes: &Routes, key: FlowKey) -> Vec<PortId> {
         match (self.homes, self.choice) {
             (Homes::Planes(planes), InterfaceChoice::Packet) => {
-                let usable = self.usable(planes, key);
-                let planes = (0..planes).filter(|plane| usable >> plane & 1 == 1);
-                planes.map(|plane| in_plane(routes, key.src(), plane)).collect()
+                let usable = planes_of(self.usable(planes, key));
+                usable.map(|plane| in_plane(routes, key.src(), plane)).collect()
             }
             _ => vec![self.only_port(routes, key)],
         }
@@ -70,7 +70,7 @@ impl Interfaces {
     /// Returns the first port of all packets with this key, where packets do not choose.
     fn only_port(&self, routes: &Routes, key: FlowKey) -> PortId {
         match self.homes {
-            Homes::Rails(_) => self.on_rail(routes, key),
+            Homes::Rails(rails) => self.on_rail(routes, rails, key),
             Homes::Planes(planes) => {
                 in_plane(routes, key.src(), self.by_hash(self.usable(planes, key), key))
             }
@@ -81,14 +81,14 @@ impl Interfaces {
     /// source and destination ports are and whatever fails.
     pub fn any_ports(&self, routes: &Routes, key: FlowKey) -> Vec<PortId> {
         match self.homes {
-            Homes::Rails(_) => vec![self.on_rail(routes, key)],
+            Homes::Rails(rails) => vec![self.on_rail(routes, rails, key)],
             Homes::Planes(planes) => {
                 (0..planes).map(|plane| in_plane(routes, key.src(), plane)).collect()
             }
         }
     }
 
-    /// Senders of these hosts know these links to be down from now on.
+    /// Sets which links senders take to be up from now on.
     pub fn learn(&mut self, graph: &Graph, is_up: impl Fn(usize) -> bool) {
         let Homes::Planes(planes) = self.homes else { return };
         self.known = (0..graph.links.len()).any(|link| !is_up(link)).then(|| {
@@ -127,12 +127,11 @@ impl Interfaces {
         // Beyond the numbers of switches, whose salts are others.
         let salt = self.salts.of(SwitchId(u32::MAX / 2 - key.src().0));
         let place = region(hash(key.0, salt), usable.count_ones());
-        (0..8).filter(|plane| usable >> plane & 1 == 1).nth(place as usize).expect("it is in range")
+        planes_of(usable).nth(place as usize).expect("it is in range")
     }
 
     /// Returns the first port towards a host where servers have an interface per rail.
-    fn on_rail(&self, routes: &Routes, key: FlowKey) -> PortId {
-        let Homes::Rails(rails) = self.homes else { return routes.host_port(key.src()) };
+    fn on_rail(&self, routes: &Routes, rails: u32, key: FlowKey) -> PortId {
         let (src, dst) = (key.src(), key.dst());
         let same_server = src.0 / rails == dst.0 / rails;
         let other_rail = self.choice == InterfaceChoice::Rail && src.0 % rails != dst.0 % rails;
@@ -141,6 +140,11 @@ impl Interfaces {
             false => routes.host_port(src),
         }
     }
+}
+
+/// Returns the planes of a set, ascending.
+fn planes_of(set: u8) -> impl Iterator<Item = u32> {
+    (0..MOST_INTERFACES).filter(move |plane| set >> plane & 1 == 1)
 }
 
 /// Returns the port by which a host sends into a plane.
@@ -196,7 +200,7 @@ impl Fabric {
         in_plane(&self.routes, host, free_first)
     }
 
-    /// Tells senders which links are down, as far as their hosts know.
+    /// Lets senders choose by the failures that they know of now.
     pub(super) fn inform_senders(&mut self, graph: &Graph) {
         if let Some(interfaces) = &mut self.interfaces {
             let known = self.incidents.known_to_senders();

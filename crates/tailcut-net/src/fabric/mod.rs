@@ -288,19 +288,19 @@ impl Fabric {
         self.ports[port.index()].take()
     }
 
-    /// Forgets the packets that have reached the far end of a link by `now`, where somebody else has
-    /// taken them.
+    /// Forgets the packets that have reached the far end of a link by `now`: another partition of
+    /// the run takes them.
     pub(crate) fn forget_arrived(&mut self, now: Time, port: PortId) {
         self.ports[port.index()].forget_arrived(now);
     }
 
-    /// Puts a packet on a link that arrives at `at`: the link's queue and transmitter are somewhere
-    /// else. Returns whether it is the first one on the link.
+    /// Puts a packet that arrives at `at` on a link whose queue and transmitter are in another
+    /// partition of the run. Returns whether it is the first one on the link.
     pub(crate) fn receive(&mut self, port: PortId, at: Time, packet: Packet) -> bool {
         self.ports[port.index()].receive(at, packet)
     }
 
-    /// Counts a packet no more that a link lost: somebody else counts it.
+    /// Takes a lost packet of a link out of the count: another partition of the run counts it.
     pub(crate) fn take_back_loss(&mut self, port: PortId) {
         self.ports[port.index()].take_back_loss();
     }

@@ -2,6 +2,7 @@
 
 use tailcut_engine::{Rate, Time};
 
+use super::attachment::MOST_INTERFACES;
 use super::{Attachment, Graph, Link, NodeId, TopologyError};
 
 /// Maximum number of hosts: packets carry host numbers in 16 bits.
@@ -135,17 +136,12 @@ pub(super) fn links(code: &'static str, field: &str, links: u64) -> Result<(), T
     ))
 }
 
-/// Refuses fewer than two interfaces per host, and more than `most`.
-pub(super) fn interfaces(
-    code: &'static str,
-    field: &str,
-    value: u32,
-    most: u32,
-) -> Result<(), TopologyError> {
-    if (2..=most).contains(&value) {
+/// Refuses fewer than two interfaces per host, and more than [`MOST_INTERFACES`].
+pub(super) fn interfaces(code: &'static str, field: &str, value: u32) -> Result<(), TopologyError> {
+    if (2..=MOST_INTERFACES).contains(&value) {
         return Ok(());
     }
-    let message = format!("{field} = {value}: must be from 2 to {most}");
+    let message = format!("{field} = {value}: must be from 2 to {MOST_INTERFACES}");
     let error = TopologyError::new(code, field, message);
     Err(match value {
         1 => error.hint("hosts with one interface are those of kind = \"leaf-spine\""),
@@ -163,4 +159,24 @@ pub(super) fn paths(code: &'static str, field: &str, paths: u32) -> Result<(), T
         field,
         format!("{field} = {paths}: must be from 1 to {MAX_PATHS}"),
     ))
+}
+
+/// Returns the number of links between a leaf and all spines.
+///
+/// # Errors
+/// Refuses more links than a switch has equal-cost ports, with the field `links_per_spine`.
+pub(super) fn uplinks(
+    code: &'static str,
+    spines: u32,
+    links_per_spine: u32,
+) -> Result<u32, TopologyError> {
+    let links = spines.saturating_mul(links_per_spine);
+    if links <= MAX_PATHS {
+        return Ok(links);
+    }
+    let message = format!(
+        "links_per_spine = {links_per_spine}: with spines = {spines}, a leaf has more than \
+         {MAX_PATHS} links to spines"
+    );
+    Err(TopologyError::new(code, "links_per_spine", message))
 }

@@ -86,7 +86,7 @@ impl LeafSpine {
         positive("leaf-spine-rate", "rate.host", rate.host)?;
         positive("leaf-spine-rate", "rate.spine", rate.spine)?;
 
-        let (first_leaf, first_spine) = (hosts, hosts + self.racks);
+        let first_leaf = hosts;
         let mut build = Builder::new(
             hosts,
             &[("leaf", self.racks), ("spine", self.spines)],
@@ -101,17 +101,8 @@ impl LeafSpine {
                 propagation.host,
             );
         }
-        for rack in 0..self.racks {
-            for spine in 0..self.spines {
-                build.link(
-                    first_leaf + rack,
-                    first_spine + spine,
-                    1,
-                    rate.spine,
-                    propagation.spine,
-                );
-            }
-        }
+        let between = [self.racks, self.spines, 1];
+        build.join_leaves(first_leaf, between, 1, rate.spine, propagation.spine);
         Ok(build.finish())
     }
 }

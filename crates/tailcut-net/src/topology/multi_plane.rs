@@ -8,8 +8,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tailcut_engine::{Rate, Time};
 
-use super::attachment::MOST_INTERFACES;
-use super::build::{Builder, at_least, interfaces, links, paths, positive, size};
+use super::build::{Builder, at_least, interfaces, links, paths, positive, size, uplinks};
 use super::leaf_spine::LeafSpineValues;
 use super::{Attachment, Graph, Topology, TopologyError};
 use crate::component::OneOrEach;
@@ -61,14 +60,13 @@ impl MultiPlane {
     /// Refuses fewer than 2 or more than 8 planes, fewer than two hosts, leaves without a spine
     /// between them, rates of 0, and networks that are too large.
     pub fn build(&self) -> Result<Graph, TopologyError> {
-        interfaces("multi-plane-planes", "planes", self.planes, MOST_INTERFACES)?;
+        interfaces("multi-plane-planes", "planes", self.planes)?;
         at_least("multi-plane-leaves", "leaves", self.leaves, 1, "leaf per plane")?;
         at_least("multi-plane-hosts", "hosts_per_leaf", self.hosts_per_leaf, 1, "host per leaf")?;
         at_least("multi-plane-links", "links_per_spine", self.links_per_spine, 1, "link")?;
         if self.leaves > 1 || self.spines > 0 {
             paths("multi-plane-spines", "spines", self.spines)?;
-            let uplinks = self.spines.saturating_mul(self.links_per_spine);
-            paths("multi-plane-links", "links_per_spine", uplinks)?;
+            uplinks("multi-plane-links", self.spines, self.links_per_spine)?;
         }
         let [planes, leaves, spines] = [self.planes, self.leaves, self.spines].map(u64::from);
         let total = leaves * u64::from(self.hosts_per_leaf);

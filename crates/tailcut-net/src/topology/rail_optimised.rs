@@ -9,8 +9,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tailcut_engine::{Rate, Time};
 
-use super::attachment::MOST_INTERFACES;
-use super::build::{Builder, at_least, interfaces, links, paths, positive, size};
+use super::build::{Builder, at_least, interfaces, links, paths, positive, size, uplinks};
 use super::leaf_spine::LeafSpineValues;
 use super::{Attachment, Graph, Topology, TopologyError};
 use crate::component::OneOrEach;
@@ -70,7 +69,7 @@ impl RailOptimised {
     /// Refuses fewer than 2 or more than 8 rails, fabrics without a server or spine, rates of 0,
     /// and networks that are too large.
     pub fn build(&self) -> Result<Graph, TopologyError> {
-        interfaces("rail-optimised-rails", "rails", self.rails, MOST_INTERFACES)?;
+        interfaces("rail-optimised-rails", "rails", self.rails)?;
         at_least("rail-optimised-servers", "servers", self.servers, 1, "server")?;
         let unit = self.servers_per_unit.unwrap_or(self.servers);
         at_least("rail-optimised-servers", "servers_per_unit", unit, 1, "server per unit")?;
@@ -81,8 +80,7 @@ impl RailOptimised {
                 .hint("write at least 1: networks of rails alone are not simulated"));
         }
         paths("rail-optimised-spines", "spines", self.spines)?;
-        let uplinks = self.spines.saturating_mul(self.links_per_spine);
-        paths("rail-optimised-links", "links_per_spine", uplinks)?;
+        let uplinks = uplinks("rail-optimised-links", self.spines, self.links_per_spine)?;
         let leaves = self.servers.div_ceil(unit).saturating_mul(self.rails);
         let [servers, spines] = [self.servers, self.spines].map(u64::from);
         let total = servers * u64::from(self.rails);

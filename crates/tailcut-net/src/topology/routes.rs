@@ -412,7 +412,8 @@ fn ports(graph: &Graph, alive: impl Fn(usize) -> bool) -> Vec<Vec<(PortId, NodeI
     ports
 }
 
-/// Returns the distance of every switch from the nearest of `targets` in hops, `UNREACHABLE` without a path.
+/// Returns the distance of every switch from the nearest of `targets` in hops, `UNREACHABLE`
+/// without a path.
 fn distances(
     ports: &[Vec<(PortId, NodeId)>],
     hosts: u32,

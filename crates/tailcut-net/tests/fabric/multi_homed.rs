@@ -109,6 +109,11 @@ fn refuses_parameters_out_of_range() {
             "multi-plane-links",
             "links_per_spine",
         ),
+        (
+            json!({"kind": "multi-plane", "links_per_spine": 600}),
+            "multi-plane-links",
+            "links_per_spine",
+        ),
         (json!({"kind": "multi-plane", "rate": "0bps"}), "multi-plane-rate", "rate.host"),
         (json!({"kind": "multi-plane", "leaves": 70_000}), "multi-plane-size", "leaves"),
         (json!({"kind": "rail-optimised", "rails": 1}), "rail-optimised-rails", "rails"),
@@ -117,6 +122,11 @@ fn refuses_parameters_out_of_range() {
         (json!({"kind": "rail-optimised", "spines": 0}), "rail-optimised-spines", "spines"),
         (
             json!({"kind": "rail-optimised", "links_per_spine": 0}),
+            "rail-optimised-links",
+            "links_per_spine",
+        ),
+        (
+            json!({"kind": "rail-optimised", "links_per_spine": 1_024}),
             "rail-optimised-links",
             "links_per_spine",
         ),

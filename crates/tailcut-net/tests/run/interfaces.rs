@@ -4,13 +4,14 @@ use serde_json::{Value, json};
 use tailcut_engine::{Bytes, Rate, Time};
 use tailcut_net::faults::{FaultsSpec, Incident};
 use tailcut_net::interface::{ByFlow, ByPacket, ByRail, InterfaceSpec};
-use tailcut_net::measure::records::{FlowRecord, Outcome};
+use tailcut_net::measure::job_links::JobLinks;
+use tailcut_net::measure::records::FlowRecord;
 use tailcut_net::scenario::{Scenario, Scheme};
-use tailcut_net::topology::Graph;
+use tailcut_net::topology::{Graph, HostId};
 use tailcut_net::traffic::Flow;
 
 use crate::fabric::topologies::build;
-use crate::run::support::{flow, run, scenario, tcp};
+use crate::run::support::{flow, run, run_observed, scenario, tcp};
 
 const BY_PACKET: InterfaceSpec = InterfaceSpec::ByPacket(ByPacket { detection: None });
 const BY_FLOW: InterfaceSpec = InterfaceSpec::ByFlow(ByFlow { detection: None });
@@ -72,6 +73,7 @@ fn a_lone_flow_by_packet_has_the_rate_of_all_planes() {
         let full = Rate(400_000_000_000).transmission_time(4_160).0;
         let below = Time(packets * full);
         assert!(took(&record) >= record.ideal_fct && record.ideal_fct > below, "{record:?}");
+        assert!(took(&record) < record.ideal_fct + Time(full), "{record:?}");
         // Handshake and delays, and a round trip after the first 64 KB: a SYN scales no window.
         let most = Time(4_006_080 + 2_083_200 + 4_170_000);
         assert!(took(&record) < below + most, "{record:?}");
@@ -79,17 +81,25 @@ fn a_lone_flow_by_packet_has_the_rate_of_all_planes() {
     }
 }
 
-/// Returns the packets that each plane's links between hosts and switches carried.
-fn carried(outcome: &Outcome) -> u64 {
-    outcome.tiers.iter().map(|tier| tier.packets).sum()
+/// Returns the planes over which host 0 sends packets of flow `id`.
+fn sent_over(scenario: &Scenario, planes: u32, id: u64) -> Vec<u32> {
+    let observer = JobLinks::new(&scenario.graph, vec![id]);
+    let (_, observer) = run_observed(scenario, observer);
+    let port = |plane: &u32| scenario.graph.plane_port(planes, HostId(0), *plane).index();
+    let used = (0..planes).filter(|plane| observer.links()[port(plane)].packets > 0);
+    used.collect()
 }
 
 #[test]
 fn by_flow_both_planes_carry_flows_and_each_flow_one() {
     let flows: Vec<Flow> =
         (0..64).map(|id| flow(id, 0, 1, 40_000, Time::from_us(100 * id))).collect();
-    let outcome = run(&plain(stars(2), flows, BY_FLOW));
-    assert!(carried(&outcome) > 0);
+    let scenario = plain(stars(2), flows, BY_FLOW);
+    let planes: Vec<Vec<u32>> = (0..64).map(|id| sent_over(&scenario, 2, id)).collect();
+    assert!(planes.iter().all(|planes| planes.len() == 1), "{planes:?}");
+    let first = planes.iter().filter(|planes| planes[0] == 0).count();
+    assert!((16..=48).contains(&first), "{first} of 64 take plane 0");
+    let outcome = run(&scenario);
     let (fastest, slowest) = outcome
         .flows
         .iter()

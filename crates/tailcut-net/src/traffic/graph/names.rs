@@ -41,20 +41,17 @@ impl Names {
         Name(TEXT | number)
     }
 
-    /// Returns the id of a row by its name.
+    /// Returns the id of a name.
     pub fn row_id(&self, name: Name) -> RowId {
         match name.number() {
             Some(number) => RowId::Number(number),
-            None => RowId::Text(self.text(name).into()),
+            None => RowId::Text(self.texts[(name.0 & !TEXT) as usize].clone()),
         }
     }
 
-    /// Returns the id of a name.
+    /// Returns the id of a name, as text.
     pub fn text(&self, name: Name) -> String {
-        match name.number() {
-            Some(number) => number.to_string(),
-            None => self.texts[(name.0 & !TEXT) as usize].to_string(),
-        }
+        self.row_id(name).to_string()
     }
 }
 
