@@ -84,22 +84,15 @@ impl<O: Observer, E: Extent> Network<'_, O, E> {
 
     /// Returns the jobs that the end of the run interrupts, with the links that are down then.
     fn unfinished_jobs(&self) -> Vec<UnfinishedJob> {
-        let state = |flow: FlowIndex| {
-            if !self.starts.has_started(flow) {
-                return FlowState::Waiting;
-            }
-            let record = self.flows.record(flow);
-            match (record.fct, record.fct_ack) {
-                (_, Some(_)) => FlowState::Acknowledged,
-                (Some(_), None) => FlowState::Received,
-                (None, None) => FlowState::UnderWay(record.flow.start),
-            }
-        };
-        let graph = &self.scenario.graph;
-        let down = self.fabric.links_down();
-        let down = down.map(|link| link_name(graph, PortId::both_directions(link)[0])).collect();
-        let end = RunEnd { at: self.clock.now(), links_down: down };
+        let state = |flow| flow_state(&self.flows.record(flow), self.starts.has_started(flow));
+        let end = RunEnd { at: self.clock.now(), links_down: self.names_of_links_down() };
         self.starts.unfinished(&state, &end)
+    }
+
+    /// Returns the names of the links that are down now.
+    pub(super) fn names_of_links_down(&self) -> Vec<String> {
+        let name = |link| link_name(&self.scenario.graph, PortId::both_directions(link)[0]);
+        self.fabric.links_down().map(name).collect()
     }
 }
 
@@ -115,6 +108,16 @@ impl<O: Observer, E: Extent> RunView for Network<'_, O, E> {
 
     fn flow(&self, index: usize) -> FlowRecord {
         self.flows.record(FlowIndex::at(index))
+    }
+}
+
+/// Returns the state of a flow at the end of a run.
+pub(super) fn flow_state(record: &FlowRecord, has_started: bool) -> FlowState {
+    match (record.fct, record.fct_ack) {
+        _ if !has_started => FlowState::Waiting,
+        (_, Some(_)) => FlowState::Acknowledged,
+        (Some(_), None) => FlowState::Received,
+        (None, None) => FlowState::UnderWay(record.flow.start),
     }
 }
 

@@ -30,15 +30,15 @@ impl<'a> FlowStarts<'a> {
     /// The flows of a run that start at these hosts, `None` for all.
     pub fn new(flows: &'a [Flow], jobs: &Jobs, hosts: Option<Box<[bool]>>) -> FlowStarts<'a> {
         let mut starts = FlowStarts {
-            hosts,
             flows,
             listed: match jobs.is_empty() {
                 true => flows.len(),
                 false => jobs.independent,
             },
             next: 0,
-            driver: ClosedLoop::new(flows, jobs).map(Box::new),
+            driver: ClosedLoop::new(flows, jobs, hosts.as_deref()).map(Box::new),
             timers: BinaryHeap::new(),
+            hosts,
         };
         starts.skip_others();
         starts
@@ -104,9 +104,14 @@ impl<'a> FlowStarts<'a> {
         self.driver.as_ref().is_some_and(|driver| driver.is_unsent(flow))
     }
 
+    /// Returns the start of the next flow that depends on nothing.
+    pub fn next_listed(&self) -> Option<Time> {
+        self.flows[..self.listed].get(self.next).map(|flow| flow.start)
+    }
+
     /// Returns the start of the next flow, as far as it is known.
     pub fn next_start(&self) -> Option<Time> {
-        let listed = self.flows[..self.listed].get(self.next).map(|flow| flow.start);
+        let listed = self.next_listed();
         let driven = self.driver.as_ref().and_then(|driver| driver.next());
         listed.into_iter().chain(driven).min()
     }
@@ -128,6 +133,11 @@ impl<'a> FlowStarts<'a> {
     /// Whether a flow belongs into the results: unless it waits for others, and has not started.
     pub fn counts(&self, flow: FlowIndex) -> bool {
         flow.index() < self.listed || self.has_started(flow)
+    }
+
+    /// Returns what is known of closed-loop traffic; none for open-loop traffic.
+    pub fn into_driver(self) -> Option<Box<ClosedLoop>> {
+        self.driver
     }
 
     /// Returns the records of the jobs that have begun.

@@ -11,6 +11,7 @@ use super::demand::{CollectiveJob, Dependent, JobKind, Jobs, NONE, Signal};
 use super::processors::Processors;
 use super::unfinished::{Ended, FlowState, RunEnd, UnfinishedJob};
 use super::{Flow, FlowIndex};
+use crate::topology::HostId;
 
 /// What happened to one job: one row of the job table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -67,20 +68,35 @@ struct PoolState {
 #[derive(Debug, Clone, Copy)]
 struct JobProgress {
     start: Option<Time>,
-    end: Option<Time>,
-    /// The flow or computation with which the job ended.
-    last: Option<Dependent>,
+    /// The last end of a flow or computation, and which that was.
+    last: Option<(Time, Dependent)>,
+    /// The flows and computations that have not ended.
     left: u32,
     flows: u32,
     bytes: u64,
 }
 
+impl JobProgress {
+    /// Returns the end of the job, and the flow or computation with which it ended.
+    fn ended(&self) -> Option<(Time, Dependent)> {
+        self.last.filter(|_| self.left == 0)
+    }
+}
+
 impl ClosedLoop {
-    /// Creates the state of closed-loop traffic; `None` for open-loop traffic.
-    pub fn new(flows: &[Flow], jobs: &Jobs) -> Option<ClosedLoop> {
+    /// Creates the state of closed-loop traffic at these hosts, `None` for all of them; none for
+    /// open-loop traffic.
+    pub fn new(flows: &[Flow], jobs: &Jobs, hosts: Option<&[bool]>) -> Option<ClosedLoop> {
         if jobs.is_empty() {
             return None;
         }
+        let is_here = |host: HostId| hosts.is_none_or(|hosts| hosts[host.index()]);
+        let pool_hosts = jobs.pool_hosts(flows);
+        let mut unsent = unsent(flows.len(), jobs);
+        for (unsent, flow) in unsent.iter_mut().zip(flows) {
+            *unsent &= is_here(flow.src);
+        }
+        let processors = Processors::new(jobs, hosts);
         let mut jobs = jobs.clone();
         jobs.edges.sort_by_key(|edge| edge.from);
         let mut first_edge = vec![0u32; flows.len() + 1];
@@ -110,9 +126,9 @@ impl ClosedLoop {
             pool_needs,
             pools: vec![PoolState::default(); jobs.pools.len()],
             due: BinaryHeap::new(),
-            processors: Processors::new(&jobs),
+            processors,
             started: vec![false; flows.len()],
-            unsent: unsent(flows.len(), &jobs),
+            unsent,
             flow_causes: explained(flows.len(), &jobs),
             computation_causes: explained(jobs.computations.len(), &jobs),
             progress: begin(flows, &jobs),
@@ -125,8 +141,8 @@ impl ClosedLoop {
                 driver.pools[pool as usize].ready.push_back(FlowIndex::at(at));
             }
         }
-        for pool in 0..driver.pools.len() {
-            if driver.pool_needs[pool] == 0 {
+        for (pool, host) in pool_hosts.iter().enumerate() {
+            if driver.pool_needs[pool] == 0 && host.is_some_and(is_here) {
                 driver.open(pool, driver.jobs.pools[pool].opens);
             }
         }
@@ -168,9 +184,7 @@ impl ClosedLoop {
         if job != NONE {
             let job = &mut self.progress[job as usize];
             job.left -= 1;
-            if job.left == 0 {
-                (job.end, job.last) = (Some(now), Some(over));
-            }
+            job.last = Some((now, over));
         }
     }
 
@@ -311,7 +325,8 @@ impl ClosedLoop {
     /// Returns start and end of a job that has ended, and the flow or computation it ended with.
     pub(super) fn span(&self, job: u32) -> Option<(Time, Time, Dependent)> {
         let job = self.progress.get(job as usize)?;
-        Some((job.start?, job.end?, job.last?))
+        let (end, last) = job.ended()?;
+        Some((job.start?, end, last))
     }
 
     /// Returns the dependencies.
@@ -352,6 +367,30 @@ impl ClosedLoop {
         noted.copied().unwrap_or_default()
     }
 
+    /// Takes over what happened at hosts of another part of the run, for which `is_there` holds.
+    pub fn take_over(
+        &mut self,
+        other: &ClosedLoop,
+        flows: &[Flow],
+        is_there: &dyn Fn(HostId) -> bool,
+    ) {
+        let begun = begin(flows, &self.jobs);
+        for ((own, other), idle) in self.progress.iter_mut().zip(&other.progress).zip(begun) {
+            own.start = own.start.into_iter().chain(other.start).min();
+            own.left -= idle.left - other.left;
+            own.last = own.last.into_iter().chain(other.last).max_by_key(|(at, _)| *at);
+        }
+        for (at, _) in flows.iter().enumerate().filter(|(_, flow)| is_there(flow.src)) {
+            self.started[at] = other.started[at];
+            if let Some(unsent) = self.unsent.get_mut(at) {
+                *unsent = other.unsent[at];
+            }
+        }
+        if let (Some(own), Some(other)) = (&mut self.processors, &other.processors) {
+            own.take_over(other, is_there);
+        }
+    }
+
     /// Returns a record of each job that has begun.
     pub fn records(&self) -> Vec<JobRecord> {
         records(&self.progress, &self.jobs)
@@ -376,7 +415,7 @@ fn explained(count: usize, jobs: &Jobs) -> Vec<Cause> {
 
 /// Returns the progress of all jobs before any has begun.
 fn begin(flows: &[Flow], jobs: &Jobs) -> Vec<JobProgress> {
-    let idle = JobProgress { start: None, end: None, last: None, left: 0, flows: 0, bytes: 0 };
+    let idle = JobProgress { start: None, last: None, left: 0, flows: 0, bytes: 0 };
     let mut progress = vec![idle; jobs.kinds.len()];
     for (rule, flow) in jobs.rules.iter().zip(flows).filter(|(rule, _)| rule.job != NONE) {
         let job = &mut progress[rule.job as usize];
@@ -395,7 +434,7 @@ fn records(progress: &[JobProgress], jobs: &Jobs) -> Vec<JobRecord> {
     let jobs = progress.iter().zip(&jobs.kinds).enumerate();
     let begun = jobs.filter_map(|(id, (job, &kind))| {
         let start = job.start?;
-        let completion = job.end.map(|end| end - start);
+        let completion = job.ended().map(|(end, _)| end - start);
         let (flows, bytes) = (job.flows, job.bytes);
         let collective = collectives.binary_search_by_key(&(id as u32), |about| about.job).ok();
         let collective = collective.map(|at| collectives[at]);
@@ -412,7 +451,6 @@ pub fn measured_job_records(
     carried: impl IntoIterator<Item = (FlowIndex, Time, Option<Time>)>,
 ) -> Vec<JobRecord> {
     let mut progress = begin(flows, jobs);
-    let mut last = vec![Time::ZERO; progress.len()];
     for (flow, start, received) in carried {
         let Some(rule) = jobs.rules.get(flow.index()).filter(|rule| rule.job != NONE) else {
             continue;
@@ -420,10 +458,9 @@ pub fn measured_job_records(
         let job = &mut progress[rule.job as usize];
         job.start = Some(job.start.map_or(start, |first| first.min(start)));
         if let Some(received) = received {
-            let last = &mut last[rule.job as usize];
-            *last = received.max(*last);
             job.left -= 1;
-            job.end = (job.left == 0).then_some(*last);
+            let last = job.last.map_or(received, |(last, _)| last.max(received));
+            job.last = Some((last, Dependent::Flow(flow)));
         }
     }
     records(&progress, jobs)

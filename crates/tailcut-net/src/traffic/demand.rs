@@ -156,6 +156,49 @@ impl Jobs {
         self.row_ids.iter().find(|(one, _)| *one == row).map(|(_, id)| id)
     }
 
+    /// Returns the host of each pool, from which all its flows are sent; none for an empty one.
+    pub fn pool_hosts(&self, flows: &[Flow]) -> Vec<Option<HostId>> {
+        let mut hosts = vec![None; self.pools.len()];
+        for (rule, flow) in self.rules.iter().zip(flows).filter(|(rule, _)| rule.pool != NONE) {
+            hosts[rule.pool as usize].get_or_insert(flow.src);
+        }
+        hosts
+    }
+
+    /// Returns the pairs of different hosts of which one learns at once of what happens at the
+    /// other: what waits there starts at the same instant.
+    pub fn bound_hosts(&self, flows: &[Flow]) -> Vec<[HostId; 2]> {
+        let of_pools = self.pool_hosts(flows);
+        let waits_at = |waiting| match waiting {
+            Dependent::Flow(flow) => Some(flows[flow.index()].src),
+            Dependent::Computation(number) => Some(self.computations[number as usize].host),
+            Dependent::Pool(pool) => of_pools[pool as usize],
+        };
+        let at = |flow: FlowIndex, signal| match signal {
+            Signal::Received => flows[flow.index()].dst,
+            Signal::Sent | Signal::Acknowledged => flows[flow.index()].src,
+        };
+        let edges = self.edges.iter().map(|edge| (at(edge.from, edge.on), waits_at(edge.to)));
+        let computed = self
+            .computed
+            .iter()
+            .map(|&(from, to)| (self.computations[from as usize].host, waits_at(to)));
+        let pooled = self.rules.iter().enumerate().filter(|(_, rule)| rule.pool != NONE);
+        let pooled = pooled.flat_map(|(flow, rule)| {
+            let (flow, pool) = (FlowIndex::at(flow), rule.pool as usize);
+            [Signal::Sent, self.pools[pool].on].map(|signal| (at(flow, signal), of_pools[pool]))
+        });
+        let mut bound: Vec<[HostId; 2]> = edges
+            .chain(computed)
+            .chain(pooled)
+            .filter_map(|(host, other)| Some([host, other?]))
+            .filter(|[host, other]| host != other)
+            .collect();
+        bound.sort_unstable();
+        bound.dedup();
+        bound
+    }
+
     /// Returns whether every flow starts at its own time and belongs to no job.
     pub fn is_empty(&self) -> bool {
         self.rules.is_empty()

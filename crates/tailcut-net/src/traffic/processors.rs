@@ -7,6 +7,7 @@ use std::ops::Range;
 use tailcut_engine::Time;
 
 use super::demand::{Computation, Dependent, Jobs, NONE};
+use crate::topology::HostId;
 
 /// The processors of all hosts during a run.
 #[derive(Debug, Clone)]
@@ -31,9 +32,9 @@ pub(super) struct Processors {
 }
 
 impl Processors {
-    /// Creates the processors and starts the computations without dependencies at time 0; `None`
-    /// without computations.
-    pub fn new(jobs: &Jobs) -> Option<Processors> {
+    /// Creates the processors, and starts the computations without dependencies at time 0 at these
+    /// hosts, `None` for all of them; none without computations.
+    pub fn new(jobs: &Jobs, hosts: Option<&[bool]>) -> Option<Processors> {
         if jobs.computations.is_empty() {
             return None;
         }
@@ -71,7 +72,9 @@ impl Processors {
             needs,
         };
         for at in 0..count as u32 {
-            if processors.needs[at as usize] == 0 {
+            let host = processors.computations[at as usize].host;
+            let is_here = hosts.is_none_or(|hosts| hosts[host.index()]);
+            if processors.needs[at as usize] == 0 && is_here {
                 processors.queue(at, Time::ZERO);
             }
         }
@@ -139,6 +142,19 @@ impl Processors {
         self.edges[at]
     }
 
+    /// Takes over what happened at hosts of another part of the run, for which `is_there` holds.
+    pub fn take_over(&mut self, other: &Processors, is_there: &dyn Fn(HostId) -> bool) {
+        let computations = self.computations.iter().enumerate();
+        for (at, _) in computations.filter(|(_, computation)| is_there(computation.host)) {
+            self.needs[at] = other.needs[at];
+            self.ended[at] = other.ended[at];
+            self.behind[at] = other.behind[at];
+            let place = self.places[at] as usize;
+            self.waiting[place].clone_from(&other.waiting[place]);
+        }
+        self.running.extend(&other.running);
+    }
+
     fn queue(&mut self, computation: u32, now: Time) {
         let waiting = &mut self.waiting[self.places[computation as usize] as usize];
         if let Some(&last) = waiting.back() {
@@ -159,7 +175,6 @@ impl Processors {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::topology::HostId;
     use crate::traffic::demand::NONE;
 
     fn jobs(computations: &[(u32, u32, u64)]) -> Jobs {
@@ -175,7 +190,7 @@ mod tests {
     #[test]
     fn a_processor_runs_its_computations_one_after_another() {
         let mut all =
-            Processors::new(&jobs(&[(0, 0, 5), (0, 0, 2), (0, 1, 6), (1, 0, 4)])).unwrap();
+            Processors::new(&jobs(&[(0, 0, 5), (0, 0, 2), (0, 1, 6), (1, 0, 4)]), None).unwrap();
         let ends: Vec<(Time, u32)> = std::iter::from_fn(|| {
             let next = all.next_end()?;
             Some((next, all.take_end(next)?))
@@ -189,7 +204,7 @@ mod tests {
     fn a_computation_starts_when_its_last_dependency_is_met() {
         let mut graph = jobs(&[(0, 0, 5), (1, 0, 1), (2, 0, 10)]);
         graph.computed = vec![(1, Dependent::Computation(2)), (0, Dependent::Computation(2))];
-        let mut all = Processors::new(&graph).unwrap();
+        let mut all = Processors::new(&graph, None).unwrap();
         for expected in [1, 0] {
             let now = all.next_end().unwrap();
             assert_eq!(all.take_end(now), Some(expected));

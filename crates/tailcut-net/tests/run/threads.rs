@@ -50,6 +50,20 @@ fn every_scheme_that_can_be_cut_gives_the_same_outcome_in_any_number_of_partitio
     assert_cut_changes_nothing(&[2, 7, 16]);
 }
 
+#[test]
+fn incidents_befall_a_network_without_flows_as_on_one_thread() {
+    let mut scenario = row("TCP Newreno");
+    scenario.flows.clear();
+    let down = |us| Incident::LinkDown {
+        link: "s0>h0".into(),
+        at: Time::from_us(us),
+        until: Some(Time::from_us(us + 1)),
+    };
+    scenario.faults.incidents = vec![down(0), down(5)];
+    let together = simulate_in_turns(3, &scenario).expect("it is valid");
+    assert_eq!(together, OnThreads { outcome: run(&scenario), threads: 3, reason: None });
+}
+
 /// A receiver repeats its SYN-ACK after the sender has given up, which one thread does not see.
 #[test]
 fn a_run_in_doubt_is_repeated_on_one_thread() {
@@ -74,8 +88,19 @@ fn a_run_in_doubt_is_repeated_on_one_thread() {
 }
 
 #[test]
+fn a_job_that_cannot_go_on_says_what_waits_for_what_as_on_one_thread() {
+    let mut scenario = row("two trees, in turn");
+    let incident = Incident::LinkDown { link: "s0>h0".into(), at: Time::from_us(50), until: None };
+    scenario.faults.incidents = vec![incident];
+    let together = simulate_in_turns(4, &scenario).expect("it is valid");
+    assert_eq!((together.threads, together.reason), (4, None));
+    assert!(!together.outcome.unfinished.is_empty(), "a rank is cut off");
+    assert_eq!(together.outcome, run(&scenario));
+}
+
+#[test]
 fn threads_give_the_same_outcome_as_partitions_in_turns() {
-    for (name, threads) in [("TCP Newreno", 2), ("RepFlow SackPrr", 3), ("DCTCP", 7)] {
+    for (name, threads) in [("TCP Newreno", 2), ("RepFlow SackPrr", 3), ("DCTCP", 7), ("ring", 2)] {
         let scenario = Scenario { horizon: short(), ..row(name) };
         let on_threads = simulate_on(threads, &scenario, &mut |_| ControlFlow::Continue(()));
         let OnThreads { outcome, threads: used, reason } = on_threads.expect("it is valid");
@@ -92,7 +117,6 @@ fn what_cannot_be_cut_runs_on_one_thread_and_says_why() {
     let reasons: BTreeSet<_> = rows().filter_map(|(_, row)| one_thread_reason(&row)).collect();
     let expected = [
         "all hosts are at one switch",
-        "flows wait for the ends of others",
         "hosts have several interfaces",
         "senders give up connections that their receivers still open",
         "subflows are closed that their receivers still open",

@@ -1,5 +1,7 @@
 //! The cut: which hosts and switches belong to which partition, and how far apart partitions are.
 
+use std::collections::BTreeMap;
+
 use tailcut_engine::Time;
 
 use crate::port::SerializationRate;
@@ -10,7 +12,7 @@ pub const MOST: usize = 64;
 
 /// A division of a network's nodes into partitions.
 ///
-/// Hosts stay with their switch. Racks are dealt out in blocks of neighbours, so that pods stay
+/// Hosts stay with their switch, and racks whose hosts are bound to each other stay together. Racks are dealt out in blocks of neighbours, so that pods stay
 /// together. A switch above joins the partition of all switches below it; where those are of
 /// several partitions, it joins the one that has the fewest switches of its level.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -24,26 +26,37 @@ pub struct Cut {
 }
 
 impl Cut {
-    /// Divides a network into at most `parts` partitions; `shortest` is the size of the smallest
-    /// packet in bytes.
+    /// Divides a network into at most `parts` partitions, none of which comes between the hosts of
+    /// a pair of `bound`; `shortest` is the size of the smallest packet in bytes.
     ///
     /// # Errors
-    /// Refuses a network whose hosts are all at one switch, and links without delay between
-    /// partitions, with the reason.
-    pub fn new(graph: &Graph, parts: usize, shortest: u16) -> Result<Cut, &'static str> {
+    /// Refuses a network whose hosts are all at one switch, or bound to each other, and links
+    /// without delay between partitions, with the reason.
+    pub fn new(
+        graph: &Graph,
+        parts: usize,
+        shortest: u16,
+        bound: &[[HostId; 2]],
+    ) -> Result<Cut, &'static str> {
         let neighbours = neighbours(graph);
         let racks = racks(graph, &neighbours);
-        let parts = parts.min(racks.len()).min(MOST);
-        if parts < 2 {
+        if parts.min(racks.len()) < 2 {
             return Err("all hosts are at one switch");
+        }
+        let groups = groups(&racks, bound);
+        let parts = parts.min(groups.len()).min(MOST);
+        if parts < 2 {
+            return Err("flows start elsewhere at the instant at which others end");
         }
         let mut nodes: Vec<Option<u8>> = vec![None; graph.nodes()];
         let mut dealt = 0;
-        for (switch, hosts) in &racks {
+        for group in &groups {
             let part = (dealt * parts / graph.hosts as usize) as u8;
-            dealt += hosts.len();
-            nodes[switch.index()] = Some(part);
-            hosts.iter().for_each(|host| nodes[host.index()] = Some(part));
+            for (switch, hosts) in group.iter().map(|rack| &racks[*rack]) {
+                dealt += hosts.len();
+                nodes[switch.index()] = Some(part);
+                hosts.iter().for_each(|host| nodes[host.index()] = Some(part));
+            }
         }
         let mut level: Vec<NodeId> = racks.iter().map(|(switch, _)| *switch).collect();
         while !level.is_empty() {
@@ -122,6 +135,35 @@ fn racks(graph: &Graph, neighbours: &[Vec<NodeId>]) -> Vec<(NodeId, Vec<HostId>)
     racks
 }
 
+/// Returns groups of racks (by number) whose hosts are bound to each other, in the order of their
+/// first racks.
+fn groups(racks: &[(NodeId, Vec<HostId>)], bound: &[[HostId; 2]]) -> Vec<Vec<usize>> {
+    let hosts = racks
+        .iter()
+        .enumerate()
+        .flat_map(|(rack, (_, hosts))| hosts.iter().map(move |host| (*host, rack)));
+    let rack_of: BTreeMap<HostId, usize> = hosts.collect();
+    // The first rack that is known to be of a rack's group.
+    let mut first: Vec<usize> = (0..racks.len()).collect();
+    fn find(first: &mut [usize], rack: usize) -> usize {
+        let mut at = rack;
+        while first[at] != at {
+            first[at] = first[first[at]];
+            at = first[at];
+        }
+        at
+    }
+    for pair in bound {
+        let [a, b] = pair.map(|host| find(&mut first, rack_of[&host]));
+        first[a.max(b)] = a.min(b);
+    }
+    let mut groups: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
+    for rack in 0..racks.len() {
+        groups.entry(find(&mut first, rack)).or_default().push(rack);
+    }
+    groups.into_values().collect()
+}
+
 /// Assigns the nodes above a level, and returns them.
 fn assign_above(
     nodes: &mut [Option<u8>],
@@ -172,7 +214,7 @@ mod tests {
     #[test]
     fn pods_stay_together_and_cores_are_dealt_out() {
         let graph = fat_tree(4);
-        let cut = Cut::new(&graph, 2, 78).expect("there are pods");
+        let cut = Cut::new(&graph, 2, 78, &[]).expect("there are pods");
         assert_eq!(sizes(&cut), [18, 18], "8 hosts, 8 switches of pods and 2 cores each");
         let crossing: Vec<_> = graph
             .links
@@ -188,7 +230,7 @@ mod tests {
         let graph = LeafSpine { racks: 6, spines: 4, hosts_per_rack: 3, ..LeafSpine::default() }
             .build()
             .expect("it is valid");
-        let cut = Cut::new(&graph, 4, 78).expect("there are racks");
+        let cut = Cut::new(&graph, 4, 78, &[]).expect("there are racks");
         let of_hosts: Vec<_> = graph.each_host().map(|host| cut.of(host)).collect();
         assert_eq!(of_hosts, [0, 0, 0, 0, 0, 0, 1, 1, 1, 2, 2, 2, 2, 2, 2, 3, 3, 3]);
         assert_eq!(sizes(&cut), [9, 5, 9, 5]);
@@ -199,22 +241,37 @@ mod tests {
         let graph = fat_tree(4);
         let link = &graph.links[0];
         let expected = link.propagation + link.rate.transmission_time(78);
-        let cut = Cut::new(&graph, 3, 78).expect("there are pods");
+        let cut = Cut::new(&graph, 3, 78, &[]).expect("there are pods");
         assert_eq!((cut.parts(), cut.lookahead()), (3, expected));
     }
 
     #[test]
     fn a_single_rack_is_not_cut_and_others_no_finer_than_racks() {
         let star = Star { hosts: 9, ..Star::default() }.build().expect("hosts are enough");
-        assert_eq!(Cut::new(&star, 2, 78), Err("all hosts are at one switch"));
-        let parts = Cut::new(&fat_tree(4), 500, 78).map(|cut| cut.parts());
+        assert_eq!(Cut::new(&star, 2, 78, &[]), Err("all hosts are at one switch"));
+        let parts = Cut::new(&fat_tree(4), 500, 78, &[]).map(|cut| cut.parts());
         assert_eq!(parts, Ok(8));
+    }
+
+    #[test]
+    fn hosts_that_are_bound_to_each_other_stay_together() {
+        let graph = LeafSpine { racks: 4, spines: 2, hosts_per_rack: 2, ..LeafSpine::default() }
+            .build()
+            .expect("it is valid");
+        // Hosts of the racks 0 and 2, and of 2 and 3.
+        let bound = [[0, 5], [4, 7]].map(|pair| pair.map(HostId));
+        let cut = Cut::new(&graph, 4, 78, &bound).expect("a rack is free");
+        let of_hosts: Vec<_> = graph.each_host().map(|host| cut.of(host)).collect();
+        assert_eq!(of_hosts, [0, 0, 1, 1, 0, 0, 0, 0]);
+        let all = [[0, 5], [4, 7], [2, 6]].map(|pair| pair.map(HostId));
+        let reason = "flows start elsewhere at the instant at which others end";
+        assert_eq!(Cut::new(&graph, 4, 78, &all), Err(reason));
     }
 
     #[test]
     fn each_port_leaves_and_reaches_a_partition() {
         let graph = fat_tree(4);
-        let cut = Cut::new(&graph, 2, 78).expect("there are pods");
+        let cut = Cut::new(&graph, 2, 78, &[]).expect("there are pods");
         for (index, link) in graph.links.iter().enumerate() {
             let [a, b] = [link.a, link.b].map(|node| usize::from(cut.nodes[node.index()]));
             let [out, back] = PortId::both_directions(index);

@@ -43,8 +43,8 @@ pub enum Opening {
 /// A message between partitions that is no packet.
 #[derive(Debug, Clone, Copy)]
 pub enum Note {
-    /// A sender has opened a connection.
-    Opened { id: ConnectionId, flow: FlowIndex, opening: Opening },
+    /// A sender has opened a connection of a flow that started at this time.
+    Opened { id: ConnectionId, flow: FlowIndex, start: Time, opening: Opening },
     /// A packet is no more that neither of the connection's hosts is here for.
     Released { id: ConnectionId, moment: Moment },
     /// A sender has finished. So many more of the connection's packets have set out in its partition

@@ -4,14 +4,18 @@ use tailcut_engine::Time;
 
 use super::Partition;
 use super::cut::Cut;
+use super::wakings::Wakings;
 use crate::measure::Unobserved;
 use crate::measure::records::{FlowRecord, Outcome, RunCounters};
 use crate::network::Network;
 use crate::network::books::Books;
-use crate::network::outcome::{assert_possible, tier_records};
+use crate::network::outcome::{assert_possible, flow_state, tier_records};
 use crate::port::PortCounters;
 use crate::scenario::Scenario;
 use crate::topology::PortId;
+use crate::traffic::FlowIndex;
+use crate::traffic::closed_loop::ClosedLoop;
+use crate::traffic::unfinished::RunEnd;
 
 /// A partition's share of an outcome.
 pub(super) struct Piece {
@@ -27,8 +31,11 @@ pub(super) struct Piece {
     is_pending: bool,
     /// Something happened that one thread might not have had.
     in_doubt: bool,
-    /// The instants at which policies, and no flow of the partition, asked to be woken.
-    policy_instants: Vec<Time>,
+    wakings: Wakings,
+    /// By flow: whether it has started.
+    started: Vec<bool>,
+    driver: Option<Box<ClosedLoop>>,
+    links_down: Vec<String>,
 }
 
 impl Network<'_, Unobserved, Partition> {
@@ -40,6 +47,7 @@ impl Network<'_, Unobserved, Partition> {
         let last = idle.map(|moment| moment.time).fold(self.extent.moment.time, Time::max);
         self.close_books();
         let further = self.scheme_counters();
+        let links_down = self.names_of_links_down();
         let (mut counters, mut busy, _, books, _) = self.tally.finish();
         // Links that come from elsewhere are busy there.
         for (port, busy) in busy.iter_mut().enumerate() {
@@ -61,23 +69,30 @@ impl Network<'_, Unobserved, Partition> {
             inside: ports.map(|port| self.fabric.inside(port)).collect(),
             is_pending: self.clock.earliest().is_some(),
             in_doubt: self.extent.in_doubt,
-            policy_instants: self.extent.policy_instants,
+            wakings: self.extent.wakings,
+            started: self.flows.all().map(|flow| self.starts.has_started(flow)).collect(),
+            links_down,
+            driver: self.starts.into_driver(),
         }
     }
 }
 
 /// Joins the pieces of all partitions, in their order. `None` where one is in doubt.
-pub(super) fn join(pieces: Vec<Piece>, scenario: &Scenario, cut: &Cut) -> Option<Outcome> {
+pub(super) fn join(mut pieces: Vec<Piece>, scenario: &Scenario, cut: &Cut) -> Option<Outcome> {
     if pieces.iter().any(|piece| piece.in_doubt) {
         return None;
     }
-    let flows = join_flows(&pieces, cut);
+    let driver = join_drivers(&mut pieces, scenario, cut);
+    let (mut flows, started) = join_flows(&pieces, cut);
     let end = match pieces.iter().any(|piece| piece.is_pending) {
         true => scenario.end(),
         false => pieces.iter().map(|piece| piece.counters.end).max().unwrap_or_default(),
     };
     let mut counters = RunCounters { end, ..RunCounters::default() };
-    counters.events = own_events(&pieces, scenario);
+    let starts = scenario.flows[..independent(scenario)].iter().map(|flow| flow.start);
+    let starts = starts.filter(|start| *start <= scenario.end());
+    // The end of the arrivals is one event, too.
+    counters.events = 1 + Wakings::count(pieces.iter().map(|piece| &piece.wakings), starts);
     for Piece { counters: part, .. } in &pieces {
         counters.events += part.events;
         counters.packet_hops += part.packet_hops;
@@ -110,10 +125,27 @@ pub(super) fn join(pieces: Vec<Piece>, scenario: &Scenario, cut: &Cut) -> Option
     let inside = sum(&pieces, |piece| &piece.inside, |all: &mut u64, part| *all += part);
     let books = Books::sum(pieces.iter().map(|piece| &piece.books));
     books.check(|port| (inside[port.index()], ports[port.index()]), &counters);
+    let (mut jobs, mut unfinished) = (vec![], vec![]);
+    if let Some(driver) = driver {
+        // Nothing that waits for the last byte of a flow to leave waits for it to arrive.
+        if flows
+            .iter()
+            .enumerate()
+            .any(|(at, record)| record.fct.is_some() && driver.is_unsent(FlowIndex::at(at)))
+        {
+            return None;
+        }
+        let state = |flow: FlowIndex| flow_state(&flows[flow.index()], started[flow.index()]);
+        let links_down = std::mem::take(&mut pieces[0].links_down);
+        unfinished = driver.unfinished(&scenario.flows, &state, &RunEnd { at: end, links_down });
+        jobs = driver.records();
+        let mut counts = (0..flows.len()).map(|at| at < independent(scenario) || started[at]);
+        flows.retain(|_| counts.next() == Some(true));
+    }
     let outcome = Outcome {
         flows,
-        jobs: vec![],
-        unfinished: vec![],
+        jobs,
+        unfinished,
         critical_path: None,
         tiers: tier_records(&scenario.graph, scenario.horizon.arrivals, &busy, |port| {
             ports[port.index()]
@@ -126,9 +158,29 @@ pub(super) fn join(pieces: Vec<Piece>, scenario: &Scenario, cut: &Cut) -> Option
     Some(outcome)
 }
 
+/// Returns the number of flows that depend on no others.
+fn independent(scenario: &Scenario) -> usize {
+    match scenario.jobs.is_empty() {
+        true => scenario.flows.len(),
+        false => scenario.jobs.independent,
+    }
+}
+
+/// Returns what all partitions know of closed-loop traffic.
+fn join_drivers(pieces: &mut [Piece], scenario: &Scenario, cut: &Cut) -> Option<Box<ClosedLoop>> {
+    let mut drivers = pieces.iter_mut().map(|piece| piece.driver.take()).enumerate();
+    let (_, mut all) = drivers.next()?;
+    let own = all.as_mut()?;
+    for (part, driver) in drivers {
+        let of_part = |host| cut.of(host) == part;
+        own.take_over(&*driver?, &scenario.flows, &of_part);
+    }
+    all
+}
+
 /// Returns the records of all flows, which the partitions of their senders and receivers know in
-/// parts.
-fn join_flows(pieces: &[Piece], cut: &Cut) -> Vec<FlowRecord> {
+/// parts, and whether each has started.
+fn join_flows(pieces: &[Piece], cut: &Cut) -> (Vec<FlowRecord>, Vec<bool>) {
     let count = pieces.first().map_or(0, |piece| piece.flows.len());
     let of = |index: usize| {
         let flow = pieces[0].flows[index].flow;
@@ -146,19 +198,8 @@ fn join_flows(pieces: &[Piece], cut: &Cut) -> Vec<FlowRecord> {
             ..sent.clone()
         }
     };
-    (0..count).map(of).collect()
-}
-
-/// Returns the number of events that are the run's own: an instant at which flows start, or policies
-/// are woken, is one in all partitions together, and so is the end of the arrivals.
-fn own_events(pieces: &[Piece], scenario: &Scenario) -> u64 {
-    let end = scenario.end();
-    let starts = scenario.flows.iter().map(|flow| flow.start).filter(|start| *start <= end);
-    let woken = pieces.iter().flat_map(|piece| &piece.policy_instants).copied();
-    let mut instants: Vec<Time> = starts.chain(woken).collect();
-    instants.sort_unstable();
-    instants.dedup();
-    instants.len() as u64 + 1
+    let started = |index: usize| pieces[cut.of(pieces[0].flows[index].flow.src)].started[index];
+    ((0..count).map(of).collect(), (0..count).map(started).collect())
 }
 
 /// Adds up a table of all pieces, row by row.

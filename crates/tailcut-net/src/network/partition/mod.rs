@@ -17,6 +17,7 @@ mod exchange;
 mod join;
 mod moment;
 mod retirement;
+mod wakings;
 mod windows;
 
 use std::sync::Arc;
@@ -28,6 +29,7 @@ pub(super) use self::exchange::Opening;
 use self::exchange::{Batch, Crossing, Note};
 use self::moment::Moment;
 use self::retirement::Ends;
+use self::wakings::Wakings;
 use self::windows::Phase;
 pub use self::windows::{OnThreads, one_thread_reason, simulate_in_turns, simulate_on};
 use super::Network;
@@ -115,8 +117,7 @@ pub(super) struct Partition {
     surplus: u64,
     /// Something has happened that one thread might not have had.
     in_doubt: bool,
-    /// The instants of policy timers at which no flow starts here.
-    policy_instants: Vec<Time>,
+    wakings: Wakings,
 }
 
 impl Extent for Partition {
@@ -175,7 +176,7 @@ impl Partition {
             incidents_end: false,
             surplus: 0,
             in_doubt: false,
-            policy_instants: vec![],
+            wakings: Wakings::default(),
             cut,
         }
     }
@@ -272,7 +273,8 @@ impl<O: Observer, E: Extent> Network<'_, O, E> {
         part.admit(id, Ends::opened(part.open.len()));
         part.open.push(id);
         if receiver != part.me {
-            part.note(receiver, Note::Opened { id, flow, opening });
+            let start = self.flows.flow(flow).start;
+            part.note(receiver, Note::Opened { id, flow, start, opening });
         }
     }
 

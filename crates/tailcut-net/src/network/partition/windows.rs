@@ -34,7 +34,7 @@ pub fn one_thread_reason(scenario: &Scenario) -> Option<&'static str> {
 fn scenario_reason(scenario: &Scenario) -> Option<&'static str> {
     let reasons = [
         (!scenario.graph.attachment.is_single(), "hosts have several interfaces"),
-        (!scenario.jobs.is_empty(), "flows wait for the ends of others"),
+        (scenario.jobs.explained.is_some(), "a job's critical path is followed"),
         (!scenario.series.is_off(), "series are sampled"),
         (scenario.max_port_samples > 0, "ports are sampled"),
     ];
@@ -74,7 +74,8 @@ fn cut(scenario: &Scenario, parts: usize) -> Result<Cut, &'static str> {
     // Links may become faster.
     let may_change = scenario.faults.active && !scenario.faults.incidents.is_empty();
     let shortest = if may_change { 0 } else { sizes.min().unwrap_or(0) };
-    Cut::new(&scenario.graph, parts, shortest)
+    let bound = scenario.jobs.bound_hosts(&scenario.flows);
+    Cut::new(&scenario.graph, parts, shortest, &bound)
 }
 
 /// A run, and on how many threads it ran.
@@ -307,8 +308,10 @@ impl<O: Observer> Network<'_, O, Partition> {
             (Phase::Asks, _) => Phase::Hears,
             (Phase::Hears, None) => return Ok(ControlFlow::Break(())),
             (Phase::Hears, Some(_)) => Phase::Counts,
-            (Phase::Counts, Some(at)) if known.alive > 0 => {
+            // The first one befalls a network without flows, too.
+            (Phase::Counts, Some(at)) if known.alive > 0 || self.scenario.flows.is_empty() => {
                 self.incident_at(at)?;
+                self.extent.incidents_end = known.alive == 0;
                 Phase::Runs
             }
             // What befalls a network in which nothing happens any more does not keep a run going.
@@ -392,9 +395,9 @@ impl<O: Observer> Network<'_, O, Partition> {
                 }
                 // Those of all partitions at one instant are one event.
                 EventKind::Flows => {
-                    if self.starts.next_start() != Some(moment.time) {
-                        self.extent.policy_instants.push(moment.time);
-                    }
+                    let is_listed = self.starts.next_listed() == Some(moment.time);
+                    let after = self.extent.moment;
+                    self.extent.wakings.note(moment, after, is_listed);
                 }
                 EventKind::ArrivalsEnd => {}
                 _ => drop(self.tally.note_event()),
@@ -424,8 +427,9 @@ impl<O: Observer> Network<'_, O, Partition> {
     fn take_in(&mut self, from: usize, batch: &Batch) {
         for note in &batch.notes {
             match *note {
-                Note::Opened { id, flow, opening } => {
-                    self.open_at_receiver(from, id, flow, opening)
+                Note::Opened { id, flow, start, opening } => {
+                    self.flows.start_at(flow, start);
+                    self.open_at_receiver(from, id, flow, opening);
                 }
                 Note::Released { id, moment } => {
                     let ends = &mut self.extent.ends[id.index()];

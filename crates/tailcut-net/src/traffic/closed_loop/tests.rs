@@ -10,7 +10,7 @@ fn flow() -> Flow {
 
 fn drive(demand: Demand) -> ClosedLoop {
     let demand = demand.numbered();
-    ClosedLoop::new(&demand.flows, &demand.jobs).expect("some flows wait")
+    ClosedLoop::new(&demand.flows, &demand.jobs, None).expect("some flows wait")
 }
 
 #[test]

@@ -120,7 +120,7 @@ fn a_graph_without_messages_is_refused() {
 
 /// Returns the end of a job whose messages take no time.
 fn ideal_end(demand: &Demand) -> Time {
-    let mut driver = ClosedLoop::new(&demand.flows, &demand.jobs).expect("flows wait");
+    let mut driver = ClosedLoop::new(&demand.flows, &demand.jobs, None).expect("flows wait");
     let mut next = 0;
     let mut now = Time::ZERO;
     loop {
