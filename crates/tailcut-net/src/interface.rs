@@ -106,6 +106,14 @@ impl InterfaceSpec {
         self.choice() != InterfaceChoice::Packet
     }
 
+    /// Returns how many interfaces of a host carry the packets of one connection side by side.
+    pub fn width(&self, graph: &Graph) -> u32 {
+        match (graph.attachment, self.choice()) {
+            (Attachment::Planes { planes }, InterfaceChoice::Packet) => planes,
+            _ => 1,
+        }
+    }
+
     /// Returns whether nothing is said of interfaces.
     pub fn is_default(&self) -> bool {
         *self == InterfaceSpec::default()

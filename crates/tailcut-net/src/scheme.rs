@@ -72,8 +72,7 @@ impl Scheme {
 }
 
 impl Scheme {
-    /// Hosts with several interfaces go with switches and transports that do not need one link per
-    /// host.
+    /// Hosts with several interfaces go with switches that do not need one link per host.
     ///
     /// # Errors
     /// Names the section, and the parameter that needs hosts with one interface.
@@ -93,14 +92,6 @@ impl Scheme {
             let what = "switches that know the one edge switch of each host";
             return refuse("balance", what, "write ecmp, spray, round-robin or flowlet");
         };
-        let paced = |carrier: &&TransportSpec| {
-            matches!(carrier, TransportSpec::Ndp(_) | TransportSpec::Uet(_))
-        };
-        if self.transport.carriers().iter().any(paced) {
-            let what = "a transport that paces packets by the one link of its host";
-            let hint = "write kind = \"tcp\", \"mptcp\", \"mmptcp\" or \"pfabric\"";
-            return refuse("transport", what, hint);
-        }
         Ok(())
     }
 }

@@ -77,6 +77,42 @@ impl Interfaces {
         }
     }
 
+    /// Returns the interface by which one end of a connection sends that keeps to one plane or rail
+    /// both ways, whatever its packets' entropy values are; `None` where each packet chooses. `key`
+    /// is that of the connection's sender; `back`: its receiver sends.
+    fn kept_port(&self, routes: &Routes, key: FlowKey, back: bool) -> Option<PortId> {
+        match (self.homes, self.choice) {
+            (Homes::Planes(_), InterfaceChoice::Packet) => None,
+            (Homes::Planes(planes), _) => {
+                let host = if back { key.dst() } else { key.src() };
+                Some(in_plane(routes, host, self.by_hash(self.usable(planes, key), key)))
+            }
+            (Homes::Rails(rails), _) => {
+                Some(self.on_rail(routes, rails, if back { key.reversed() } else { key }))
+            }
+        }
+    }
+
+    /// Returns the ports by which one end of such a connection may send: one, or all that each
+    /// packet chooses among.
+    pub fn kept_ports(&self, routes: &Routes, key: FlowKey, back: bool) -> Vec<PortId> {
+        let of_packets = || self.first_ports(routes, if back { key.reversed() } else { key });
+        self.kept_port(routes, key, back).map_or_else(of_packets, |port| vec![port])
+    }
+
+    /// Returns the port whose link brings the data of such a connection to its receiver; `None`
+    /// where each packet chooses.
+    fn arrival_port(&self, routes: &Routes, key: FlowKey) -> Option<PortId> {
+        let receiver = key.dst();
+        match self.homes {
+            Homes::Planes(_) => self.kept_port(routes, key, true),
+            Homes::Rails(rails) if key.src().0 / rails == receiver.0 / rails => {
+                Some(routes.internal_port(receiver))
+            }
+            Homes::Rails(_) => Some(routes.host_port(receiver)),
+        }
+    }
+
     /// Returns the ports by which packets between the hosts of `key` may leave, whatever their
     /// source and destination ports are and whatever fails.
     pub fn any_ports(&self, routes: &Routes, key: FlowKey) -> Vec<PortId> {
@@ -189,6 +225,12 @@ impl Fabric {
             return interfaces.only_port(&self.routes, key);
         };
         let usable = interfaces.usable(planes, key);
+        if self.defers() {
+            (0..planes).for_each(|plane| self.settle(now, in_plane(&self.routes, host, plane)));
+        }
+        let Some(interfaces) = &mut self.interfaces else {
+            return self.routes.host_port(host);
+        };
         let queues = FabricQueues::at(&self.ports, &self.scheduled);
         let turn = u32::from(interfaces.turns[host.index()]);
         let in_turn = (turn..turn + planes).map(|plane| plane % planes);
@@ -198,6 +240,74 @@ impl Fabric {
             .expect("some plane is usable");
         interfaces.turns[host.index()] = ((free_first + 1) % planes) as u8;
         in_plane(&self.routes, host, free_first)
+    }
+
+    /// Returns whether hosts have several interfaces.
+    #[inline(always)]
+    pub(crate) fn has_interfaces(&self) -> bool {
+        self.interfaces.is_some()
+    }
+
+    /// Returns how many interfaces of a host carry the packets of one connection side by side.
+    pub(crate) fn interfaces_per_connection(&self) -> u32 {
+        match self.interfaces.as_deref().map(|all| (all.homes, all.choice)) {
+            Some((Homes::Planes(planes), InterfaceChoice::Packet)) => planes,
+            _ => 1,
+        }
+    }
+
+    /// Returns the interface by which one end of a connection sends that keeps to one; `None`
+    /// where each packet chooses, or hosts have one. `key` is that of the connection's sender;
+    /// `back`: its receiver sends.
+    pub(crate) fn kept_interface(&self, key: FlowKey, back: bool) -> Option<PortId> {
+        self.interfaces.as_deref()?.kept_port(&self.routes, key, back)
+    }
+
+    /// Returns the port whose link brings the data of a connection that keeps to one interface to
+    /// its receiver; `None` where each packet chooses, or hosts have one.
+    pub(crate) fn arrival_interface(&self, key: FlowKey) -> Option<PortId> {
+        self.interfaces.as_deref()?.arrival_port(&self.routes, key)
+    }
+
+    /// Returns the interfaces of a host whose packets choose, in the order of their turns; its
+    /// first, where they do not.
+    pub(crate) fn interfaces_in_turn(&self, host: HostId) -> impl Iterator<Item = PortId> + use<> {
+        let planes = self.interfaces_per_connection();
+        let turn = self.interfaces.as_deref().map_or(0, |it| u32::from(it.turns[host.index()]));
+        let first = self.routes.host_port(host).0;
+        (turn..turn + planes).map(move |plane| PortId(first + 2 * (plane % planes)))
+    }
+
+    /// Returns whether a sender may choose this interface for a packet of a connection.
+    pub(crate) fn may_leave_by(&self, port: PortId, key: FlowKey) -> bool {
+        match self.interfaces.as_deref() {
+            Some(interfaces @ &Interfaces { homes: Homes::Planes(planes), .. }) => {
+                let plane = port.link() as u32 % planes;
+                interfaces.usable(planes, key) >> plane & 1 == 1
+            }
+            _ => true,
+        }
+    }
+
+    /// A packet leaves by this interface: the next one begins to choose behind it.
+    pub(crate) fn pass_turn(&mut self, host: HostId, port: PortId) {
+        if let Some(Interfaces { homes: Homes::Planes(planes), turns, .. }) =
+            self.interfaces.as_deref_mut()
+        {
+            turns[host.index()] = ((port.link() as u32 + 1) % *planes) as u8;
+        }
+    }
+
+    /// Returns whether senders take the link of a host's interface for up.
+    pub(crate) fn is_known_up(&self, port: PortId) -> bool {
+        match self.interfaces.as_deref() {
+            Some(Interfaces { homes: Homes::Planes(planes), known: Some(known), .. }) => {
+                let (host, plane) =
+                    (port.link() / *planes as usize, port.link() % *planes as usize);
+                known.links[host] >> plane & 1 == 1
+            }
+            _ => true,
+        }
     }
 
     /// Lets senders choose by the failures that they know of now.

@@ -40,6 +40,14 @@ impl PathPredictor<'_> {
         self.first_ports(key).into_iter().map(|first| self.path_behind(first, key)).collect()
     }
 
+    /// Returns the paths of one end of a connection that keeps to one interface both ways, one for
+    /// each interface that its packets choose among.
+    pub fn kept_paths(&self, key: FlowKey, back: bool) -> Vec<Vec<PortId>> {
+        let packets = if back { key.reversed() } else { key };
+        let first = self.kept_ports(key, back).into_iter();
+        first.map(|first| self.path_behind(first, packets)).collect()
+    }
+
     /// Returns whether hosts have several interfaces.
     pub fn has_interfaces(&self) -> bool {
         self.interfaces.is_some()
@@ -50,6 +58,17 @@ impl PathPredictor<'_> {
         match self.interfaces {
             None => vec![self.routes.host_port(key.src())],
             Some(interfaces) => interfaces.first_ports(self.routes, key),
+        }
+    }
+
+    /// Returns the ports by which one end of a connection may send that keeps to one interface both
+    /// ways, whatever its packets' entropy values are. `key` is that of its sender; `back`: its
+    /// receiver sends.
+    pub fn kept_ports(&self, key: FlowKey, back: bool) -> Vec<PortId> {
+        let host = if back { key.dst() } else { key.src() };
+        match self.interfaces {
+            None => vec![self.routes.host_port(host)],
+            Some(interfaces) => interfaces.kept_ports(self.routes, key, back),
         }
     }
 

@@ -2,7 +2,8 @@
 //!
 //! Events of one instant come in the order of these numbers: packets that arrive before what the
 //! run does itself, that before transmitters that fall idle, those before frames of flow control,
-//! those before hosts that ask for more, and those before timers of connections. Either end of a
+//! those before hosts that ask for more and interfaces that have turns, and those before timers of
+//! connections. Either end of a
 //! connection has a timer of its own. Timers come by the hosts of these ends, and those of one host
 //! in the order in which it has opened connections as a sender and first waited for something as a
 //! receiver: a connection's place in the table of the run, which may have been another's, decides
@@ -11,6 +12,7 @@
 use tailcut_engine::event_queue::Typical;
 use tailcut_engine::{EventQueue, Time};
 
+use super::pulls::PacerId;
 use crate::packet::ConnectionId;
 use crate::port::SerializationRate;
 use crate::topology::{Graph, HostId, PortId};
@@ -35,7 +37,9 @@ pub(super) enum EventKind {
     /// A frame of flow control reaches the near end of a link.
     Frame(PortId),
     /// A host may ask one of its senders for more.
-    Pull(HostId),
+    Pull(PacerId),
+    /// An interface of a host with several has sent what its host gave it.
+    Turn(PortId),
     /// The earliest deadline of a connection's sender.
     Sender(ConnectionId),
     /// The earliest deadline of a connection's receiver.
@@ -56,8 +60,10 @@ pub(super) struct EventClock {
     idle: u32,
     /// Links that flow control may stop: all or none.
     frames: u32,
-    /// Hosts that ask for more: all or none.
+    /// Paces at which hosts ask for more: all or none.
     pulls: u32,
+    /// Interfaces that have turns, where hosts have several: all or none.
+    turns: u32,
     /// The number of connection ends that each host has given an order.
     ends: Vec<u32>,
 }
@@ -69,8 +75,10 @@ pub(super) struct OptionalEvents {
     pub idle: bool,
     /// Links are stopped by flow control.
     pub frames: bool,
-    /// Hosts ask for more.
-    pub pulls: bool,
+    /// Paces at which hosts ask for more.
+    pub pulls: u32,
+    /// Interfaces that have turns, where hosts have several.
+    pub turns: u32,
 }
 
 /// Entities between the arrivals and the idle transmitters.
@@ -91,15 +99,15 @@ impl EventClock {
         let spacing = Time((graph.links.len() as f64 / events.max(f64::MIN_POSITIVE)) as u64);
         let idle = if seldom.idle { ports } else { 0 };
         let frames = if seldom.frames { ports } else { 0 };
-        let pulls = if seldom.pulls { graph.hosts } else { 0 };
-        let connections = ports + OWN + idle + frames + pulls;
+        let OptionalEvents { pulls, turns, .. } = seldom;
+        let connections = ports + OWN + idle + frames + pulls + turns;
         // In a busy fabric about every fourth link has packets on their way.
         let mut agenda =
             EventQueue::new(Typical { delay, spacing, busy: ports / 4 / parts }, connections);
         agenda.grow_to(connections as usize);
         let ends = vec![0; graph.each_host().len()];
         let now = Time::ZERO;
-        EventClock { now, before: now, agenda, samples: 0, ports, idle, frames, pulls, ends }
+        EventClock { now, before: now, agenda, samples: 0, ports, idle, frames, pulls, turns, ends }
     }
 
     /// Makes room for a connection that a host opens, and orders its sender among the ends of that
@@ -124,7 +132,7 @@ impl EventClock {
     /// The first of the connections.
     #[inline]
     fn connections(&self) -> u32 {
-        self.ports + OWN + self.idle + self.frames + self.pulls
+        self.ports + OWN + self.idle + self.frames + self.pulls + self.turns
     }
 
     /// The entity that an event is of.
@@ -139,7 +147,8 @@ impl EventClock {
             EventKind::Instant => self.ports + 4,
             EventKind::Idle(port) => self.ports + OWN + port.0,
             EventKind::Frame(port) => self.ports + OWN + self.idle + port.0,
-            EventKind::Pull(host) => self.ports + OWN + self.idle + self.frames + host.0,
+            EventKind::Pull(pacer) => self.ports + OWN + self.idle + self.frames + pacer.0,
+            EventKind::Turn(port) => self.connections() - self.turns + port.link() as u32,
             EventKind::Sender(id) => self.connections() + 2 * id.0,
             EventKind::Receiver(id) => self.connections() + 2 * id.0 + 1,
         }
@@ -167,7 +176,13 @@ impl EventClock {
                 other if other - OWN - self.idle < self.frames => {
                     EventKind::Frame(PortId(other - OWN - self.idle))
                 }
-                other => EventKind::Pull(HostId(other - OWN - self.idle - self.frames)),
+                other if other - OWN - self.idle - self.frames < self.pulls => {
+                    EventKind::Pull(PacerId(other - OWN - self.idle - self.frames))
+                }
+                _ => {
+                    let link = entity - (self.connections() - self.turns);
+                    EventKind::Turn(PortId::both_directions(link as usize)[0])
+                }
             }
         }
     }
@@ -314,8 +329,11 @@ mod tests {
         if seldom.frames {
             all.extend([EventKind::Frame(PortId(0)), EventKind::Frame(PortId(9))]);
         }
-        if seldom.pulls {
-            all.extend([EventKind::Pull(HostId(0)), EventKind::Pull(HostId(4))]);
+        if seldom.pulls > 0 {
+            all.extend([EventKind::Pull(PacerId(0)), EventKind::Pull(PacerId(4))]);
+        }
+        if seldom.turns > 0 {
+            all.extend([EventKind::Turn(PortId(0)), EventKind::Turn(PortId(8))]);
         }
         all.extend([0, 7].map(|id| EventKind::Sender(ConnectionId(id))));
         all.push(EventKind::Receiver(ConnectionId(7)));
@@ -324,9 +342,10 @@ mod tests {
 
     #[test]
     fn events_of_one_instant_have_their_order_whatever_the_order_of_asking() {
-        for bits in 0..8 {
-            let [idle, frames, pulls] = [1, 2, 4].map(|bit| bits & bit != 0);
-            let seldom = OptionalEvents { idle, frames, pulls };
+        for bits in 0..16 {
+            let [idle, frames, pulls, turns] = [1, 2, 4, 8].map(|bit| bits & bit != 0);
+            let [pulls, turns] = [pulls, turns].map(|any| if any { 5 } else { 0 });
+            let seldom = OptionalEvents { idle, frames, pulls, turns };
             let mut clock = clock(seldom);
             (0..8).for_each(|id| clock.admit(ConnectionId(id), HostId(id % 5)));
             clock.order_receiver(ConnectionId(7), HostId(4));
@@ -433,7 +452,7 @@ mod tests {
 
     #[test]
     fn upcoming_events_are_found_by_kind() {
-        let mut clock = clock(OptionalEvents { idle: true, frames: true, pulls: true });
+        let mut clock = clock(OptionalEvents { idle: true, frames: true, pulls: 5, turns: 5 });
         clock.schedule(EventKind::Idle(PortId(4)), Time(6));
         clock.schedule(EventKind::Arrival(PortId(2)), Time(5));
         clock.schedule(EventKind::ArrivalsEnd, Time(4));

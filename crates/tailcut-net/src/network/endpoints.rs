@@ -11,7 +11,7 @@ use super::tickets::PacketIds;
 use super::{Network, view};
 use crate::measure::{ConnectionEnd, Observer};
 use crate::packet::{ConnectionId, Flags, FlowKey, Packet, SeqField};
-use crate::topology::HostId;
+use crate::topology::{HostId, PortId};
 use crate::trace::trace;
 use crate::transport::spread::SubflowEvent;
 use crate::transport::{ConnectionState, Segment, Transmit};
@@ -114,6 +114,18 @@ impl<O: Observer, E: Extent> Network<'_, O, E> {
     /// A host hands a packet to its interface.
     #[inline]
     pub(super) fn send(&mut self, key: FlowKey, id: ConnectionId, segment: Segment) {
+        self.send_by(None, key, id, segment);
+    }
+
+    /// A host hands a packet to the interface `port`, or to the one that is chosen for it.
+    #[inline(always)]
+    pub(super) fn send_by(
+        &mut self,
+        port: Option<PortId>,
+        key: FlowKey,
+        id: ConnectionId,
+        segment: Segment,
+    ) {
         let Segment { seq, options, wire_bytes, flags, .. } = segment;
         let mut packet =
             Packet { key, connection: id, seq: SeqField::new(seq), options, wire_bytes, flags };
@@ -129,7 +141,10 @@ impl<O: Observer, E: Extent> Network<'_, O, E> {
             let (flow, ticket) = (self.hosts.flow_of(&packet), self.tickets.issue(&mut packet));
             observer.packet_sent(self.clock.now(), flow, ticket, &packet);
         });
-        let port = self.fabric.uplink(self.clock.now(), &packet);
+        let port = match self.fabric.has_interfaces() {
+            false => self.fabric.host_port(host),
+            true => self.leave_by(port, id, &packet),
+        };
         self.transmit(port, None, packet);
     }
 

@@ -135,6 +135,9 @@ impl IdealTimes {
         if on.has_interfaces() && (!self.keeps_paths || scattered) {
             let several = scattered || carriers.carriage.copies > 1;
             let several = several || matches!(profile.kind, TransportKind::Multipath(_));
+            if profile.kind.pulls() {
+                return vec![(self.kept_interface(on, key(0, 0)), Time::ZERO)];
+            }
             return vec![(self.all_interfaces(on, key(0, 0), several), Time::ZERO)];
         }
         if !self.keeps_paths || scattered {
@@ -143,6 +146,12 @@ impl IdealTimes {
         if let TransportKind::Multipath(spread) = &profile.kind {
             let keys: Vec<FlowKey> = (0..spread.subflows()).map(|n| key(0, n as u8)).collect();
             return vec![(self.way_of(on, &keys), Time::ZERO)];
+        }
+        if on.has_interfaces() && profile.kind.pulls() {
+            let stages = |back| self.stages(on, &on.kept_paths(key(0, 0), back));
+            let (forward, backward) = (stages(false), stages(true));
+            let way = RoundTripPath { forward, backward, lossy: self.lossy, overtaking: false };
+            return vec![(way, Time::ZERO)];
         }
         let start = |copy: u32| Time(carriers.carriage.delay.0 * u64::from(copy));
         let way = |copy| (self.way_of(on, &[key(copy, 0)]), start(copy));
@@ -154,13 +163,7 @@ impl IdealTimes {
         let stages = |reversed: bool| {
             let keys = keys.iter().map(|key| if reversed { key.reversed() } else { *key });
             let paths: Vec<_> = keys.flat_map(|key| on.paths(key)).collect();
-            let abreast = |at: usize| {
-                let mut ports: Vec<PortId> = paths.iter().map(|path| path[at]).collect();
-                ports.sort_unstable();
-                ports.dedup();
-                self.stage(on, &ports)
-            };
-            (0..paths[0].len()).map(abreast).collect()
+            self.stages(on, &paths)
         };
         RoundTripPath {
             forward: stages(false),
@@ -168,6 +171,17 @@ impl IdealTimes {
             lossy: self.lossy,
             overtaking: false,
         }
+    }
+
+    /// Paths of one length side by side.
+    fn stages(&self, on: PathPredictor<'_>, paths: &[Vec<PortId>]) -> Vec<LinkStage> {
+        let abreast = |at: usize| {
+            let mut ports: Vec<PortId> = paths.iter().map(|path| path[at]).collect();
+            ports.sort_unstable();
+            ports.dedup();
+            self.stage(on, &ports)
+        };
+        (0..paths[0].len()).map(abreast).collect()
     }
 
     /// By any of the shortest paths, a different one for each packet.
@@ -201,6 +215,17 @@ impl IdealTimes {
             layers.iter().map(|ports| self.stage(on, ports)).collect()
         };
         let (forward, backward) = (stages(key), stages(key.reversed()));
+        RoundTripPath { forward, backward, lossy: self.lossy, overtaking: false }
+    }
+
+    /// By any of the shortest paths behind the one interface that a connection keeps to, or behind
+    /// all that its packets choose among.
+    fn kept_interface(&self, on: PathPredictor<'_>, key: FlowKey) -> RoundTripPath {
+        let stages = |dst: HostId, back: bool| -> Vec<LinkStage> {
+            let layers = on.routes.layers(on.graph, on.kept_ports(key, back), dst);
+            layers.iter().map(|ports| self.stage(on, ports)).collect()
+        };
+        let (forward, backward) = (stages(key.dst(), false), stages(key.src(), true));
         RoundTripPath { forward, backward, lossy: self.lossy, overtaking: false }
     }
 

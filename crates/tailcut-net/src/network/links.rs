@@ -247,9 +247,7 @@ impl<O: Observer, E: Extent> Network<'_, O, E> {
                 }
                 Consequence::Changed { port, rate, propagation } => {
                     self.tally.note_change(now, port, rate, propagation);
-                    if let Some(host) = self.scenario.graph.host(self.fabric.port(port).far_end()) {
-                        self.pulls.change_rate(host, rate);
-                    }
+                    self.pulls.change_rate(&self.scenario.graph, port, rate);
                     self.tally.trace(|observer| {
                         let departures = self.fabric.departures(port).into_iter();
                         let departures: Vec<_> =
@@ -259,6 +257,10 @@ impl<O: Observer, E: Extent> Network<'_, O, E> {
                 }
                 Consequence::Rerouted => self.tally.reroute(&self.scenario.graph, &self.fabric),
             }
+        }
+        if self.fabric.has_interfaces() {
+            self.pulls.refresh(&self.fabric);
+            self.reassign_turns();
         }
         self.expect_frames();
         if let Some(at) = self.fabric.next_incident().filter(|_| !E::IS_PART && !self.is_over()) {

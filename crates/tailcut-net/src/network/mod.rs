@@ -9,6 +9,7 @@ mod flow_events;
 mod flow_predictor;
 mod flows;
 mod ideal_times;
+mod interface_turns;
 mod links;
 mod multipath;
 mod outcome;
@@ -160,7 +161,7 @@ impl<'a, O: Observer, E: Extent> Network<'a, O, E> {
     ) -> Result<Self, SimError> {
         check_scenario(scenario)?;
         let mut fabric = Fabric::new(&scenario.fabric_spec())?;
-        let turns = Turns::new(profiles, &scenario.graph);
+        let turns = Turns::new(profiles, &scenario.graph, &fabric);
         if !O::WANTS_VIEWS && !O::TRACES_PACKETS {
             let interfaces = turns.hosts().map(|host| fabric.host_port(host)).collect::<Vec<_>>();
             fabric.defer_departures(interfaces.into_iter());
@@ -170,7 +171,8 @@ impl<'a, O: Observer, E: Extent> Network<'a, O, E> {
         let seldom = OptionalEvents {
             idle: fabric.has_scheduled_queues() || turns.any(),
             frames: fabric.has_flow_control(),
-            pulls: pulls.any(),
+            pulls: pulls.pacers(),
+            turns: turns.interfaces(),
         };
         let mut network = Network {
             scenario,
@@ -245,9 +247,14 @@ impl<'a, O: Observer, E: Extent> Network<'a, O, E> {
             }
             EventKind::Idle(port) => self.idle(port),
             EventKind::Frame(port) => self.on_pause_frame(port),
-            EventKind::Pull(host) => {
+            EventKind::Pull(pacer) => {
                 self.fabric.come_after_departures(true);
-                self.pull(host);
+                self.pull(pacer);
+                self.fabric.come_after_departures(false);
+            }
+            EventKind::Turn(port) => {
+                self.fabric.come_after_departures(true);
+                self.give_turns_at(port);
                 self.fabric.come_after_departures(false);
             }
             EventKind::Flows => self.start_flows(),

@@ -67,10 +67,15 @@ macro_rules! kinds {
         }
 
         impl TransportKind {
-            fn of(transport: &TransportSpec, graph: &Graph, sizes: &WireSizes) -> TransportKind {
+            fn of(
+                transport: &TransportSpec,
+                graph: &Graph,
+                interfaces: u32,
+                sizes: &WireSizes,
+            ) -> TransportKind {
                 match (transport.multipath(), transport) {
                     (Some(multipath), _) => TransportKind::Multipath(multipath),
-                    $((None, TransportSpec::$name(spec)) => TransportKind::$name(Box::new(spec.clone().fitted(graph, sizes))),)*
+                    $((None, TransportSpec::$name(spec)) => TransportKind::$name(Box::new(spec.clone().fitted(graph, interfaces, sizes))),)*
                     (None, _) => TransportKind::Tcp,
                 }
             }
@@ -191,7 +196,8 @@ pub(super) fn profiles(scenario: &Scenario) -> Vec<TransportProfile> {
     let one = |transport: &TransportSpec| {
         let mut tcp = transport.segment_spec();
         let sizes = WireSizes::new(&tcp, scenario.host.framing_overhead);
-        let kind = TransportKind::of(transport, &scenario.graph, &sizes);
+        let interfaces = scenario.scheme.interface.width(&scenario.graph);
+        let kind = TransportKind::of(transport, &scenario.graph, interfaces, &sizes);
         tcp.entropy = tcp.entropy.map(|entropy| {
             let (full, answer) = (sizes.data(tcp.mss.0), sizes.bare());
             let around = Surroundings::of(&scenario.graph, full, answer, tcp.min_rto, false);

@@ -6,8 +6,10 @@ use std::collections::VecDeque;
 
 use super::Network;
 use super::clock::EventKind;
+use super::interface_turns::InterfaceTurns;
 use super::partition::Extent;
 use super::profile::TransportProfile;
+use crate::fabric::Fabric;
 use crate::measure::Observer;
 use crate::packet::{ConnectionId, Flags, Packet};
 use crate::topology::{Graph, HostId, PortId};
@@ -24,22 +26,34 @@ struct Line {
 #[derive(Debug, Clone, Default)]
 pub(super) struct Turns {
     hosts: Vec<Line>,
+    /// The interfaces of hosts with several, where transports pace packets by them.
+    pub several: Option<Box<InterfaceTurns>>,
 }
 
 impl Turns {
-    pub fn new(profiles: &[TransportProfile], graph: &Graph) -> Turns {
+    pub fn new(profiles: &[TransportProfile], graph: &Graph, fabric: &Fabric) -> Turns {
         let any = profiles.iter().any(|profile| profile.kind.takes_turns());
+        if fabric.has_interfaces() {
+            let paced = profiles.iter().any(|profile| profile.kind.pulls());
+            let several = paced.then(|| Box::new(InterfaceTurns::new(graph, fabric)));
+            return Turns { hosts: vec![], several };
+        }
         let hosts = if any { graph.each_host().len() } else { 0 };
-        Turns { hosts: vec![Line::default(); hosts] }
+        Turns { hosts: vec![Line::default(); hosts], several: None }
     }
 
-    /// Whether any sender takes turns.
+    /// Whether senders of hosts with one interface take turns.
     #[inline]
     pub fn any(&self) -> bool {
         !self.hosts.is_empty()
     }
 
-    /// The hosts whose senders take turns.
+    /// Returns the number of interfaces that have turns, where hosts have several.
+    pub fn interfaces(&self) -> u32 {
+        self.several.as_ref().map_or(0, |several| several.interfaces())
+    }
+
+    /// The hosts with one interface whose senders take turns.
     pub fn hosts(&self) -> impl Iterator<Item = HostId> {
         (0..self.hosts.len() as u32).map(HostId)
     }
@@ -58,6 +72,9 @@ impl<O: Observer, E: Extent> Network<'_, O, E> {
         if !self.hosts.sender(id).wants_turn(self.hosts.sender_profile(id)) {
             return;
         }
+        if self.turns.several.is_some() {
+            return self.ask_for_interface(id);
+        }
         let host = self.hosts.sender_info(id).key.src();
         if !self.hosts.queue_for_turn(id) {
             return;
@@ -74,23 +91,13 @@ impl<O: Observer, E: Extent> Network<'_, O, E> {
     /// The first sender in line that still has something to send sends a packet, and waits for its
     /// next turn.
     fn give_turn(&mut self, host: HostId, port: PortId) {
-        let now = self.clock.now();
         while let Some(id) = self.turns.hosts[host.index()].waiting.pop_front() {
             self.hosts.leave_turns(id);
             let contenders = 1 + self.turns.hosts[host.index()].waiting.len() as u32;
-            self.tally.trace(|observer| observer.turn_given(now, id, contenders == 1));
-            self.hosts.sender_mut(id).grant_turn(contenders);
             self.hosts.retain(id);
-            let sent = self.hosts.poll_sender(id, now);
-            if let Some(transmit) = sent {
-                let segment = self.hosts.segment(id, now, transmit, None);
-                let mut key = self.hosts.sender_info(id).key;
-                if self.hosts.sender_profile(id).has_entropy {
-                    key = key.with_sport(segment.entropy);
-                }
-                let waiting = self.fabric.waiting_at(port);
-                self.send(key, id, segment);
-                self.note_segment_sent(id, transmit);
+            let waiting = self.fabric.waiting_at(port);
+            let sent = self.send_in_turn(id, contenders, None);
+            if sent {
                 self.turns.hosts[host.index()].has_packet = self.fabric.waiting_at(port) > waiting;
                 if self.hosts.sender(id).wants_turn(self.hosts.sender_profile(id))
                     && self.hosts.queue_for_turn(id)
@@ -101,10 +108,33 @@ impl<O: Observer, E: Extent> Network<'_, O, E> {
             self.expect_sender(id);
             self.hosts.release(id);
             self.retire_if_over(id);
-            if sent.is_some() {
+            if sent {
                 return;
             }
         }
+    }
+
+    /// A sender sends a packet by `port`, or by its host's only interface, if it still has
+    /// something to send; `contenders` senders wait for the turn. Returns whether it does.
+    #[inline(always)]
+    pub(super) fn send_in_turn(
+        &mut self,
+        id: ConnectionId,
+        contenders: u32,
+        port: Option<PortId>,
+    ) -> bool {
+        let now = self.clock.now();
+        self.tally.trace(|observer| observer.turn_given(now, id, contenders == 1));
+        self.hosts.sender_mut(id).grant_turn(contenders);
+        let Some(transmit) = self.hosts.poll_sender(id, now) else { return false };
+        let segment = self.hosts.segment(id, now, transmit, None);
+        let mut key = self.hosts.sender_info(id).key;
+        if self.hosts.sender_profile(id).has_entropy {
+            key = key.with_sport(segment.entropy);
+        }
+        self.send_by(port, key, id, segment);
+        self.note_segment_sent(id, transmit);
+        true
     }
 
     /// Gives turns while the interface is idle, and makes sure that it is asked again when it has
@@ -157,8 +187,12 @@ impl<O: Observer, E: Extent> Network<'_, O, E> {
 
     /// A connection is over, and its place will be another's.
     pub(super) fn leave_turns(&mut self, id: ConnectionId) {
-        if self.turns.any() && self.hosts.leave_turns(id) {
-            self.turns.leave(self.hosts.sender_info(id).key.src(), id);
+        let takes = self.turns.any() || self.turns.several.is_some();
+        if takes && self.hosts.leave_turns(id) {
+            match self.turns.several {
+                None => self.turns.leave(self.hosts.sender_info(id).key.src(), id),
+                Some(_) => self.leave_interface_turns(id),
+            }
         }
     }
 }

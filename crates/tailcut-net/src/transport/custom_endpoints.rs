@@ -48,8 +48,9 @@ pub(crate) trait CustomEndpoints: Clone + Debug {
     /// others of the host.
     const TURNS: bool = false;
 
-    /// The parameters in a network: what is not said follows from it.
-    fn fitted(self, graph: &Graph, sizes: &WireSizes) -> Self;
+    /// The parameters in a network where `interfaces` of a host carry a connection side by side:
+    /// what is not said follows from it.
+    fn fitted(self, graph: &Graph, interfaces: u32, sizes: &WireSizes) -> Self;
     /// The sending half of a connection of `size` bytes that opens at `open_at`.
     fn sender(&self, size: u64, open_at: Time) -> Self::Sender;
     /// The receiving half of a connection of so many segments.
@@ -129,12 +130,12 @@ pub(crate) trait Pull {
     fn pull(&mut self, sizes: &WireSizes, pace: PullPace, unasked: bool) -> Option<PullRequest>;
 }
 
-/// The pace at which a host's link brings what it asks for.
+/// The pace at which a host's links bring what it asks for.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct PullPace {
-    /// Rate of the link to the host.
+    /// Rate of the link to the host, or of several that packets choose among.
     pub rate: Rate,
-    /// Transmission time of a full packet on it.
+    /// Time between full packets at that rate.
     pub full_packet: Time,
 }
 

@@ -7,6 +7,7 @@ use std::ops::Range;
 
 use proptest::prelude::*;
 use proptest::test_runner::{RngSeed, TestRunner};
+use serde_json::json;
 use tailcut_engine::{Bytes, Rate, Time};
 use tailcut_net::amount::{Amount, Limit};
 use tailcut_net::balance::by_tier::ByTier;
@@ -17,6 +18,7 @@ use tailcut_net::balance::tinyflow::{Detect, Reroute, TinyFlow};
 use tailcut_net::balance::{BalanceSpec, flowlet::Flowlet};
 use tailcut_net::component::OneOrEach;
 use tailcut_net::faults::{FaultsSpec, Incident};
+use tailcut_net::interface::{ByFlow, ByPacket, ByRail, InterfaceSpec};
 use tailcut_net::measure::attribution::Attribution;
 use tailcut_net::measure::paths::FlowPaths;
 use tailcut_net::measure::segments::SegmentObserver;
@@ -44,7 +46,7 @@ use tailcut_net::topology::find::{link_name, node_name};
 use tailcut_net::topology::leaf_spine::LeafSpine;
 use tailcut_net::topology::parallel_paths::ParallelPaths;
 use tailcut_net::topology::star::Star;
-use tailcut_net::topology::{Graph, Link, PortId};
+use tailcut_net::topology::{Attachment, Graph, Link, PortId};
 use tailcut_net::traffic::Flow;
 use tailcut_net::transport::TransportSpec;
 use tailcut_net::transport::tcp::Recovery;
@@ -310,8 +312,53 @@ fn scenarios() -> impl Strategy<Value = Scenario> {
     })
 }
 
+/// Returns scenarios whose hosts have several interfaces.
+fn multi_homed() -> impl Strategy<Value = Scenario> {
+    let graph = |spec| crate::fabric::topologies::build(spec).expect("the parameters are valid");
+    let planes = json!({"kind": "multi-plane", "planes": 3, "rate": "1Gbps",
+        "links_per_spine": 1});
+    let rails = json!({"kind": "rail-optimised", "rate": "1Gbps", "internal_rate": "8Gbps",
+        "links_per_spine": 1});
+    let graphs = prop::sample::select(vec![graph(planes), graph(rails)]);
+    graphs.prop_flat_map(|graph| {
+        let around = (faults(&graph), 0..3_000u64, any::<bool>());
+        (Just(graph.clone()), flows(graph.hosts), scenarios(), around).prop_map(
+            |(graph, flows, scenario, (faults, detection, spread))| {
+                let mut scenario = Scenario { graph, flows, faults, ..scenario };
+                let detection = Some(Time::from_us(detection));
+                scenario.scheme.interface = match (scenario.graph.attachment, spread) {
+                    (Attachment::Planes { .. }, true) => {
+                        InterfaceSpec::ByPacket(ByPacket { detection })
+                    }
+                    (Attachment::Planes { .. }, false) => {
+                        InterfaceSpec::ByFlow(ByFlow { detection })
+                    }
+                    (_, true) => InterfaceSpec::ByRail(ByRail {}),
+                    (_, false) => InterfaceSpec::default(),
+                };
+                if scenario.scheme.check_interfaces(&scenario.graph).is_err() {
+                    scenario.scheme.balance = BalanceSpec::Spray(Spray {});
+                }
+                scenario.switch.pfc = None;
+                scenario
+            },
+        )
+    })
+}
+
 proptest! {
     #![proptest_config(crate::run::support::random_cases(400))]
+
+    #[test]
+    fn runs_of_hosts_with_several_interfaces_add_up(scenario in multi_homed()) {
+        let observers = (Ledger::new(&scenario), Attribution::new(&scenario.graph));
+        let (outcome, (ledger, attribution)) = run_observed(&scenario, observers);
+        ledger.check(&outcome);
+        crate::run::attribution::check(&outcome, &attribution);
+        let plain = run(&scenario);
+        prop_assert_eq!(&plain.flows, &outcome.flows);
+        prop_assert_eq!(plain.counters.end, outcome.counters.end);
+    }
 
     #[test]
     fn packets_are_conserved_on_every_link(scenario in scenarios()) {

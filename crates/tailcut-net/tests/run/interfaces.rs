@@ -266,10 +266,8 @@ fn refuses_choices_and_failures_that_a_topology_does_not_have() {
 }
 
 #[test]
-fn refuses_transports_and_balancers_that_need_one_link_per_host() {
+fn refuses_balancers_that_need_one_link_per_host() {
     for (section, key, value) in [
-        ("transport", "transport", "ndp"),
-        ("transport", "transport", "uet"),
         ("balance", "balance", "conga"),
         ("balance", "balance", "drill"),
         ("balance", "balance", "tinyflow"),

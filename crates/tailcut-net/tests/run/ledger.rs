@@ -50,6 +50,8 @@ struct Entry {
 
 struct LinkBook {
     from: NodeId,
+    /// The switch inside a server that hands packets of other hosts over, if there is one.
+    relay: Option<NodeId>,
     to: NodeId,
     rate: tailcut_engine::Rate,
     propagation: Time,
@@ -109,6 +111,8 @@ impl Ledger {
                     }
                     (_, limit) => limit,
                 };
+                let port = PortId(links.len() as u32);
+                let relay = graph.relay(port).map(|switch| switch.node(graph.hosts));
                 let limit = if graph.switch(from).is_none() {
                     scenario.host.nic_queue
                 } else {
@@ -117,6 +121,7 @@ impl Ledger {
                 links_into[to.index()].push(links.len());
                 links.push(LinkBook {
                     from,
+                    relay,
                     to,
                     rate: link.rate,
                     propagation: link.propagation,
@@ -163,12 +168,14 @@ impl Ledger {
 
     /// Handles a packet at the near end of a link, whether accepted or not.
     fn offered(&mut self, now: Time, link: PortId, packet: &PacketView) {
-        let from = self.links[link.index()].from;
+        let LinkBook { from, relay, .. } = self.links[link.index()];
         if std::mem::take(&mut self.turns) {
             assert!(packet.flags.is_returned(), "{packet:?} comes before the header");
             return;
         }
-        if from.switch(self.hosts).is_none() {
+        if let Some(switch) = relay.filter(|_| self.handed.is_none()) {
+            self.arrive(now, switch, packet);
+        } else if from.switch(self.hosts).is_none() {
             assert_eq!(
                 self.handed.take(),
                 Some(identity(packet)),

@@ -13,6 +13,7 @@ mod graphs;
 mod hystart;
 mod ideal;
 mod instants;
+mod interface_transports;
 mod interfaces;
 mod jobs;
 mod ledger;

@@ -409,6 +409,11 @@ impl<'a> Connections<'a> {
         !std::mem::replace(&mut self.connections[id.index()].sending.in_line, true)
     }
 
+    /// Returns whether a sender waits for a turn.
+    pub fn waits_for_turn(&self, id: ConnectionId) -> bool {
+        self.connections[id.index()].sending.in_line
+    }
+
     /// A sender waits for no turn any more. Returns whether it did.
     pub fn leave_turns(&mut self, id: ConnectionId) -> bool {
         std::mem::take(&mut self.connections[id.index()].sending.in_line)

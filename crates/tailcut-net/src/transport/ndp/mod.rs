@@ -108,7 +108,7 @@ impl CustomEndpoints for NdpSpec {
     const HANDSHAKE: bool = false;
     const PULLS: bool = true;
 
-    fn fitted(self, graph: &Graph, _: &WireSizes) -> NdpSpec {
+    fn fitted(self, graph: &Graph, _: u32, _: &WireSizes) -> NdpSpec {
         let slowest = graph.links.iter().map(|link| link.rate).min();
         let fits = slowest.map(|rate| {
             let rto = rate.transmission_time(QUEUED).0.saturating_add(4 * graph.reach().0);
@@ -139,7 +139,7 @@ mod tests {
         let rto = |spec: NdpSpec, gbps: u64, propagation: Time| {
             let star = Star { hosts: 3, rate: Rate(gbps * 1_000_000_000), propagation };
             let sizes = WireSizes::new(&spec.segment_spec(), Bytes(38));
-            spec.fitted(&star.build().expect("hosts are enough"), &sizes).timeout()
+            spec.fitted(&star.build().expect("hosts are enough"), 1, &sizes).timeout()
         };
         let near = Time::from_ns(0);
         assert_eq!(rto(NdpSpec::default(), 1, near), Time::from_ms(5));

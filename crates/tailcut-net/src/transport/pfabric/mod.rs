@@ -113,7 +113,7 @@ impl CustomEndpoints for PfabricSpec {
     type Sender = PfabricSender;
     type Receiver = PfabricReceiver;
 
-    fn fitted(self, _: &Graph, _: &WireSizes) -> PfabricSpec {
+    fn fitted(self, _: &Graph, _: u32, _: &WireSizes) -> PfabricSpec {
         self
     }
 

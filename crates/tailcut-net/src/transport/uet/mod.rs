@@ -95,7 +95,7 @@ pub struct Derived {
     pub header: u64,
     /// Round trip of a full packet and its acknowledgement over the longest path without queues.
     pub round_trip: Time,
-    /// Rate of a host's link.
+    /// Rate of a host's link, or of all that packets choose among.
     pub rate: Rate,
     /// Bytes under way in a round trip at that rate.
     pub bdp: u64,
@@ -126,6 +126,8 @@ impl Default for UetSpec {
     }
 }
 
+/// Bytes of headers that are no framing.
+const HEADERS: u64 = 40;
 /// Shortest and longest timeout, and longest target delay.
 const TIMEOUTS: std::ops::RangeInclusive<Time> = Time::from_us(10)..=Time::from_ms(60_000);
 
@@ -175,6 +177,10 @@ impl Transport for UetSpec {
         one_by_one(self.mss, 1, MAX_NUMBER.min(1 << 20), rto)
     }
 
+    fn segments_per_ack(&self) -> u64 {
+        self.ack_threshold.0.div_ceil(self.mss.0 + HEADERS).max(1)
+    }
+
     fn accepts_trimmed(&self) -> bool {
         true
     }
@@ -222,7 +228,7 @@ impl CustomEndpoints for UetSpec {
     const ENTROPY: bool = true;
     const TURNS: bool = true;
 
-    fn fitted(self, graph: &Graph, sizes: &WireSizes) -> UetSpec {
+    fn fitted(self, graph: &Graph, interfaces: u32, sizes: &WireSizes) -> UetSpec {
         let (full, bare) = (u64::from(sizes.data(self.mss.0)), u64::from(sizes.bare()));
         let round_trip = graph.farthest(|link| {
             let bytes = link.rate.transmission_time(full) + link.rate.transmission_time(bare);
@@ -230,9 +236,10 @@ impl CustomEndpoints for UetSpec {
         });
         let of_a_host = graph.links.iter().find(|link| graph.host(link.a).is_some());
         let rate = of_a_host.map_or(Rate(100_000_000_000), |link| link.rate);
-        let bdp = rate.bytes_in(round_trip);
-        let queue = bdp.div_ceil(full) * full;
         let slowest = graph.links.iter().map(|link| link.rate).min().unwrap_or(rate);
+        let queue = rate.bytes_in(round_trip).div_ceil(full) * full;
+        let rate = Rate(rate.0 * u64::from(interfaces));
+        let bdp = rate.bytes_in(round_trip);
         let rto = Time::from_us(15) + Time(6 * slowest.transmission_time(queue).0);
         let max_window = self.max_window.map_or(bdp * 3 / 2, |window| window.0);
         let derived = Derived {
