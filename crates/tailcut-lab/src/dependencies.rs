@@ -68,7 +68,7 @@ impl Dependencies {
     /// Creates the dependencies; none if no flow depends on another, or if some flow depends on
     /// events at two hosts.
     pub fn new(host: HostId, flows: &[Flow], jobs: &Jobs) -> Option<Dependencies> {
-        let driver = ClosedLoop::new(flows, jobs)?;
+        let driver = ClosedLoop::new(flows, jobs, None)?;
         let deciders = deciders(flows, jobs).ok()?;
         Some(Dependencies { host, driver, deciders, begin_ns: 0 })
     }
