@@ -10,7 +10,7 @@ mod seq_field;
 
 use self::options::INLINE;
 pub use self::options::{
-    MAX_NUMBER, NO_OPTIONS, OptionStore, Options, SackBlocks, Timestamps, inline_number,
+    Carried, MAX_NUMBER, NO_OPTIONS, OptionStore, Options, SackBlocks, Timestamps, inline_number,
 };
 pub use self::selective_ack::SelectiveAck;
 pub use self::seq_field::SeqField;

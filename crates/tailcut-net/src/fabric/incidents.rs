@@ -167,6 +167,8 @@ pub enum Consequence {
         port: PortId,
         /// The packet.
         packet: Packet,
+        /// Whether it waited in a queue that decides the order at departure.
+        waited: bool,
     },
     /// The next packet of a link arrives at another time, or none does any more.
     Arrives {
@@ -232,7 +234,7 @@ impl Fabric {
 
     fn change_wire(&mut self, now: Time, number: PortId, consequences: &mut Vec<Consequence>) {
         let (before, after) = self.incidents.turn(number);
-        let lost = |packet| Consequence::Lost { port: number, packet };
+        let lost = |packet| Consequence::Lost { port: number, packet, waited: false };
         if before.up && !after.up {
             consequences.push(Consequence::Arrives { port: number, at: None });
             let under_way = self.ports[number.index()].go_down(now);
@@ -243,7 +245,7 @@ impl Fabric {
             // What waits in a queue that decides the order at departure is lost with the link.
             while let Some(packet) = self.scheduled.pop(now, number) {
                 self.ports[number.index()].note_lost();
-                consequences.push(lost(packet));
+                consequences.push(Consequence::Lost { port: number, packet, waited: true });
                 self.leaves_controlled(now, number, false);
             }
             self.forget_frames(number);

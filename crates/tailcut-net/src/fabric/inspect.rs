@@ -81,6 +81,17 @@ impl Fabric {
         counters
     }
 
+    /// Returns why the fabric cannot be cut into parts that threads simulate; `None` where it can.
+    pub(crate) fn one_thread_reason(&mut self) -> Option<&'static str> {
+        let reasons = [
+            (self.stops.is_some(), "switches pause links"),
+            (self.stamped, "switches write headers on packets"),
+            (self.brought.is_some(), "events of one instant come in the order of ns-3"),
+            (self.balancer.audit().is_some(), "switches' guesses about flows are checked"),
+        ];
+        reasons.into_iter().find(|(applies, _)| *applies).map(|(_, reason)| reason)
+    }
+
     /// Packets that wait at a port, are being sent or are on its link.
     pub(crate) fn inside(&self, port: PortId) -> u64 {
         let waiting = self.scheduled.waiting(port).unwrap_or(0);

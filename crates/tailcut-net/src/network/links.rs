@@ -67,7 +67,7 @@ impl<O: Observer, E: Extent> Network<'_, O, E> {
         self.tally.books.count(port, |fates| &mut fates.offered);
         self.trace_packet(&packet);
         if E::IS_PART && self.extent.leaves(port) {
-            return self.transmit_across(port, packet);
+            self.fabric.forget_arrived(self.clock.now(), port);
         }
         // Asked first, so that what few fabrics need stays out of the way of all others.
         if self.fabric.has_fast_path() {
@@ -114,6 +114,11 @@ impl<O: Observer, E: Extent> Network<'_, O, E> {
     #[inline(always)]
     fn offered(&mut self, port: PortId, packet: Packet, offered: OfferOutcome) {
         match offered {
+            OfferOutcome::AcceptedFirst(_) | OfferOutcome::AcceptedBehind
+                if E::IS_PART && self.extent.leaves(port) =>
+            {
+                return self.cross(port);
+            }
             OfferOutcome::AcceptedFirst(at) => self.clock.schedule(EventKind::Arrival(port), at),
             OfferOutcome::AcceptedBehind => {}
             OfferOutcome::Queued(idle) => {
@@ -197,6 +202,9 @@ impl<O: Observer, E: Extent> Network<'_, O, E> {
     #[inline]
     fn depart(&mut self, port: PortId) -> Option<Packet> {
         let now = self.clock.now();
+        if E::IS_PART && self.extent.leaves(port) {
+            self.fabric.forget_arrived(now, port);
+        }
         let taken = self.fabric.on_transmitter_idle(now, port)?;
         self.tally.trace(|observer| {
             let ticket = PacketIds::of(&taken.packet);
@@ -226,11 +234,13 @@ impl<O: Observer, E: Extent> Network<'_, O, E> {
         for consequence in self.fabric.apply_incidents(now, &self.scenario.graph)? {
             match consequence {
                 // What is on a link is known where it arrives.
-                Consequence::Lost { port, .. } if E::IS_PART && self.extent.leaves(port) => {
+                Consequence::Lost { port, waited: false, .. }
+                    if E::IS_PART && self.extent.leaves(port) =>
+                {
                     self.fabric.take_back_loss(port);
                 }
                 Consequence::Arrives { port, .. } if E::IS_PART && self.extent.leaves(port) => {}
-                Consequence::Lost { port, packet } => {
+                Consequence::Lost { port, packet, .. } => {
                     self.tally.trace(|observer| {
                         observer.packet_stranded(now, PacketIds::of(&packet), port);
                     });

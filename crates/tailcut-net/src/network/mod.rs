@@ -163,8 +163,10 @@ impl<'a, O: Observer, E: Extent> Network<'a, O, E> {
         let mut fabric = Fabric::new(&scenario.fabric_spec())?;
         let turns = Turns::new(profiles, &scenario.graph, &fabric);
         if !O::WANTS_VIEWS && !O::TRACES_PACKETS {
-            let interfaces = turns.hosts().map(|host| fabric.host_port(host)).collect::<Vec<_>>();
-            fabric.defer_departures(interfaces.into_iter());
+            let interfaces = turns.hosts().map(|host| fabric.host_port(host));
+            // Another partition looks at what arrives by these.
+            let prompt: Vec<_> = interfaces.chain(extent.leaving()).collect();
+            fabric.defer_departures(prompt.into_iter());
         }
         let full = profiles.iter().map(|p| p.sizes.data(p.tcp.mss.0)).max().unwrap_or(1);
         let pulls = Pulls::new(profiles, &scenario.graph, &fabric, scenario.seed);

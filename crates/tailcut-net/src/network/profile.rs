@@ -120,6 +120,14 @@ macro_rules! kinds {
                 }
             }
 
+            /// Receivers grant credits that nobody has asked for.
+            pub fn grants_unasked(&self) -> bool {
+                match self {
+                    TransportKind::Tcp | TransportKind::Multipath(_) => false,
+                    $(TransportKind::$name(spec) => spec.grants_unasked(),)*
+                }
+            }
+
             /// Receivers ask for packets.
             pub fn pulls(&self) -> bool {
                 match self {

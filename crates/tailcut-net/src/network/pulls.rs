@@ -244,6 +244,9 @@ impl<O: Observer, E: Extent> Network<'_, O, E> {
         while let Some((id, unasked)) = self.pulls.turn(pacer) {
             let &TransportProfile { sizes, has_entropy, .. } = self.hosts.receiver_profile(id);
             let key = self.hosts.receiver_info(id).key;
+            if E::IS_PART && self.hosts.receiver(id).is_complete() {
+                self.extent.part().doubt_if_finished(id);
+            }
             let Some(receiver) = self.hosts.receiver_mut(id).pulls() else { continue };
             let Some(request) = receiver.pull(&sizes, pace, unasked) else { continue };
             self.tally.trace(|observer| observer.pull_turn(now, id));
@@ -263,6 +266,9 @@ impl<O: Observer, E: Extent> Network<'_, O, E> {
     /// A connection is over, and its place will be another's.
     pub(super) fn leave_pulls(&mut self, id: ConnectionId) {
         if self.hosts.receiver_mut(id).pulls().is_some_and(|receiver| receiver.leave_pull_queue()) {
+            if E::IS_PART {
+                self.extent.part().doubt();
+            }
             let host = self.hosts.receiver_info(id).key.src();
             self.pulls.leave_all(self.scenario.graph.hosts, host, id);
         }

@@ -93,6 +93,9 @@ impl<O: Observer, E: Extent> Network<'_, O, E> {
     fn give_turn(&mut self, host: HostId, port: PortId) {
         while let Some(id) = self.turns.hosts[host.index()].waiting.pop_front() {
             self.hosts.leave_turns(id);
+            if E::IS_PART && self.hosts.sender(id).finished() {
+                self.extent.part().doubt();
+            }
             let contenders = 1 + self.turns.hosts[host.index()].waiting.len() as u32;
             self.hosts.retain(id);
             let waiting = self.fabric.waiting_at(port);
@@ -192,6 +195,9 @@ impl<O: Observer, E: Extent> Network<'_, O, E> {
             match self.turns.several {
                 None => self.turns.leave(self.hosts.sender_info(id).key.src(), id),
                 Some(_) => self.leave_interface_turns(id),
+            }
+            if E::IS_PART {
+                self.extent.part().doubt();
             }
         }
     }

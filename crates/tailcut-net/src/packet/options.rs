@@ -80,13 +80,17 @@ pub struct OptionStore {
     acks: Vec<SelectiveAck>,
 }
 
+/// All that a packet carries in an [`OptionStore`].
+#[derive(Debug, Clone, Copy)]
+pub struct Carried {
+    options: Options,
+    ack: Option<SelectiveAck>,
+}
+
 impl OptionStore {
     /// Stores blocks for a packet and returns what its `options` must say.
     pub fn insert(&mut self, blocks: SackBlocks) -> u32 {
-        self.adopt(Options { blocks, ..Options::default() })
-    }
-    /// Stores options for a packet and returns what its `options` must say.
-    pub fn adopt(&mut self, options: Options) -> u32 {
+        let options = Options { blocks, ..Options::default() };
         if let Some(index) = self.free.pop() {
             self.entries[index as usize] = options;
             return index;
@@ -101,6 +105,19 @@ impl OptionStore {
             self.acks.resize(index as usize + 1, SelectiveAck::default());
         }
         self.acks[index as usize] = ack;
+        index
+    }
+    /// Returns all that a packet carries, for another store.
+    pub fn export(&self, options: u32) -> Carried {
+        Carried { options: self.get(options), ack: self.ack(options).copied() }
+    }
+    /// Stores what a packet from another store carries and returns what its `options` must say.
+    pub fn import(&mut self, carried: Carried) -> u32 {
+        let index = match carried.ack {
+            Some(ack) => self.insert_ack(ack),
+            None => self.insert(SackBlocks::default()),
+        };
+        self.entries[index as usize] = carried.options;
         index
     }
     /// Returns the acknowledgement that a packet carries; only meaningful for packets that got it

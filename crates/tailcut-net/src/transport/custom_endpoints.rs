@@ -62,6 +62,10 @@ pub(crate) trait CustomEndpoints: Clone + Debug {
     fn grant_pace(&self, _seed: u64, _host: u32) -> Option<GrantPace> {
         None
     }
+    /// Returns whether receivers grant credits that nobody has asked for.
+    fn grants_unasked(&self) -> bool {
+        false
+    }
     /// Seeds what a sender draws.
     fn draw_from(&self, _sender: &mut Self::Sender, _seed: u64, _entity: u64) {}
     /// Returns whether a sender wants a turn at its interface.

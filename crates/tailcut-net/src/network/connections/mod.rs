@@ -18,7 +18,7 @@ pub(super) use self::opening::{FlowContext, NewConnection};
 use super::profile::{ProfileId, TransportProfile};
 use super::receiver::Receiver;
 use super::sender::Sender;
-use crate::packet::{ConnectionId, Flags, FlowKey, OptionStore, Options, Packet};
+use crate::packet::{Carried, ConnectionId, Flags, FlowKey, OptionStore, Packet};
 use crate::traffic::{Flow, FlowIndex};
 use crate::transport::tcp::Close;
 use crate::transport::{ConnectionState, DataAck, Mapping, Segment, Transmit};
@@ -334,8 +334,8 @@ impl<'a> Connections<'a> {
 
     /// Stores the options of a packet from another partition, and returns what its `options` must
     /// say.
-    pub fn adopt_options(&mut self, options: Options) -> u32 {
-        self.options.adopt(options)
+    pub fn import_options(&mut self, carried: Carried) -> u32 {
+        self.options.import(carried)
     }
 
     /// Returns the options that few packets carry.

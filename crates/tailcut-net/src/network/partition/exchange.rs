@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use tailcut_engine::Time;
 use tailcut_engine::rendezvous::{Broken, Rendezvous};
 
-use crate::packet::{ConnectionId, Options, Packet};
+use crate::packet::{Carried, ConnectionId, Packet};
 use crate::replicate::machine::OpenConnection;
 use crate::scenario::Progress;
 use crate::topology::PortId;
@@ -59,7 +59,7 @@ pub enum Note {
 pub struct Batch {
     pub notes: Vec<Note>,
     pub packets: Vec<Crossing>,
-    pub options: Vec<Options>,
+    pub options: Vec<Carried>,
 }
 
 impl Batch {

@@ -2,9 +2,9 @@
 
 use tailcut_engine::Time;
 
-use super::Partition;
 use super::cut::Cut;
 use super::wakings::Wakings;
+use super::{Extent, Partition};
 use crate::measure::Unobserved;
 use crate::measure::records::{FlowRecord, Outcome, RunCounters};
 use crate::network::Network;
@@ -45,6 +45,11 @@ impl Network<'_, Unobserved, Partition> {
         }
         let idle = self.hosts.live().flat_map(|id| self.extent.ends[id.index()].idle_timers());
         let last = idle.map(|moment| moment.time).fold(self.extent.moment.time, Time::max);
+        let is_pending = self.clock.earliest().is_some() || self.awaits_incident();
+        // What a port sends until the run ends has been deferred where something is on its link.
+        if self.clock.earliest().is_some() {
+            self.clock.advance_to(self.scenario.end());
+        }
         self.close_books();
         let further = self.scheme_counters();
         let links_down = self.names_of_links_down();
@@ -67,7 +72,7 @@ impl Network<'_, Unobserved, Partition> {
             ports: ports.clone().map(|port| self.fabric.counters(port)).collect(),
             books,
             inside: ports.map(|port| self.fabric.inside(port)).collect(),
-            is_pending: self.clock.earliest().is_some(),
+            is_pending,
             in_doubt: self.extent.in_doubt,
             wakings: self.extent.wakings,
             started: self.flows.all().map(|flow| self.starts.has_started(flow)).collect(),

@@ -34,8 +34,7 @@ use self::windows::Phase;
 pub use self::windows::{OnThreads, one_thread_reason, simulate_in_turns, simulate_on};
 use super::Network;
 use super::clock::EventKind;
-use crate::fabric::OfferOutcome;
-use crate::measure::{Loss, Observer};
+use crate::measure::Observer;
 use crate::packet::{ConnectionId, Flags, OptionStore, Packet};
 use crate::topology::{Graph, PortId};
 use crate::traffic::FlowIndex;
@@ -59,6 +58,9 @@ pub(super) trait Extent {
 
     /// Returns whether a port's link leads to another partition.
     fn leaves(&self, port: PortId) -> bool;
+
+    /// Returns the ports whose links lead to other partitions.
+    fn leaving(&self) -> Vec<PortId>;
 }
 
 /// A whole run.
@@ -82,6 +84,10 @@ impl Extent for Whole {
     #[inline(always)]
     fn leaves(&self, _: PortId) -> bool {
         false
+    }
+
+    fn leaving(&self) -> Vec<PortId> {
+        vec![]
     }
 }
 
@@ -140,6 +146,11 @@ impl Extent for Partition {
     fn leaves(&self, port: PortId) -> bool {
         self.reached[port.index()] != HERE
     }
+
+    fn leaving(&self) -> Vec<PortId> {
+        let ports = self.reached.iter().enumerate().filter(|(_, to)| **to != HERE);
+        ports.map(|(port, _)| PortId::at(port)).collect()
+    }
 }
 
 /// Which table names a packet's connection.
@@ -181,12 +192,6 @@ impl Partition {
         }
     }
 
-    /// Returns the ports whose links lead to other partitions.
-    fn leaving(&self) -> Vec<PortId> {
-        let ports = self.reached.iter().enumerate().filter(|(_, to)| **to != HERE);
-        ports.map(|(port, _)| PortId::at(port)).collect()
-    }
-
     fn home(&self, packet: &Packet) -> Home {
         let (sender, receiver) = match packet.flags.has(Flags::TO_SENDER) {
             true => (packet.key.dst(), packet.key.src()),
@@ -206,7 +211,7 @@ impl Partition {
         }
         let batch = &mut self.outgoing[usize::from(self.reached[port.index()])];
         if OptionStore::holds(packet.options) {
-            batch.options.push(options.get(packet.options));
+            batch.options.push(options.export(packet.options));
             packet.options = batch.options.len() as u32 - 1;
         }
         batch.packets.push(Crossing { port, at, packet });
@@ -224,6 +229,17 @@ impl Partition {
         self.ends[id.index()] = ends;
     }
 
+    /// Something happens that one thread might not have: a connection takes its turn that may be
+    /// over.
+    pub(super) fn doubt(&mut self) {
+        self.in_doubt = true;
+    }
+
+    /// The receiver of a connection takes its turn, in vain where its sender has finished before.
+    pub(super) fn doubt_if_finished(&mut self, id: ConnectionId) {
+        self.ends[id.index()].note_receiver_timer(self.moment);
+    }
+
     /// The event at hand changes something of a connection, whose sender has finished or not.
     #[inline]
     pub(super) fn touch(&mut self, id: ConnectionId, finished: bool) {
@@ -232,24 +248,13 @@ impl Partition {
 }
 
 impl<O: Observer, E: Extent> Network<'_, O, E> {
-    /// A packet is at the near end of a link to another partition.
-    pub(super) fn transmit_across(&mut self, port: PortId, packet: Packet) {
-        let now = self.clock.now();
-        self.fabric.forget_arrived(now, port);
-        match self.fabric.offer(now, port, None, packet) {
-            OfferOutcome::AcceptedFirst(_) | OfferOutcome::AcceptedBehind => {
-                // As it will leave: the queue may have marked it.
-                let (&accepted, departs) = self.fabric.last(port);
-                let at = departs + self.fabric.port(port).propagation();
-                self.extent.part().hand_out(port, at, accepted, self.hosts.options());
-                self.hosts.release_options(&accepted);
-            }
-            OfferOutcome::Dropped => self.drop_packet(port, packet),
-            OfferOutcome::Lost => self.lose_packet(port, packet, Loss::DeadLink),
-            OfferOutcome::Queued(_) | OfferOutcome::Returned => {
-                unreachable!("queues that decide at departure are not cut")
-            }
-        }
+    /// The link to another partition has accepted a packet, which arrives there.
+    pub(super) fn cross(&mut self, port: PortId) {
+        // As it will leave: the queue may have marked it.
+        let (&accepted, departs) = self.fabric.last(port);
+        let at = departs + self.fabric.port(port).propagation();
+        self.extent.part().hand_out(port, at, accepted, self.hosts.options());
+        self.hosts.release_options(&accepted);
     }
 
     /// A packet is no more.
@@ -306,7 +311,7 @@ impl<O: Observer, E: Extent> Network<'_, O, E> {
     fn receive(&mut self, from: &Batch, crossing: &Crossing) {
         let &Crossing { port, at, mut packet } = crossing;
         if OptionStore::holds(packet.options) {
-            packet.options = self.hosts.adopt_options(from.options[packet.options as usize]);
+            packet.options = self.hosts.import_options(from.options[packet.options as usize]);
         }
         let part = self.extent.part();
         if let Home::Receiver(sender) = part.home(&packet) {

@@ -8,11 +8,11 @@ use std::thread;
 use tailcut_engine::Time;
 use tailcut_engine::rendezvous::Broken;
 
-use super::Partition;
 use super::cut::{Cut, MOST};
 use super::exchange::{Batch, Exchange, Known, Note};
 use super::join::{Piece, join};
 use super::moment::Moment;
+use super::{Extent, Partition};
 use crate::fabric::{Fabric, FabricError};
 use crate::measure::records::Outcome;
 use crate::measure::{Observer, Unobserved};
@@ -26,7 +26,7 @@ use crate::traffic::Flow;
 /// cut.
 pub fn one_thread_reason(scenario: &Scenario) -> Option<&'static str> {
     // What is wrong with the fabric is said by the run.
-    let built = || fabric_reason(&mut Fabric::new(&scenario.fabric_spec()).ok()?);
+    let built = || Fabric::new(&scenario.fabric_spec()).ok()?.one_thread_reason();
     scenario_reason(scenario).or_else(|| cut(scenario, MOST).err()).or_else(built)
 }
 
@@ -51,18 +51,13 @@ fn scenario_reason(scenario: &Scenario) -> Option<&'static str> {
             TransportKind::Multipath(_) => {
                 return Some("subflows are closed that their receivers still open");
             }
-            _ => return Some("the transport decides about packets as they leave"),
+            _ if profile.kind.grants_unasked() => {
+                return Some("receivers grant credits to senders that may have finished");
+            }
+            _ => {}
         }
     }
     None
-}
-
-/// Returns the reason that only the network shows.
-fn fabric_reason(fabric: &mut Fabric) -> Option<&'static str> {
-    if !fabric.has_fast_path() {
-        return Some("switches keep more than the queues of their ports");
-    }
-    fabric.audit().map(|_| "switches' guesses about flows are checked")
 }
 
 /// Cuts the network of a scenario into at most so many partitions.
@@ -109,7 +104,7 @@ impl OnThreads {
 }
 
 /// The reason where only the run itself shows that it is one for one thread.
-const IN_DOUBT: &str = "a receiver's timer fired after its sender had finished";
+const IN_DOUBT: &str = "a host acted for a connection that may have been over";
 
 /// Runs a scenario as [`simulate`] does, with the same outcome, on at most so many threads. A
 /// scenario with a [`one_thread_reason`] runs on one.
@@ -214,7 +209,7 @@ fn run_partition(
     let network = Network::new(scenario, profiles, Unobserved, partition);
     let mut network = network.inspect_err(|_| exchange.leave())?;
     // The same one in all partitions.
-    if let Some(reason) = fabric_reason(&mut network.fabric) {
+    if let Some(reason) = network.fabric.one_thread_reason() {
         return Ok(Err(reason));
     }
     network.run_windows(exchange, on_progress).inspect_err(|_| exchange.leave())?;
@@ -328,6 +323,13 @@ impl<O: Observer> Network<'_, O, Partition> {
         self.fabric.next_incident().filter(|_| !self.extent.incidents_end)
     }
 
+    /// Returns whether an incident is still to come, beside which something is alive here, or
+    /// nothing ever was.
+    pub(super) fn awaits_incident(&self) -> bool {
+        let is_alive = !self.extent.open.is_empty() || self.starts.next_start().is_some();
+        self.next_incident().is_some() && (is_alive || self.scenario.flows.is_empty())
+    }
+
     /// Lets an incident befall this partition: every other one does the same in this turn.
     fn incident_at(&mut self, at: Time) -> Result<(), SimError> {
         self.clock.advance_to(at);
@@ -400,6 +402,8 @@ impl<O: Observer> Network<'_, O, Partition> {
                     self.extent.wakings.note(moment, after, is_listed);
                 }
                 EventKind::ArrivalsEnd => {}
+                // One thread defers the departure.
+                EventKind::Idle(port) if self.fabric.defers() && self.extent.leaves(port) => {}
                 _ => drop(self.tally.note_event()),
             }
             self.extent.moment = moment;

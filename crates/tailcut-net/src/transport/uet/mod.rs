@@ -282,6 +282,9 @@ impl CustomEndpoints for UetSpec {
         let new = |ratio| GrantPace::new(ratio, self.derived.round_trip, stream());
         self.oversubscription.map(new)
     }
+    fn grants_unasked(&self) -> bool {
+        self.control.has_credits()
+    }
     fn grant_turn(sender: &mut Box<UetSender>, contenders: u32) {
         sender.grant_turn(contenders);
     }
