@@ -120,8 +120,8 @@ fn what_cannot_be_cut_runs_on_one_thread_and_says_why() {
     let reasons: BTreeSet<_> = rows().filter_map(|(_, row)| one_thread_reason(&row)).collect();
     let expected = [
         "all hosts are at one switch",
+        "all hosts are joined by the switches that they are at",
         "events of one instant come in the order of ns-3",
-        "hosts have several interfaces",
         "receivers grant credits to senders that may have finished",
         "senders give up connections that their receivers still open",
         "subflows are closed that their receivers still open",

@@ -12,7 +12,7 @@ pub const MOST: usize = 64;
 
 /// A division of a network's nodes into partitions.
 ///
-/// Hosts stay with their switch, and racks whose hosts are bound to each other stay together. Racks are dealt out in blocks of neighbours, so that pods stay
+/// Hosts stay with their switches, and racks whose hosts are bound to each other stay together. Racks are dealt out in blocks of neighbours, so that pods stay
 /// together. A switch above joins the partition of all switches below it; where those are of
 /// several partitions, it joins the one that has the fewest switches of its level.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -43,7 +43,19 @@ impl Cut {
         if parts.min(racks.len()) < 2 {
             return Err("all hosts are at one switch");
         }
-        let groups = groups(&racks, bound);
+        // Hosts with several interfaces are at several switches.
+        let mut together = vec![];
+        for switch in (graph.hosts as usize..graph.nodes()).map(|node| &neighbours[node]) {
+            let mut hosts = switch.iter().filter_map(|node| graph.host(*node));
+            if let Some(first) = hosts.next() {
+                together.extend(hosts.map(|host| [first, host]));
+            }
+        }
+        if groups(&racks, &together).len() < 2 {
+            return Err("all hosts are joined by the switches that they are at");
+        }
+        together.extend(bound);
+        let groups = groups(&racks, &together);
         let parts = parts.min(groups.len()).min(MOST);
         if parts < 2 {
             return Err("flows start elsewhere at the instant at which others end");
@@ -58,7 +70,12 @@ impl Cut {
                 hosts.iter().for_each(|host| nodes[host.index()] = Some(part));
             }
         }
-        let mut level: Vec<NodeId> = racks.iter().map(|(switch, _)| *switch).collect();
+        let rack = |(switch, hosts): &(NodeId, Vec<HostId>)| {
+            std::iter::once(*switch)
+                .chain(hosts.iter().map(|host| NodeId(host.0)))
+                .collect::<Vec<_>>()
+        };
+        let mut level: Vec<NodeId> = racks.iter().flat_map(rack).collect();
         while !level.is_empty() {
             level = assign_above(&mut nodes, &neighbours, &level, parts);
         }
@@ -199,6 +216,8 @@ mod tests {
     use super::*;
     use crate::topology::fat_tree::FatTree;
     use crate::topology::leaf_spine::LeafSpine;
+    use crate::topology::multi_plane::MultiPlane;
+    use crate::topology::rail_optimised::RailOptimised;
     use crate::topology::star::Star;
 
     fn fat_tree(k: u32) -> Graph {
@@ -266,6 +285,24 @@ mod tests {
         let all = [[0, 5], [4, 7], [2, 6]].map(|pair| pair.map(HostId));
         let reason = "flows start elsewhere at the instant at which others end";
         assert_eq!(Cut::new(&graph, 4, 78, &all), Err(reason));
+    }
+
+    #[test]
+    fn hosts_stay_with_the_switches_of_all_their_interfaces() {
+        let planes = MultiPlane { leaves: 4, ..MultiPlane::default() };
+        let units =
+            RailOptimised { servers: 4, servers_per_unit: Some(2), ..RailOptimised::default() };
+        for graph in [planes.build().expect("it is valid"), units.build().expect("it is valid")] {
+            let cut = Cut::new(&graph, 2, 78, &[]).expect("there are racks");
+            assert_eq!(cut.parts(), 2);
+            let of_hosts = graph.links.iter().filter(|link| graph.host(link.a).is_some());
+            for link in of_hosts {
+                assert_eq!(cut.nodes[link.a.index()], cut.nodes[link.b.index()]);
+            }
+        }
+        let unit = RailOptimised::default().build().expect("it is valid");
+        let reason = "all hosts are joined by the switches that they are at";
+        assert_eq!(Cut::new(&unit, 2, 78, &[]), Err(reason));
     }
 
     #[test]

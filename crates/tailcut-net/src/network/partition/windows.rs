@@ -33,7 +33,6 @@ pub fn one_thread_reason(scenario: &Scenario) -> Option<&'static str> {
 /// Returns the reason that a scenario itself shows.
 fn scenario_reason(scenario: &Scenario) -> Option<&'static str> {
     let reasons = [
-        (!scenario.graph.attachment.is_single(), "hosts have several interfaces"),
         (scenario.jobs.explained.is_some(), "a job's critical path is followed"),
         (!scenario.series.is_off(), "series are sampled"),
         (scenario.max_port_samples > 0, "ports are sampled"),
