@@ -30,6 +30,16 @@ pub enum InterfaceChoice {
     Rail,
 }
 
+impl InterfaceChoice {
+    /// Returns how many interfaces of a host carry the packets of one connection side by side.
+    pub fn width(self, attachment: Attachment) -> u32 {
+        match (attachment, self) {
+            (Attachment::Planes { planes }, InterfaceChoice::Packet) => planes,
+            _ => 1,
+        }
+    }
+}
+
 /// Parameters of the choice by flow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
@@ -108,10 +118,7 @@ impl InterfaceSpec {
 
     /// Returns how many interfaces of a host carry the packets of one connection side by side.
     pub fn width(&self, graph: &Graph) -> u32 {
-        match (graph.attachment, self.choice()) {
-            (Attachment::Planes { planes }, InterfaceChoice::Packet) => planes,
-            _ => 1,
-        }
+        self.choice().width(graph.attachment)
     }
 
     /// Returns whether nothing is said of interfaces.

@@ -16,6 +16,8 @@ use crate::topology::{Attachment, Graph, HostId, PortId, Routes, SwitchId};
 pub(crate) struct Interfaces {
     choice: InterfaceChoice,
     homes: Homes,
+    /// The interfaces of a host that carry the packets of one connection side by side.
+    width: u32,
     /// One salt for each host, drawn from the run's seed.
     salts: Salts,
     /// By host: the interface after the last one chosen for a packet.
@@ -52,7 +54,8 @@ impl Interfaces {
         };
         let salts = Salts::drawn(seed);
         let turns = vec![0; graph.hosts as usize];
-        Some(Interfaces { choice, homes, salts, turns, known: None })
+        let width = choice.width(graph.attachment);
+        Some(Interfaces { choice, homes, width, salts, turns, known: None })
     }
 
     /// Returns the ports that packets with this key may take first: one, or all that each packet
@@ -250,10 +253,7 @@ impl Fabric {
 
     /// Returns how many interfaces of a host carry the packets of one connection side by side.
     pub(crate) fn interfaces_per_connection(&self) -> u32 {
-        match self.interfaces.as_deref().map(|all| (all.homes, all.choice)) {
-            Some((Homes::Planes(planes), InterfaceChoice::Packet)) => planes,
-            _ => 1,
-        }
+        self.interfaces.as_deref().map_or(1, |interfaces| interfaces.width)
     }
 
     /// Returns the interface by which one end of a connection sends that keeps to one; `None`

@@ -3,11 +3,10 @@
 //! Events of one instant come in the order of these numbers: packets that arrive before what the
 //! run does itself, that before transmitters that fall idle, those before frames of flow control,
 //! those before hosts that ask for more and interfaces that have turns, and those before timers of
-//! connections. Either end of a
-//! connection has a timer of its own. Timers come by the hosts of these ends, and those of one host
-//! in the order in which it has opened connections as a sender and first waited for something as a
-//! receiver: a connection's place in the table of the run, which may have been another's, decides
-//! nothing, and neither does what another host does.
+//! connections. Either end of a connection has a timer of its own. Timers come by the hosts of these
+//! ends, and those of one host in the order in which it has opened connections as a sender and first
+//! waited for something as a receiver: a connection's place in the table of the run, which may have
+//! been another's, decides nothing, and neither does what another host does.
 
 use tailcut_engine::event_queue::Typical;
 use tailcut_engine::{EventQueue, Time};

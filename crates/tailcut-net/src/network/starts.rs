@@ -31,10 +31,7 @@ impl<'a> FlowStarts<'a> {
     pub fn new(flows: &'a [Flow], jobs: &Jobs, hosts: Option<Box<[bool]>>) -> FlowStarts<'a> {
         let mut starts = FlowStarts {
             flows,
-            listed: match jobs.is_empty() {
-                true => flows.len(),
-                false => jobs.independent,
-            },
+            listed: jobs.listed(flows.len()),
             next: 0,
             driver: ClosedLoop::new(flows, jobs, hosts.as_deref()).map(Box::new),
             timers: BinaryHeap::new(),

@@ -93,9 +93,6 @@ impl<O: Observer, E: Extent> Network<'_, O, E> {
     fn give_turn(&mut self, host: HostId, port: PortId) {
         while let Some(id) = self.turns.hosts[host.index()].waiting.pop_front() {
             self.hosts.leave_turns(id);
-            if E::IS_PART && self.hosts.sender(id).finished() {
-                self.extent.part().doubt();
-            }
             let contenders = 1 + self.turns.hosts[host.index()].waiting.len() as u32;
             self.hosts.retain(id);
             let waiting = self.fabric.waiting_at(port);
@@ -127,6 +124,9 @@ impl<O: Observer, E: Extent> Network<'_, O, E> {
         port: Option<PortId>,
     ) -> bool {
         let now = self.clock.now();
+        if E::IS_PART && self.hosts.sender(id).finished() {
+            self.extent.part().doubt();
+        }
         self.tally.trace(|observer| observer.turn_given(now, id, contenders == 1));
         self.hosts.sender_mut(id).grant_turn(contenders);
         let Some(transmit) = self.hosts.poll_sender(id, now) else { return false };

@@ -156,6 +156,11 @@ impl Jobs {
         self.row_ids.iter().find(|(one, _)| *one == row).map(|(_, id)| id)
     }
 
+    /// Returns the number of flows that depend on no others, of `flows` in all.
+    pub fn listed(&self, flows: usize) -> usize {
+        if self.is_empty() { flows } else { self.independent }
+    }
+
     /// Returns the host of each pool, from which all its flows are sent; none for an empty one.
     pub fn pool_hosts(&self, flows: &[Flow]) -> Vec<Option<HostId>> {
         let mut hosts = vec![None; self.pools.len()];

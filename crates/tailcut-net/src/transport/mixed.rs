@@ -163,11 +163,6 @@ impl Transport for MixedTransport {
         self.parts.iter().all(|part| part.transport.stamps_priorities())
     }
 
-    /// That of its part with the largest segments; plans ask each part.
-    fn segments_per_ack(&self) -> u64 {
-        self.segment_spec().ack_every.into()
-    }
-
     fn accepts_trimmed(&self) -> bool {
         self.parts.iter().all(|part| part.transport.accepts_trimmed())
     }

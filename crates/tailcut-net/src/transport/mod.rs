@@ -94,11 +94,6 @@ pub trait Transport {
         self.segment_spec().imitate.ties_as_scheduled
     }
 
-    /// Returns the segments that one acknowledgement answers, where nothing is lost or marked.
-    fn segments_per_ack(&self) -> u64 {
-        self.segment_spec().ack_every.into()
-    }
-
     /// Why its flows are not copied, if they are not.
     fn replication_conflict(&self) -> Option<String> {
         let why = "a multipath flow already uses several paths, and its subflows carry parts of it";

@@ -51,6 +51,16 @@ fn every_scheme_that_can_be_cut_gives_the_same_outcome_in_any_number_of_partitio
 }
 
 #[test]
+fn links_without_propagation_delay_are_not_cut() {
+    let mut scenario = row("pFabric");
+    scenario.faults.incidents.clear();
+    scenario.graph.links.iter_mut().for_each(|link| link.propagation = Time::ZERO);
+    let together = simulate_in_turns(3, &scenario).expect("it is valid");
+    assert_eq!(together.outcome, run(&scenario));
+    assert_eq!(together.reason, Some("links between switches have no propagation delay"));
+}
+
+#[test]
 fn incidents_befall_a_network_without_flows_as_on_one_thread() {
     let mut scenario = row("TCP Newreno");
     scenario.flows.clear();

@@ -5,16 +5,17 @@ use std::collections::BTreeMap;
 use tailcut_engine::Time;
 
 use crate::port::SerializationRate;
-use crate::topology::{Graph, HostId, NodeId, PortId};
+use crate::topology::{Graph, HostId, Link, NodeId, PortId};
 
 /// Partitions at most.
 pub const MOST: usize = 64;
 
 /// A division of a network's nodes into partitions.
 ///
-/// Hosts stay with their switches, and racks whose hosts are bound to each other stay together. Racks are dealt out in blocks of neighbours, so that pods stay
-/// together. A switch above joins the partition of all switches below it; where those are of
-/// several partitions, it joins the one that has the fewest switches of its level.
+/// Hosts stay with their switches, and racks whose hosts are bound to each other stay together.
+/// Racks are dealt out in blocks of neighbours, so that pods stay together. A switch above joins the
+/// partition of all switches below it; where those are of several partitions, it joins the one that
+/// has the fewest switches of its level.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Cut {
     /// The partition of each node.
@@ -31,7 +32,7 @@ impl Cut {
     ///
     /// # Errors
     /// Refuses a network whose hosts are all at one switch, or bound to each other, and links
-    /// without delay between partitions, with the reason.
+    /// between partitions without propagation delay, with the reason.
     pub fn new(
         graph: &Graph,
         parts: usize,
@@ -43,19 +44,20 @@ impl Cut {
         if parts.min(racks.len()) < 2 {
             return Err("all hosts are at one switch");
         }
+        let hosts = graph.hosts as usize;
         // Hosts with several interfaces are at several switches.
         let mut together = vec![];
-        for switch in (graph.hosts as usize..graph.nodes()).map(|node| &neighbours[node]) {
+        for switch in (hosts..graph.nodes()).map(|node| &neighbours[node]) {
             let mut hosts = switch.iter().filter_map(|node| graph.host(*node));
             if let Some(first) = hosts.next() {
                 together.extend(hosts.map(|host| [first, host]));
             }
         }
-        if groups(&racks, &together).len() < 2 {
+        if groups(hosts, &racks, &together).len() < 2 {
             return Err("all hosts are joined by the switches that they are at");
         }
         together.extend(bound);
-        let groups = groups(&racks, &together);
+        let groups = groups(hosts, &racks, &together);
         let parts = parts.min(groups.len()).min(MOST);
         if parts < 2 {
             return Err("flows start elsewhere at the instant at which others end");
@@ -63,7 +65,7 @@ impl Cut {
         let mut nodes: Vec<Option<u8>> = vec![None; graph.nodes()];
         let mut dealt = 0;
         for group in &groups {
-            let part = (dealt * parts / graph.hosts as usize) as u8;
+            let part = (dealt * parts / hosts) as u8;
             for (switch, hosts) in group.iter().map(|rack| &racks[*rack]) {
                 dealt += hosts.len();
                 nodes[switch.index()] = Some(part);
@@ -80,13 +82,16 @@ impl Cut {
             level = assign_above(&mut nodes, &neighbours, &level, parts);
         }
         let nodes = nodes.into_iter().map(|part| part.unwrap_or(0)).collect();
-        let hosts = graph.hosts as usize;
         let mut cut = Cut { nodes, hosts, parts, lookahead: Time::NEVER };
-        cut.lookahead = cut.crossing_time(graph, shortest);
-        match cut.lookahead {
-            Time::ZERO => Err("links between switches take no time"),
-            _ => Ok(cut),
+        // Departures into such a link are events for one thread, too.
+        if cut.crossing(graph).any(|link| link.propagation == Time::ZERO) {
+            return Err("links between switches have no propagation delay");
         }
+        let times = cut.crossing(graph).map(|link| {
+            link.propagation + Time(SerializationRate::new(link.rate).transmission(shortest))
+        });
+        cut.lookahead = times.min().unwrap_or(Time::NEVER);
+        Ok(cut)
     }
 
     /// Returns the number of partitions.
@@ -115,15 +120,10 @@ impl Cut {
         [port.reversed(), port].map(|port| self.nodes[graph.far_end(port).index()].into())
     }
 
-    fn crossing_time(&self, graph: &Graph, shortest: u16) -> Time {
-        let crossing = graph
-            .links
-            .iter()
-            .filter(|link| self.nodes[link.a.index()] != self.nodes[link.b.index()]);
-        let times = crossing.map(|link| {
-            link.propagation + Time(SerializationRate::new(link.rate).transmission(shortest))
-        });
-        times.min().unwrap_or(Time::NEVER)
+    /// Returns the links between partitions.
+    fn crossing<'g>(&'g self, graph: &'g Graph) -> impl Iterator<Item = &'g Link> {
+        let partition = |node: NodeId| self.nodes[node.index()];
+        graph.links.iter().filter(move |link| partition(link.a) != partition(link.b))
     }
 }
 
@@ -152,14 +152,13 @@ fn racks(graph: &Graph, neighbours: &[Vec<NodeId>]) -> Vec<(NodeId, Vec<HostId>)
     racks
 }
 
-/// Returns groups of racks (by number) whose hosts are bound to each other, in the order of their
-/// first racks.
-fn groups(racks: &[(NodeId, Vec<HostId>)], bound: &[[HostId; 2]]) -> Vec<Vec<usize>> {
-    let hosts = racks
-        .iter()
-        .enumerate()
-        .flat_map(|(rack, (_, hosts))| hosts.iter().map(move |host| (*host, rack)));
-    let rack_of: BTreeMap<HostId, usize> = hosts.collect();
+/// Returns groups of racks (by number) whose hosts, of `hosts` in all, are bound to each other, in
+/// the order of their first racks.
+fn groups(hosts: usize, racks: &[(NodeId, Vec<HostId>)], bound: &[[HostId; 2]]) -> Vec<Vec<usize>> {
+    let mut rack_of = vec![0; hosts];
+    for (rack, (_, hosts)) in racks.iter().enumerate() {
+        hosts.iter().for_each(|host| rack_of[host.index()] = rack);
+    }
     // The first rack that is known to be of a rack's group.
     let mut first: Vec<usize> = (0..racks.len()).collect();
     fn find(first: &mut [usize], rack: usize) -> usize {
@@ -171,7 +170,7 @@ fn groups(racks: &[(NodeId, Vec<HostId>)], bound: &[[HostId; 2]]) -> Vec<Vec<usi
         at
     }
     for pair in bound {
-        let [a, b] = pair.map(|host| find(&mut first, rack_of[&host]));
+        let [a, b] = pair.map(|host| find(&mut first, rack_of[host.index()]));
         first[a.max(b)] = a.min(b);
     }
     let mut groups: BTreeMap<usize, Vec<usize>> = BTreeMap::new();

@@ -94,7 +94,8 @@ pub(super) fn join(mut pieces: Vec<Piece>, scenario: &Scenario, cut: &Cut) -> Op
         false => pieces.iter().map(|piece| piece.counters.end).max().unwrap_or_default(),
     };
     let mut counters = RunCounters { end, ..RunCounters::default() };
-    let starts = scenario.flows[..independent(scenario)].iter().map(|flow| flow.start);
+    let listed = scenario.jobs.listed(scenario.flows.len());
+    let starts = scenario.flows[..listed].iter().map(|flow| flow.start);
     let starts = starts.filter(|start| *start <= scenario.end());
     // The end of the arrivals is one event, too.
     counters.events = 1 + Wakings::count(pieces.iter().map(|piece| &piece.wakings), starts);
@@ -144,7 +145,7 @@ pub(super) fn join(mut pieces: Vec<Piece>, scenario: &Scenario, cut: &Cut) -> Op
         let links_down = std::mem::take(&mut pieces[0].links_down);
         unfinished = driver.unfinished(&scenario.flows, &state, &RunEnd { at: end, links_down });
         jobs = driver.records();
-        let mut counts = (0..flows.len()).map(|at| at < independent(scenario) || started[at]);
+        let mut counts = (0..flows.len()).map(|at| at < listed || started[at]);
         flows.retain(|_| counts.next() == Some(true));
     }
     let outcome = Outcome {
@@ -161,14 +162,6 @@ pub(super) fn join(mut pieces: Vec<Piece>, scenario: &Scenario, cut: &Cut) -> Op
     };
     assert_possible(&outcome.flows, scenario);
     Some(outcome)
-}
-
-/// Returns the number of flows that depend on no others.
-fn independent(scenario: &Scenario) -> usize {
-    match scenario.jobs.is_empty() {
-        true => scenario.flows.len(),
-        false => scenario.jobs.independent,
-    }
 }
 
 /// Returns what all partitions know of closed-loop traffic.

@@ -1,10 +1,10 @@
-//! The events at which flows start or policies are woken, which are those of all partitions together.
+//! Events at which flows start or policies are woken, of which one thread has one for all partitions.
 
 use tailcut_engine::Time;
 
 use super::moment::Moment;
 
-/// The events of this kind in one partition that are not those of a flow's own start.
+/// The events of this kind in one partition, but for those that begin with a flow's own start.
 ///
 /// One thread has one such event for all that is due when its turn comes at an instant, and one
 /// more for each later event of the instant by which something falls due.

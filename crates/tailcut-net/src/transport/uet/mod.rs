@@ -126,8 +126,6 @@ impl Default for UetSpec {
     }
 }
 
-/// Bytes of headers that are no framing.
-const HEADERS: u64 = 40;
 /// Shortest and longest timeout, and longest target delay.
 const TIMEOUTS: std::ops::RangeInclusive<Time> = Time::from_us(10)..=Time::from_ms(60_000);
 
@@ -175,10 +173,6 @@ impl Transport for UetSpec {
     fn segment_spec(&self) -> TcpSpec {
         let rto = self.rto.unwrap_or(Time::from_us(100)).max(*TIMEOUTS.start());
         one_by_one(self.mss, 1, MAX_NUMBER.min(1 << 20), rto)
-    }
-
-    fn segments_per_ack(&self) -> u64 {
-        self.ack_threshold.0.div_ceil(self.mss.0 + HEADERS).max(1)
     }
 
     fn accepts_trimmed(&self) -> bool {
