@@ -63,6 +63,8 @@ pub(super) struct EventClock {
     pulls: u32,
     /// Interfaces that have turns, where hosts have several: all or none.
     turns: u32,
+    /// The first of the connections: all other entities come before.
+    connections: u32,
     /// The number of connection ends that each host has given an order.
     ends: Vec<u32>,
 }
@@ -106,7 +108,19 @@ impl EventClock {
         agenda.grow_to(connections as usize);
         let ends = vec![0; graph.each_host().len()];
         let now = Time::ZERO;
-        EventClock { now, before: now, agenda, samples: 0, ports, idle, frames, pulls, turns, ends }
+        EventClock {
+            now,
+            before: now,
+            agenda,
+            samples: 0,
+            ports,
+            idle,
+            frames,
+            pulls,
+            turns,
+            connections,
+            ends,
+        }
     }
 
     /// Makes room for a connection that a host opens, and orders its sender among the ends of that
@@ -128,12 +142,6 @@ impl EventClock {
         self.agenda.rank(self.entity(end), rank);
     }
 
-    /// The first of the connections.
-    #[inline]
-    fn connections(&self) -> u32 {
-        self.ports + OWN + self.idle + self.frames + self.pulls + self.turns
-    }
-
     /// The entity that an event is of.
     #[inline]
     fn entity(&self, due: EventKind) -> u32 {
@@ -147,9 +155,9 @@ impl EventClock {
             EventKind::Idle(port) => self.ports + OWN + port.0,
             EventKind::Frame(port) => self.ports + OWN + self.idle + port.0,
             EventKind::Pull(pacer) => self.ports + OWN + self.idle + self.frames + pacer.0,
-            EventKind::Turn(port) => self.connections() - self.turns + port.link() as u32,
-            EventKind::Sender(id) => self.connections() + 2 * id.0,
-            EventKind::Receiver(id) => self.connections() + 2 * id.0 + 1,
+            EventKind::Turn(port) => self.connections - self.turns + port.link() as u32,
+            EventKind::Sender(id) => self.connections + 2 * id.0,
+            EventKind::Receiver(id) => self.connections + 2 * id.0 + 1,
         }
     }
 
@@ -158,8 +166,8 @@ impl EventClock {
     fn due(&self, entity: u32) -> EventKind {
         if entity < self.ports {
             EventKind::Arrival(PortId(entity))
-        } else if entity >= self.connections() {
-            let end = entity - self.connections();
+        } else if entity >= self.connections {
+            let end = entity - self.connections;
             match end % 2 {
                 0 => EventKind::Sender(ConnectionId(end / 2)),
                 _ => EventKind::Receiver(ConnectionId(end / 2)),
@@ -179,7 +187,7 @@ impl EventClock {
                     EventKind::Pull(PacerId(other - OWN - self.idle - self.frames))
                 }
                 _ => {
-                    let link = entity - (self.connections() - self.turns);
+                    let link = entity - (self.connections - self.turns);
                     EventKind::Turn(PortId::both_directions(link as usize)[0])
                 }
             }
@@ -225,7 +233,7 @@ impl EventClock {
     #[inline]
     pub fn order_of(&self, due: EventKind) -> u64 {
         let entity = self.entity(due);
-        match entity < self.connections() {
+        match entity < self.connections {
             true => entity.into(),
             // Ranks begin with a host's number, which is less than this.
             false => 1 << 63 | self.agenda.rank_of(entity),
