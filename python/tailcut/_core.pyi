@@ -62,6 +62,7 @@ class _Outcome(TypedDict):
     captured: _Captured | None
     threads: int
     one_thread: str | None
+    thread_times: list[list[float]]
 
 class ExperimentError(ValueError):
     code: str

@@ -72,8 +72,13 @@ def test_one_thread_and_three_write_the_same_bytes(tmp_path: Path) -> None:
     with workers.in_processes():
         one, three = (tailcut.run(experiment, out=tmp_path / str(n), jobs=1, threads=n) for n in (1, 3))
     assert tables(three) == tables(one)
-    used = [json.loads(path.read_bytes())["threads"] for path in three.directory.glob("runs/*/run.json")]
-    assert used == [3] * len(experiment.plan["runs"])
+    records = [json.loads(path.read_bytes()) for path in three.directory.glob("runs/*/run.json")]
+    assert [record["threads"] for record in records] == [3] * len(experiment.plan["runs"])
+    for record in records:
+        times = record["thread_seconds"]
+        assert {name: len(seconds) for name, seconds in times.items()} == {"work": 3, "waiting": 3, "exchange": 3}
+        assert all(0 < sum(thread) < record["wall_seconds"] for thread in zip(*times.values(), strict=True))
+    assert not one.thread_seconds
 
 
 def test_a_run_that_one_thread_must_simulate_says_why(tmp_path: Path) -> None:

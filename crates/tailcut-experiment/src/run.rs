@@ -15,7 +15,7 @@ use tailcut_net::traffic::Flow;
 use tailcut_net::traffic::demand::Demand;
 use tailcut_net::transport::TransportSpec;
 use tailcut_net::watch::{RunView, RunWatcher};
-use tailcut_net::{SimError, simulate_on, simulate_watched};
+use tailcut_net::{SimError, ThreadTimes, simulate_on, simulate_watched};
 
 use crate::capture::CaptureRequest;
 use crate::column::{
@@ -51,6 +51,8 @@ pub struct RunResult {
     pub threads: usize,
     /// Why there was one thread, where more were asked for.
     pub one_thread: Option<&'static str>,
+    /// The times of each thread, where there were several.
+    pub thread_times: Vec<ThreadTimes>,
 }
 
 /// The reason why a run did not start or did not finish.
@@ -192,7 +194,7 @@ fn carry_out(
     // Runs without observers, and with attribution only, have code of their own; other combinations
     // share theirs.
     let more = tap.is_some() || segments.is_some() || paths.is_some();
-    let (mut threads, mut one_thread) = (1, None);
+    let (mut threads, mut one_thread, mut thread_times) = (1, None, vec![]);
     if let Watch::Progress(2.., _) = watch {
         one_thread = (more || attribution.is_some()).then_some(OBSERVED);
     }
@@ -202,7 +204,7 @@ fn carry_out(
                 Watch::Simulation(watch) => simulate_watched(&scenario, Unobserved, *watch)?.0,
                 Watch::Progress(asked, on_progress) => {
                     let run = simulate_on(*asked, &scenario, on_progress)?;
-                    (threads, one_thread) = (run.threads, run.reason);
+                    (threads, one_thread, thread_times) = (run.threads, run.reason, run.times);
                     run.outcome
                 }
             };
@@ -227,7 +229,7 @@ fn carry_out(
         labels.clock,
     ));
     let (counters, series) = (outcome.counters, outcome.series);
-    Ok(RunResult { counters, captured, series, threads, one_thread, ..tables })
+    Ok(RunResult { counters, captured, series, threads, one_thread, thread_times, ..tables })
 }
 
 /// The observers of a run, after it.

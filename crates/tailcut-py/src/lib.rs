@@ -169,9 +169,10 @@ fn series(py: Python<'_>, series: Series) -> PyResult<Bound<'_, PyDict>> {
 /// Returns a dict with `flows` and `tiers` (tables: name -> {values, valid, categories}), `further`
 /// (tables that only some runs have, by name), `counters`, `series`, `facts`, `unfinished_jobs`
 /// (pairs of a job and what it waits for), `captured` ({packets, left_out}, or None), `threads` (how
-/// many simulated the run) and `one_thread` (why one did where more were asked for, or None). Raises
-/// ValueError if the text is not a run of a plan, or if a file that it names has changed since it
-/// was planned.
+/// many simulated the run), `one_thread` (why one did where more were asked for, or None) and
+/// `thread_times` (of each of several threads the seconds at work, waiting for others and
+/// exchanging). Raises ValueError if the text is not a run of a plan, or if a file that it names has
+/// changed since it was planned.
 #[pyfunction]
 #[pyo3(signature = (plan_run_json, on_progress=None, capture=None, read_table=None, threads=1))]
 fn run<'py>(
@@ -245,6 +246,9 @@ fn outcome_dict(py: Python<'_>, outcome: RunResult) -> PyResult<Bound<'_, PyDict
     result.set_item("unfinished_jobs", unfinished)?;
     result.set_item("threads", outcome.threads)?;
     result.set_item("one_thread", outcome.one_thread)?;
+    let times = outcome.thread_times.into_iter();
+    let times = times.map(|one| [one.work, one.waiting, one.exchange].map(|of| of.as_secs_f64()));
+    result.set_item("thread_times", times.collect::<Vec<_>>())?;
     result.set_item("facts", outcome.facts.into_iter().collect::<BTreeMap<_, _>>())?;
     Ok(result)
 }

@@ -17,6 +17,7 @@ from tailcut.backends import Capture, Gap, Options, Progress, maker
 from tailcut.plan import Plan, PlannedRun, canonical, label, unique_runs
 from tailcut.results import disk_space, machine, tables
 from tailcut.results.store import State, Store
+from tailcut.results.thread_times import by_activity
 from tailcut.traces import read_table
 from tailcut.units import size
 
@@ -171,6 +172,7 @@ def _about(
         "build": {"profile": _core.PROFILE, "compiler": _core.COMPILER},
         "machine": machine.describe(),
         "threads": made["threads"],
+        **({"thread_seconds": by_activity(made["thread_times"])} if made["thread_times"] else {}),
         "wall_seconds": wall_seconds,
         "peak_memory_bytes": machine.peak_memory(),
         "packet_hops_per_second": hops / wall_seconds if wall_seconds > 0 else None,

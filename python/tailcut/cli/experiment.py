@@ -153,6 +153,7 @@ def run(
     """Make the missing runs, and print the summary."""
     from tailcut.errors import RunError
     from tailcut.result import Result
+    from tailcut.results.thread_times import sentence
     from tailcut.terminal.progress import display
 
     packets = backends.Capture(tuple(capture or ()), capture_packets, capture_bytes, capture_snapshot)
@@ -195,6 +196,8 @@ def run(
         unfinished(result)
     else:
         show(Result(result.store, result.plan, with_unfaithful=with_unfaithful))
+        if threads != 1 and (times := result.thread_seconds):
+            err.print(sentence(times), highlight=False, soft_wrap=True)
         _say_where(directory)
     if needs_faithful and not _judge(result, lab_fabric):
         raise typer.Exit(NONE_FAITHFUL)

@@ -16,11 +16,11 @@ from tailcut.report.export import DrawingPool, specification
 from tailcut.report.figures import Data, Figure, draw
 from tailcut.report.figures.base import significant, unit_for
 from tailcut.report.figures.jobs import TITLES as JOB_TITLES
-from tailcut.report.study import Study, spell
+from tailcut.report.study import Run, Study, spell
 from tailcut.report.tables import STATISTICS, share
 from tailcut.report.theme import BACKENDS, Theme, variables
 from tailcut.report.timelines import Timelines
-from tailcut.results import estimates
+from tailcut.results import estimates, thread_times
 from tailcut.results.lab_runs import is_caveat
 from tailcut.results.summary import point_columns
 
@@ -82,6 +82,7 @@ def render(study: Study, data: Data, theme: Theme, slow: Timelines | None = None
         totals=totals(study),
         plan=plan(study),
         runs=runs(study),
+        threads=threads(study),
         machines=machines(study),
         charts=Markup(script_json(charts((f for _, f in figures), theme))),  # noqa: S704 - escaped there
         state=Markup(script_json(_state(study, slow))),  # noqa: S704
@@ -352,14 +353,40 @@ def runs(study: Study) -> list[dict[str, Any]]:
         memory = record.get("peak_memory_bytes")
         rows.append(
             {
-                "scheme": run.planned["scheme"],
-                "where": ", ".join(filter(None, [study.point(run.planned["point"]), study.cell(run.planned["point"])])),
-                "seed": run.planned["seed"],
+                **_names(study, run),
                 "wall": significant(record.get("wall_seconds")),
                 "hops": f"{record['packet_hops']:,}" if record.get("packet_hops") is not None else "–",
                 "speed": significant(speed / 1e6 if speed is not None else None),
                 "memory": significant(memory / 1e6 if memory is not None else None),
                 "id": run.planned["id"][:12],
+            }
+        )
+    return rows
+
+
+def _names(study: Study, run: Run) -> dict[str, Any]:
+    """What a table of runs calls one."""
+    point = run.planned["point"]
+    where = ", ".join(filter(None, [study.point(point), study.cell(point)]))
+    return {"scheme": run.planned["scheme"], "where": where, "seed": run.planned["seed"]}
+
+
+def threads(study: Study) -> list[dict[str, Any]]:
+    """Where the time of threads went, of every run that several threads simulated."""
+    rows = []
+    for run in study.runs:
+        times = run.record.get("thread_seconds")
+        if times is None:
+            continue
+        found, waited = thread_times.shares([times]), thread_times.waiting_of_each(times)
+        rows.append(
+            {
+                **_names(study, run),
+                "threads": run.record["threads"],
+                "work": significant(found.work),
+                "waiting": significant(found.waiting),
+                "range": f"{significant(min(waited))} to {significant(max(waited))}",
+                "exchange": significant(found.exchange),
             }
         )
     return rows

@@ -14,6 +14,7 @@ from tailcut.results.cells import Cells, groups_of
 from tailcut.results.derived import Derived, tables_of
 from tailcut.results.store import State, Store, write_atomically
 from tailcut.results.tables import read_parquet, schema, to_parquet
+from tailcut.results.thread_times import ThreadSeconds
 from tailcut.results.totals import ABOUT
 
 if TYPE_CHECKING:
@@ -39,6 +40,7 @@ class StoredResult:
         self._derived = Derived(store, self.plan["measure"])
         self._states: dict[str, State] = {}
         self._unfinished: dict[str, list[dict[str, Any]]] = {}  # jobs given as graphs that a run did not end
+        self._threads: dict[str, ThreadSeconds | None] = {}  # where the time of its threads went, if it had several
         self._records: dict[str, dict[str, Any]] = {}  # what of run.json is asked for, of each run that is there
         self._tables: dict[str, tuple[str, int]] = {}  # which tables it has, and when it ended
         for run_id in unique_runs(self.plan):
@@ -46,6 +48,7 @@ class StoredResult:
             if about is not None:
                 self._records[run_id] = {name: about.get(name) for name in ABOUT}
                 self._unfinished[run_id] = about.get("unfinished_jobs", [])
+                self._threads[run_id] = about.get("thread_seconds")
                 self._tables[run_id] = tables_of(about), about["end_ns"]
         self._finished = [run for run in self.plan["runs"] if self._states[run["id"]] is State.COMPLETE]
 
@@ -152,6 +155,12 @@ class StoredResult:
         """A row per scheme, point and seed that has a finished run."""
         rows = [{"id": run["id"], **self.labels(run), **self._records[run["id"]]} for run in self._finished]
         return pl.DataFrame(rows, schema={"id": pl.String(), **self.label_schema, **ABOUT})
+
+    @property
+    def thread_seconds(self) -> list[ThreadSeconds]:
+        """The seconds of each thread at work, waiting and exchanging packets, of each finished run on several."""
+        runs = dict.fromkeys(run["id"] for run in self._finished)
+        return [times for times in map(self._threads.get, runs) if times is not None]
 
     @property
     def unfinished_jobs(self) -> list[str]:

@@ -73,7 +73,10 @@ fn incidents_befall_a_network_without_flows_as_on_one_thread() {
     for first in [0, after_the_end] {
         scenario.faults.incidents = vec![down(first), down(first + 5)];
         let together = simulate_in_turns(3, &scenario).expect("it is valid");
-        assert_eq!(together, OnThreads { outcome: run(&scenario), threads: 3, reason: None });
+        assert_eq!(
+            together,
+            OnThreads { outcome: run(&scenario), threads: 3, reason: None, times: vec![] }
+        );
     }
 }
 
@@ -97,7 +100,7 @@ fn a_run_in_doubt_is_repeated_on_one_thread() {
     scenario.horizon.drain = Time::from_ms(10_000);
     let together = simulate_in_turns(2, &scenario).expect("it is valid");
     let reason = Some("a host acted for a connection that may have been over");
-    assert_eq!(together, OnThreads { outcome: run(&scenario), threads: 1, reason });
+    assert_eq!(together, OnThreads { outcome: run(&scenario), threads: 1, reason, times: vec![] });
 }
 
 #[test]
@@ -116,8 +119,13 @@ fn threads_give_the_same_outcome_as_partitions_in_turns() {
     for (name, threads) in [("TCP Newreno", 2), ("RepFlow SackPrr", 3), ("DCTCP", 7), ("ring", 2)] {
         let scenario = Scenario { horizon: short(), ..row(name) };
         let on_threads = simulate_on(threads, &scenario, &mut |_| ControlFlow::Continue(()));
-        let OnThreads { outcome, threads: used, reason } = on_threads.expect("it is valid");
+        let OnThreads { outcome, threads: used, reason, times } = on_threads.expect("it is valid");
         assert_eq!((outcome, used, reason), (run(&scenario), threads, None), "{name}");
+        assert_eq!(times.len(), threads);
+        assert!(
+            times.iter().all(|one| !one.work.is_zero() && !one.exchange.is_zero()),
+            "{times:?}"
+        );
     }
 }
 
@@ -142,7 +150,8 @@ fn what_cannot_be_cut_runs_on_one_thread_and_says_why() {
     assert_eq!(reasons, BTreeSet::from(expected));
     let scenario = row("star, incast");
     let on_threads = simulate_on(3, &scenario, &mut |_| ControlFlow::Continue(()));
-    let alone = OnThreads { outcome: run(&scenario), threads: 1, reason: Some(expected[0]) };
+    let alone =
+        OnThreads { outcome: run(&scenario), threads: 1, reason: Some(expected[0]), times: vec![] };
     assert_eq!(on_threads, Ok(alone));
 }
 
@@ -157,6 +166,23 @@ fn one_thread_needs_no_reason() {
 fn breaking_off_stops_all_threads() {
     let stopped = simulate_on(3, &row("TCP Newreno"), &mut |_| ControlFlow::Break(()));
     assert_eq!(stopped, Err(SimError::Interrupted));
+}
+
+/// Without the looks that follow from the time, the run would end by itself.
+#[test]
+fn breaking_off_does_not_need_events_of_the_first_partition() {
+    let mut scenario = row("TCP Newreno");
+    scenario.flows.truncate(1);
+    let Flow { src, dst, bytes, .. } = &mut scenario.flows[0];
+    (*src, *dst, *bytes) = (HostId(12), HostId(15), 2_000_000_000);
+    scenario.horizon.drain = Time::from_ms(30_000);
+    let mut looks = 0;
+    let stops = &mut |_: &_| {
+        looks += 1;
+        if looks < 3 { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+    };
+    assert_eq!(simulate_on(2, &scenario, stops), Err(SimError::Interrupted));
+    assert_eq!(looks, 3);
 }
 
 #[test]
