@@ -233,6 +233,15 @@ def test_what_is_imported_runs(tmp_path: Path) -> None:
     assert jobs["finished"].to_list() == [True]
 
 
+@pytest.mark.parametrize("name", ["ring3.goal", "overlap.goal"])
+def test_the_plan_of_an_import_says_how_large_its_run_is(tmp_path: Path, name: str) -> None:
+    directory = of_text(tmp_path, content(name))
+    result = tailcut.run(tailcut.load(directory / "experiment.toml"), out=directory / "results", jobs=1)
+    [planned] = result.plan["runs"]
+    counted = result.runs["packet_hops"].item()
+    assert planned["facts"]["expected_packet_hops"] == pytest.approx(counted, rel=0.1)
+
+
 @st.composite
 def schedules(draw: st.DrawFn) -> tuple[str, dict[str, tuple[str, set[str]]]]:
     """Draws an acyclic graph; returns it as a schedule, and its rows by label."""

@@ -231,3 +231,21 @@ def test_a_step_takes_between_all_at_once_and_one_after_the_other(tmp_path: Path
     # Payload of 4096 B and 78 B of headers and framing; an acknowledgement a packet; 10 us of latency for a phase.
     phases = 2 * counts.tensor_reduces + len(counts.bucket_bytes) * 2
     assert took_ns <= computed + 1.05 * (tensor + data) + 10_000 * phases
+
+
+def test_a_step_is_about_as_large_as_its_plan_says(tmp_path: Path) -> None:
+    write(TrainingStep(model=SMALL, tensor=4, data=2), tmp_path / "step.toml")
+    result = tailcut.run(tmp_path / "step.toml", out=tmp_path / "results")
+    [planned] = result.plan["runs"]
+    counted = result.runs["packet_hops"].item()
+    assert planned["facts"]["expected_packet_hops"] == pytest.approx(counted, rel=0.1)
+
+
+def test_a_rank_sends_one_message_of_its_data_group_at_a_time(tmp_path: Path) -> None:
+    write(TrainingStep(model=SMALL, tensor=2, data=4), tmp_path / "step.toml")
+    flows = tailcut.run(tmp_path / "step.toml", out=tmp_path / "results").flows
+    across = flows.filter(pl.col("src") // 2 != pl.col("dst") // 2).sort("src", "start_ns")
+    ends = across.with_columns(before=(pl.col("start_ns") + pl.col("fct_ns")).shift(1).over("src"))
+    later = ends.drop_nulls("before")
+    assert later.height == 8 * (across.height // 8 - 1) > 0
+    assert (later["start_ns"] >= later["before"]).all()

@@ -357,3 +357,34 @@ fn flows_of_a_trace_in_a_mix_keep_their_identifiers() {
     let failure = load(&mix(&format!("{named}, {named}")), &[]).expect_err("two flows are one");
     assert_eq!(failure.diagnostics[0].code, "TC-E100/trace-id");
 }
+
+/// A network of rails alone is one whose spine no packet reaches.
+#[test]
+fn by_rail_no_packet_crosses_the_spine_of_one_unit() {
+    let lost = |kind: &str| {
+        let result = result(&format!(
+            r#"title = "rails alone"
+[topology]
+kind = "rail-optimised"
+servers = 4
+rails = 4
+[interface]
+kind = "{kind}"
+[traffic]
+kind = "poisson"
+load = 0.3
+sizes = "100KB"
+[horizon]
+arrivals = "50us"
+drain = "20ms"
+[faults]
+known_at_start = false
+incidents = [{{ kind = "switch-down", switch = "spine0", at = "0s" }}]
+"#
+        ));
+        (result.counters.lost_on_links, result.counters.delivered)
+    };
+    let (of_rails, of_own) = (lost("by-rail"), lost("by-flow"));
+    assert!(of_rails.0 == 0 && of_rails.1 > 10_000, "{of_rails:?}");
+    assert!(of_own.0 > 100, "{of_own:?}");
+}

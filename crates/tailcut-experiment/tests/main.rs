@@ -6,6 +6,7 @@ mod common;
 mod demand;
 mod entropy;
 mod errors;
+mod estimates;
 mod fabric;
 mod failures;
 mod fuzz;

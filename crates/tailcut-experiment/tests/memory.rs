@@ -8,6 +8,7 @@ use std::ops::ControlFlow;
 
 use tailcut_experiment::{no_table_reader, run};
 
+use crate::common::jobs::{JOBS, UET, with_job};
 use crate::common::plan_with;
 
 /// The system's allocator with a count of allocated bytes per thread. A run uses one thread, and
@@ -68,8 +69,8 @@ drain = "20ms"
 "#;
 
 /// Returns the estimated and the allocated bytes of a plan's only run.
-fn estimated_and_allocated(scheme: &str, overrides: &[(&str, &str)]) -> (f64, f64) {
-    let plan = plan_with(&format!("{FABRIC}{scheme}"), overrides);
+fn estimated_and_allocated(text: &str, overrides: &[(&str, &str)]) -> (f64, f64) {
+    let plan = plan_with(text, overrides);
     let planned = serde_json::to_string(&plan.runs[0]).expect("a plan is plain data");
     let before = HELD.get();
     PEAK.set(before);
@@ -117,12 +118,38 @@ fn check(schemes: &[(&str, &str)], varied: &[(&str, &[(&str, &str)])]) {
     let mut beyond = vec![];
     for (name, overrides) in varied {
         for (scheme, text) in schemes {
-            let (estimated, allocated) = estimated_and_allocated(text, overrides);
-            let ratio = estimated / allocated;
-            println!("{name}, {scheme}: {estimated:.0} of {allocated:.0}, {ratio:.2}");
-            if !(0.5..=2.0).contains(&ratio) {
-                beyond.push(format!("{name}, {scheme}: {ratio:.2}"));
-            }
+            let text = format!("{FABRIC}{text}");
+            beyond.extend(beyond_twice(&format!("{name}, {scheme}"), &text, overrides));
+        }
+    }
+    assert!(beyond.is_empty(), "estimated over allocated: {beyond:?}");
+}
+
+/// Returns the estimate over the allocations of an experiment's only run, with its name, if that is
+/// beyond a factor of two.
+fn beyond_twice(name: &str, text: &str, overrides: &[(&str, &str)]) -> Option<String> {
+    let (estimated, allocated) = estimated_and_allocated(text, overrides);
+    let ratio = estimated / allocated;
+    println!("{name}: {estimated:.0} of {allocated:.0}, {ratio:.2}");
+    (!(0.5..=2.0).contains(&ratio)).then(|| format!("{name}: {ratio:.2}"))
+}
+
+/// Few of a job's messages are under way at once.
+#[test]
+fn jobs_allocate_about_their_estimate() {
+    let cases = [
+        ("tcp", "", "false"),
+        ("tcp, attributed", "", "true"),
+        ("uet", UET, "false"),
+        ("uet, attributed", UET, "true"),
+        ("mptcp", "transport = { kind = \"mptcp\" }", "false"),
+    ];
+    let mut beyond = vec![];
+    for (job, traffic) in JOBS {
+        for (scheme, text, attribution) in cases {
+            let overrides = [("measure.attribution", attribution)];
+            let name = format!("{job}, {scheme}");
+            beyond.extend(beyond_twice(&name, &with_job(traffic, text), &overrides));
         }
     }
     assert!(beyond.is_empty(), "estimated over allocated: {beyond:?}");

@@ -31,6 +31,7 @@ pub mod watch;
 pub mod workload;
 
 pub use network::{
-    OnThreads, PathReach, PredictedFlow, SimError, ThreadTimes, one_thread_reason, path_reach,
-    predict_flows, simulate, simulate_in_turns, simulate_observed, simulate_on, simulate_watched,
+    FlowSpan, OnThreads, PathReach, PredictedFlow, SimError, ThreadTimes, one_thread_reason,
+    path_reach, predict_flows, schedule, simulate, simulate_in_turns, simulate_observed,
+    simulate_on, simulate_watched,
 };

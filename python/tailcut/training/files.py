@@ -71,11 +71,13 @@ def frame(job: Job) -> "pl.DataFrame":
     def of_computations(name: str) -> pl.Expr:
         return pl.when(~is_message).then(pl.col(name))
 
-    return pl.DataFrame(columns | {"after": after}).select(
+    pooled = {} if job.pool is None or job.at_once is None else {"pool": job.pool, "at_once": job.at_once}
+    return pl.DataFrame(columns | pooled | {"after": after}).select(
         "id",
         of_messages("one").alias("src"),
         of_messages("other").alias("dst"),
         of_messages("amount").alias("bytes"),
+        *(pl.when(pl.col("pool") > 0).then(pl.col(name)).alias(name) for name in pooled),
         of_computations("one").alias("host"),
         of_computations("other").alias("processor"),
         of_computations("amount").alias("duration_ns"),

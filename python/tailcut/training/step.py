@@ -257,7 +257,7 @@ class TrainingStep:
         for bucket, size in enumerate(self.bucket_bytes()):
             filled = self._filled_by(bucket)
             ready = [[made[rank][filled], *own] for rank, own in zip(group, done, strict=True)]
-            done = rows.ring(group, size, rows.joined(group, ready))
+            done = rows.ring(group, size, rows.joined(group, ready), in_order=True)
 
     def _filled_by(self, bucket: int) -> int:
         """Returns how many layers must be behind it before the backward pass fills a bucket; the last is the end."""
@@ -276,15 +276,17 @@ class _Rows:
         self._amounts = array("q")
         self._first = array("q", [0])
         self._waits = array("I")
+        self._pools = array("I")
 
-    def add(self, kind: int, one: int, other: int, amount: int, waits: Sequence[int]) -> int:
-        """Adds a row; returns its number."""
+    def add(self, kind: int, one: int, other: int, amount: int, waits: Sequence[int], pool: int = 0) -> int:
+        """Adds a row, which may be of a pool of messages that leave one after the other; returns its number."""
         self._kinds.append(kind)
         self._one.append(one)
         self._other.append(other)
         self._amounts.append(amount)
         self._waits.extend(waits)
         self._first.append(len(self._waits))
+        self._pools.append(pool)
         return len(self._kinds) - 1
 
     def compute(self, group: range, duration_ns: int, after: list[list[int]]) -> list[list[int]]:
@@ -309,8 +311,15 @@ class _Rows:
             ready = after if shares else self.joined(group, after)
         return ready
 
-    def ring(self, group: range, size: int, ready: list[list[int]]) -> list[list[int]]:
-        """Adds an all-reduce around a ring; returns the rows that each rank then waits for."""
+    def ring(self, group: range, size: int, ready: list[list[int]], *, in_order: bool = False) -> list[list[int]]:
+        """Adds an all-reduce around a ring; returns the rows that each rank then waits for.
+
+        Args:
+            group: the ranks.
+            size: the bytes that are reduced.
+            ready: the rows that each rank waits for.
+            in_order: a rank sends no message of such rings before the one before has arrived.
+        """
         count = len(group)
         parts = _parts(size, count)
         done: list[list[int]] = [[] for _ in group]
@@ -322,7 +331,8 @@ class _Rows:
                 if step < count - 1:
                     waits += ready[at]
                 part = parts[(at - 1 - step) % count]
-                sent.append(self.add(MESSAGE, rank, group[(at + 1) % count], part, waits))
+                pool = rank + 1 if in_order else 0
+                sent.append(self.add(MESSAGE, rank, group[(at + 1) % count], part, waits, pool))
             if step >= count - 2:
                 for at, own in enumerate(done):
                     own.append(sent[at - 1])
@@ -332,6 +342,7 @@ class _Rows:
     def job(self) -> Job:
         """Returns the rows as a job."""
         count = len(self._kinds)
+        pools = np.frombuffer(self._pools, dtype=np.uint32).astype(np.int64)
         return Job(
             ids=np.arange(count, dtype=np.int64),
             kinds=np.frombuffer(self._kinds, dtype=np.uint8),
@@ -340,6 +351,8 @@ class _Rows:
             amounts=np.frombuffer(self._amounts, dtype=np.int64),
             first=np.frombuffer(self._first, dtype=np.int64),
             waits=np.frombuffer(self._waits, dtype=np.uint32).astype(np.int64),
+            pool=pools if pools.any() else None,
+            at_once=np.minimum(pools, 1) if pools.any() else None,
         )
 
 

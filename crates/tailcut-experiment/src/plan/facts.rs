@@ -6,10 +6,11 @@ use serde::{Deserialize, Serialize};
 use tailcut_engine::Time;
 use tailcut_engine::random::mix;
 use tailcut_net::topology::{Graph, PortId, RouteError, Routes};
-use tailcut_net::traffic::Flow;
 use tailcut_net::traffic::demand::Demand;
 use tailcut_net::traffic::offered::offered;
-use tailcut_net::transport::tcp::TcpSpec;
+use tailcut_net::traffic::{Flow, FlowIndex};
+use tailcut_net::transport::TransportSpec;
+use tailcut_net::{FlowSpan, schedule};
 
 use super::notes;
 use crate::sections::Config;
@@ -117,35 +118,58 @@ struct Way {
 /// The flows of a run on their network, with sums that several schemes share.
 pub struct RunFlows {
     network: Rc<RoutedGraph>,
-    flows: Vec<Flow>,
+    pub(super) flows: Vec<Flow>,
+    /// When each flow is under way, by an estimate; `None` if no flow waits for others.
+    pub(super) spans: Option<Vec<FlowSpan>>,
+    /// The number of rows and dependencies of jobs.
+    pub(super) jobs: JobSizes,
     /// The number of links between source and destination, per flow.
     hops: Vec<u8>,
     flows_with_choice: u64,
     /// The longest time of a SYN and its answer without queueing.
     round_trip: Time,
+    /// The end of the run.
+    end: Time,
     demand: u64,
     offered_bytes: u64,
     carriable_bytes: u64,
 }
 
+/// The numbers of what jobs consist of beside flows.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct JobSizes {
+    pub dependencies: u64,
+    pub computations: u64,
+}
+
 impl RunFlows {
-    /// Computes the path length of every flow and the bytes that can be carried until `end`.
+    /// Computes the path length of every flow, when flows that wait for others are under way, and
+    /// the bytes that can be carried until `end`.
     pub fn new(network: &Rc<RoutedGraph>, demand: Demand, end: Time) -> RunFlows {
-        let mut flows = demand.flows;
-        // A flow that waits for others counts from its earliest possible start.
-        flows.sort_by_key(|flow| flow.start);
-        let demand = fingerprint(&flows);
+        let Demand { flows, jobs, .. } = demand;
+        let rates = network.graph.host_rates();
         let ways: Vec<Way> = flows.iter().map(|flow| network.way(flow)).collect();
-        let totals = offered(&flows, &network.graph.host_rates(), end);
+        let latency = |flow: FlowIndex| ways[flow.index()].syn;
+        let spans = (!jobs.is_empty()).then(|| schedule(&flows, &jobs, &rates, &latency, end));
+        // A flow that waits for others counts from its earliest possible start.
+        let mut by_start: Vec<&Flow> = flows.iter().collect();
+        by_start.sort_by_key(|flow| flow.start);
+        let totals = offered(by_start.iter().copied(), &rates, end);
         RunFlows {
             network: Rc::clone(network),
-            flows,
+            demand: fingerprint(&by_start),
+            spans,
+            jobs: JobSizes {
+                dependencies: (jobs.edges.len() + jobs.computed.len()) as u64,
+                computations: jobs.computations.len() as u64,
+            },
             hops: ways.iter().map(|way| way.hops).collect(),
             flows_with_choice: ways.iter().filter(|way| way.has_choice).count() as u64,
             round_trip: Time(2 * ways.iter().map(|way| way.syn.0).max().unwrap_or(0)),
-            demand,
+            end,
             offered_bytes: totals.bytes,
             carriable_bytes: totals.carriable_bytes,
+            flows,
         }
     }
 
@@ -163,27 +187,29 @@ impl RunFlows {
     /// Returns the facts of a run in which `config`'s scheme carries these flows with this seed.
     pub fn facts(&self, config: &Config, seed: u64) -> RunEstimates {
         let transport = &config.scheme.transport;
-        let carriers: Vec<TcpSpec> =
-            transport.carriers().iter().map(|carrier| carrier.segment_spec()).collect();
+        let carriers: Vec<(&TransportSpec, u64)> =
+            transport.carriers().into_iter().map(|one| (one, one.segment_spec().mss.0)).collect();
         let policy = &config.scheme.replicate;
-        // Packets to set up a connection (SYN, SYN-ACK, ACK), to close it (the ACK of the FIN), and
-        // of a replica that is abandoned (SYN, SYN-ACK, RST).
-        const SETUP: f64 = 3.0;
-        const CLOSE: f64 = 1.0;
+        // Packets of a replica that is abandoned (SYN, SYN-ACK, RST).
         const ABANDONED: f64 = 3.0;
-        let carried = self.carriable_bytes as f64 / self.offered_bytes.max(1) as f64;
+        let spans = self.spans.as_deref();
+        let begun = |at: usize| spans.map_or(1.0, |all| all[at].share_until(self.end));
+        let shares = self.flows.iter().enumerate().map(|(at, flow)| flow.bytes as f64 * begun(at));
+        let carried = (self.carriable_bytes as f64 / shares.sum::<f64>().max(1.0)).min(1.0);
         let (mut packets, mut packet_hops) = (0.0, 0.0);
-        for (flow, &hops) in self.flows.iter().zip(&self.hops) {
-            let tcp = &carriers[transport.carrier_of(flow, seed)];
-            let data = (flow.bytes as f64 * carried / tcp.mss.0 as f64).ceil();
-            let once = data + (data / f64::from(tcp.ack_every)).ceil() + SETUP + CLOSE;
+        for (at, (flow, &hops)) in self.flows.iter().zip(&self.hops).enumerate() {
+            let bytes = flow.bytes as f64 * begun(at) * carried;
+            if bytes == 0.0 {
+                continue;
+            }
+            let (transport, mss) = carriers[transport.carrier_of(flow, seed)];
             let carriage = policy.replication_plan(flow.bytes);
+            let pieces = carriage.piece.map_or(1.0, |piece| (bytes / piece as f64).ceil());
+            let segments = (bytes / mss as f64).ceil();
+            let of_a_piece = transport.packets_beside_data((segments / pieces).ceil() as u64);
+            let once = segments + pieces * of_a_piece as f64;
             let copy = if carriage.all_send { once } else { ABANDONED };
-            let pieces = carriage
-                .piece
-                .map_or(1.0, |piece| (flow.bytes as f64 * carried / piece as f64).ceil());
-            let again = (pieces - 1.0).max(0.0) * (SETUP + CLOSE);
-            let all = once + again + copy * carriage.expected_extra_copies;
+            let all = once + copy * carriage.expected_extra_copies;
             packets += all;
             packet_hops += all * f64::from(hops);
         }
@@ -202,7 +228,7 @@ impl RunFlows {
             estimated_memory_bytes: super::memory::estimate(
                 config,
                 &self.network.graph,
-                &self.flows,
+                self,
                 seed,
             ),
             demand: self.demand,
@@ -228,10 +254,10 @@ impl RunFlows {
 }
 
 /// Returns a hash of the flows in 48 bits, which every JSON reader represents exactly.
-fn fingerprint(flows: &[Flow]) -> u64 {
+fn fingerprint(flows: &[&Flow]) -> u64 {
     let of = |all, flow: &Flow| {
         let ends = u64::from(flow.src.0) << 32 | u64::from(flow.dst.0);
         [flow.id, ends, flow.bytes, flow.start.0].iter().fold(all, |all, part| mix(all ^ part))
     };
-    flows.iter().fold(1, of) >> 16
+    flows.iter().fold(1, |all, flow| of(all, flow)) >> 16
 }

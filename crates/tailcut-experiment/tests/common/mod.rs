@@ -1,5 +1,7 @@
 //! A valid experiment, which tests vary or break.
 
+pub mod jobs;
+
 use std::path::Path;
 
 use tailcut_experiment::{Changes, Failure, Plan, load_text, no_table_reader};

@@ -77,7 +77,7 @@ impl RailOptimised {
         if self.spines == 0 {
             let message = "spines = 0: rails must meet at a spine";
             return Err(TopologyError::new("rail-optimised-spines", "spines", message)
-                .hint("write at least 1: networks of rails alone are not simulated"));
+                .hint("write spines = 1; with interface.kind = \"by-rail\" and all servers in one unit no packet crosses it, as in a network of rails alone"));
         }
         paths("rail-optimised-spines", "spines", self.spines)?;
         let uplinks = uplinks("rail-optimised-links", self.spines, self.links_per_spine)?;

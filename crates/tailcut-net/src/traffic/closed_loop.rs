@@ -143,7 +143,7 @@ impl ClosedLoop {
         }
         for (pool, host) in pool_hosts.iter().enumerate() {
             if driver.pool_needs[pool] == 0 && host.is_some_and(is_here) {
-                driver.open(pool, driver.jobs.pools[pool].opens);
+                driver.open(pool, Cause::None, driver.jobs.pools[pool].opens);
             }
         }
         Some(driver)
@@ -214,7 +214,7 @@ impl ClosedLoop {
         }
         if rule.pool != NONE && self.jobs.pools[rule.pool as usize].on == signal {
             self.pools[rule.pool as usize].running -= 1;
-            self.refill(rule.pool as usize, now);
+            self.refill(rule.pool as usize, Cause::Flow(flow, signal), now);
         }
         self.release_dependents(flow, signal, now);
     }
@@ -247,21 +247,18 @@ impl ClosedLoop {
                 if *needs > 0 {
                     return;
                 }
-                if let Some(noted) = self.flow_causes.get_mut(flow.index()) {
-                    *noted = cause;
-                }
                 match self.jobs.rules[flow.index()].pool {
-                    NONE => self.release(flow, now),
+                    NONE => self.release(flow, cause, now),
                     pool => {
                         self.pools[pool as usize].ready.push_back(flow);
-                        self.refill(pool as usize, now);
+                        self.refill(pool as usize, cause, now);
                     }
                 }
             }
             Dependent::Pool(pool) => {
                 self.pool_needs[pool as usize] -= 1;
                 if self.pool_needs[pool as usize] == 0 {
-                    self.open(pool as usize, now);
+                    self.open(pool as usize, cause, now);
                 }
             }
             Dependent::Computation(computation) => {
@@ -275,21 +272,25 @@ impl ClosedLoop {
         }
     }
 
-    fn open(&mut self, pool: usize, at: Time) {
+    fn open(&mut self, pool: usize, cause: Cause, at: Time) {
         self.pools[pool].open = true;
-        self.refill(pool, at);
+        self.refill(pool, cause, at);
     }
 
-    fn refill(&mut self, pool: usize, now: Time) {
+    /// Starts flows of a pool that has room: `cause` was the last that they waited for.
+    fn refill(&mut self, pool: usize, cause: Cause, now: Time) {
         let at_once = self.jobs.pools[pool].at_once;
         while self.pools[pool].open && self.pools[pool].running < at_once {
             let Some(flow) = self.pools[pool].ready.pop_front() else { break };
             self.pools[pool].running += 1;
-            self.release(flow, now);
+            self.release(flow, cause, now);
         }
     }
 
-    fn release(&mut self, flow: FlowIndex, now: Time) {
+    fn release(&mut self, flow: FlowIndex, cause: Cause, now: Time) {
+        if let Some(noted) = self.flow_causes.get_mut(flow.index()) {
+            *noted = cause;
+        }
         let at = now + self.jobs.rules[flow.index()].delay;
         // Starts are rounded up to whole nanoseconds, so that the flow table holds them exactly.
         let at = Time::from_ns(at.0.div_ceil(1_000));

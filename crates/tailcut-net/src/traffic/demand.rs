@@ -241,7 +241,7 @@ impl Demand {
     }
 
     /// Adds a flow of a job and returns its index.
-    pub(super) fn flow(&mut self, rule: StartRule, flow: Flow) -> FlowIndex {
+    pub(crate) fn flow(&mut self, rule: StartRule, flow: Flow) -> FlowIndex {
         self.jobs.rules.resize(self.flows.len(), FREE);
         self.jobs.rules.push(rule);
         self.flows.push(flow);
@@ -269,7 +269,7 @@ impl Demand {
         self.jobs.computed.push((from, to));
     }
 
-    pub(super) fn wait(&mut self, to: Dependent, from: FlowIndex, on: Signal) {
+    pub(crate) fn wait(&mut self, to: Dependent, from: FlowIndex, on: Signal) {
         self.jobs.edges.push(Dependency { from, on, to });
     }
 
@@ -328,7 +328,7 @@ impl Demand {
 
     /// Puts the flows without dependencies first, by start (ties as generated). Numbers the flows
     /// from 0, skipping the identifiers that a trace has given.
-    pub(super) fn numbered(mut self) -> Demand {
+    pub(crate) fn numbered(mut self) -> Demand {
         let mut waits = vec![false; self.flows.len()];
         if !self.jobs.is_empty() {
             self.jobs.rules.resize(self.flows.len(), FREE);

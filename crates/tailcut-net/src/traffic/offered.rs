@@ -20,12 +20,16 @@ pub struct OfferedLoad {
 
 /// Returns the totals of `flows`, with `carriable_bytes` counted up to `end`. `host_rates` as in
 /// [`crate::topology::Graph::host_rates`]. Flows must be in order of start.
-pub fn offered(flows: &[Flow], host_rates: &[Rate], end: Time) -> OfferedLoad {
-    let sent = carriable(flows.iter().map(|flow| (flow.src, flow)), host_rates, end);
-    let received = carriable(flows.iter().map(|flow| (flow.dst, flow)), host_rates, end);
+pub fn offered<'a>(
+    flows: impl ExactSizeIterator<Item = &'a Flow> + Clone,
+    host_rates: &[Rate],
+    end: Time,
+) -> OfferedLoad {
+    let sent = carriable(flows.clone().map(|flow| (flow.src, flow)), host_rates, end);
+    let received = carriable(flows.clone().map(|flow| (flow.dst, flow)), host_rates, end);
     OfferedLoad {
         flows: flows.len() as u64,
-        bytes: flows.iter().fold(0, |sum, flow| sum.saturating_add(flow.bytes)),
+        bytes: flows.fold(0, |sum, flow| sum.saturating_add(flow.bytes)),
         carriable_bytes: sent.min(received),
     }
 }

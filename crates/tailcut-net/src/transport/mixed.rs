@@ -11,6 +11,7 @@ use super::spread::MultipathSpec;
 use super::tcp::TcpSpec;
 use super::{Transport, TransportSpec};
 use crate::component::SpecError;
+use crate::topology::Graph;
 use crate::traffic::Flow;
 
 /// Parameters of a mixture.
@@ -161,6 +162,21 @@ impl Transport for MixedTransport {
 
     fn stamps_priorities(&self) -> bool {
         self.parts.iter().all(|part| part.transport.stamps_priorities())
+    }
+
+    /// The most that a part takes; plans ask each part.
+    fn packets_beside_data(&self, segments: u64) -> u64 {
+        let of_parts = self.parts.iter().map(|part| part.transport.packets_beside_data(segments));
+        of_parts.max().unwrap_or(0)
+    }
+
+    fn shares_window(&self) -> bool {
+        self.parts.iter().all(|part| part.transport.shares_window())
+    }
+
+    fn largest_window(&self, graph: &Graph, interfaces: u32, framing: Bytes) -> u64 {
+        let of = |part: &TransportPart| part.transport.largest_window(graph, interfaces, framing);
+        self.parts.iter().map(of).max().unwrap_or(0)
     }
 
     fn accepts_trimmed(&self) -> bool {

@@ -34,6 +34,7 @@ use tailcut_engine::Bytes;
 use crate::component::SpecError;
 use crate::packet::MAX_NUMBER;
 use crate::registry::registry;
+use crate::topology::Graph;
 use crate::traffic::Flow;
 use spread::MultipathSpec;
 
@@ -82,6 +83,27 @@ pub trait Transport {
     /// Returns whether packets carry a priority for queues.
     fn stamps_priorities(&self) -> bool {
         false
+    }
+
+    /// Returns the number of packets that a flow of `segments` takes beside its data, if none is
+    /// lost, marked or overtaken: to open and close its connection, to acknowledge, and to ask.
+    fn packets_beside_data(&self, segments: u64) -> u64 {
+        /// A SYN, its answer, and the acknowledgement of that.
+        const OPENING: u64 = 3;
+        let tcp = self.segment_spec();
+        let closing = u64::from(tcp.close == tcp::Close::Fin);
+        OPENING + segments.div_ceil(u64::from(tcp.ack_every)) + closing
+    }
+
+    /// Returns whether flows of a host share one window: they hand packets to its interface in turn.
+    fn shares_window(&self) -> bool {
+        false
+    }
+
+    /// Returns the most payload that a flow's sender has under way on `graph`, where so many
+    /// interfaces of a host carry a flow side by side. Frames add `framing`.
+    fn largest_window(&self, _graph: &Graph, _interfaces: u32, _framing: Bytes) -> u64 {
+        self.segment_spec().receive_window.0
     }
 
     /// Returns whether receivers accept packets that a queue has trimmed to their headers.

@@ -437,10 +437,10 @@ proptest! {
         let star = graph(json!({"kind": "star", "hosts": 4}));
         let flows = generate(json!({"kind": "poisson", "load": load, "sizes": "data-mining"}), &star, 50, seed).unwrap();
         let end = Time::from_ms(60);
-        let totals = offered(&flows, &star.host_rates(), end);
+        let totals = offered(flows.iter(), &star.host_rates(), end);
         prop_assert!(totals.carriable_bytes <= totals.bytes);
         prop_assert!(totals.carriable_bytes as f64 <= 4.0 * 1e9 / 8.0 * 0.06);
-        let later = offered(&flows, &star.host_rates(), Time::from_ms(100_000_000));
+        let later = offered(flows.iter(), &star.host_rates(), Time::from_ms(100_000_000));
         prop_assert_eq!(later.carriable_bytes, totals.bytes);
     }
 }
@@ -453,11 +453,14 @@ fn what_can_be_carried_is_bounded_by_the_busier_end() {
     // The rate is 1 byte per microsecond. Host 2 receives both flows: 100 bytes by 100 us, although
     // each sender could send 150.
     let flows = [flow(HostId(0), HostId(2), 80, 0), flow(HostId(1), HostId(2), 90, 10)];
-    let totals = offered(&flows, &star.host_rates(), Time::from_us(100));
+    let totals = offered(flows.iter(), &star.host_rates(), Time::from_us(100));
     assert_eq!(totals, OfferedLoad { flows: 2, bytes: 170, carriable_bytes: 100 });
     // A flow that starts at the end adds only to the offered bytes.
-    let totals =
-        offered(&[flow(HostId(0), HostId(1), 10, 100)], &star.host_rates(), Time::from_us(100));
+    let totals = offered(
+        [flow(HostId(0), HostId(1), 10, 100)].iter(),
+        &star.host_rates(),
+        Time::from_us(100),
+    );
     assert_eq!(totals, OfferedLoad { flows: 1, bytes: 10, carriable_bytes: 0 });
 }
 
@@ -471,7 +474,7 @@ fn most_data_mining_bytes_do_not_fit_into_half_a_second() {
     let flows = flows(spec, &star, 500);
     let alone: f64 =
         flows.iter().map(|f| (f.bytes as f64).min(end.since(f.start).as_secs_f64() * 125e6)).sum();
-    let totals = offered(&flows, &star.host_rates(), end);
+    let totals = offered(flows.iter(), &star.host_rates(), end);
     assert!(totals.carriable_bytes as f64 <= alone + 1.0, "sharing a link makes it no better");
 
     let table = SizeTable::builtin("data-mining", "sizes").unwrap();

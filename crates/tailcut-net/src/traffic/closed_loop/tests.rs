@@ -106,3 +106,40 @@ fn a_pool_opens_after_the_flows_it_depends_on() {
         (Some(Time::from_us(4)), Some(second))
     );
 }
+
+/// A flow that its pool lets start waited for the flow that made room.
+#[test]
+fn the_critical_path_goes_through_a_pool() {
+    let mut demand = Demand::default();
+    let job = demand.job("graph");
+    let first = demand.flow(StartRule { job, ..RULE }, flow());
+    let pool = demand.pool(FlowPool { opens: Time::ZERO, at_once: 1, on: Signal::Received });
+    let pooled: Vec<_> =
+        (0..3).map(|_| demand.flow(StartRule { job, pool, ..RULE }, flow())).collect();
+    for flow in &pooled {
+        demand.wait(Dependent::Flow(*flow), first, Signal::Received);
+    }
+    let Demand { mut jobs, flows, .. } = demand.numbered();
+    jobs.explained = Some(job);
+    let mut driver = ClosedLoop::new(&flows, &jobs, None).expect("some flows wait");
+    let mut starts = vec![Time::ZERO];
+    driver.on_start(first, Time::ZERO);
+    for number in 0..4 {
+        let now = Time::from_us(10 * (number + 1));
+        driver.on_finished(FlowIndex(number as u32), Signal::Received, now);
+        if let Some(next) = driver.take(now) {
+            assert_eq!(next, FlowIndex(number as u32 + 1));
+            driver.on_start(next, now);
+            starts.push(now);
+        }
+    }
+    let started = |at: FlowIndex| Flow { start: starts[at.index()], ..flows[at.index()] };
+    let path = driver.critical_path(job, &|at| (started(at), Time::ZERO)).expect("it has ended");
+    let parts: Vec<_> = path.parts.iter().map(|part| (part.row, part.from, part.to)).collect();
+    let us = Time::from_us;
+    let part = |at: u32| {
+        let from = u64::from(at) * 10;
+        (Some(Dependent::Flow(FlowIndex(at))), us(from), us(from + 10))
+    };
+    assert_eq!(parts, [part(0), part(1), part(2), part(3)]);
+}

@@ -70,6 +70,12 @@ impl Transport for NdpSpec {
         one_by_one(self.mss, self.initial_window, self.initial_window, self.timeout())
     }
 
+    /// A SYN and its answer, an acknowledgement of each packet, and a pull for each beyond the first
+    /// window.
+    fn packets_beside_data(&self, segments: u64) -> u64 {
+        2 + segments + segments.saturating_sub(u64::from(self.initial_window))
+    }
+
     fn accepts_trimmed(&self) -> bool {
         true
     }

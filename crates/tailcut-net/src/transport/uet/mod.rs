@@ -126,6 +126,8 @@ impl Default for UetSpec {
     }
 }
 
+/// Bytes of a packet's headers without framing.
+const HEADERS: u64 = 40;
 /// Shortest and longest timeout, and longest target delay.
 const TIMEOUTS: std::ops::RangeInclusive<Time> = Time::from_us(10)..=Time::from_ms(60_000);
 
@@ -173,6 +175,26 @@ impl Transport for UetSpec {
     fn segment_spec(&self) -> TcpSpec {
         let rto = self.rto.unwrap_or(Time::from_us(100)).max(*TIMEOUTS.start());
         one_by_one(self.mss, 1, MAX_NUMBER.min(1 << 20), rto)
+    }
+
+    /// An acknowledgement of the first packet and of as many bytes as one answers, and a grant of
+    /// credit for as many as that is for.
+    fn packets_beside_data(&self, segments: u64) -> u64 {
+        let packet = self.mss.0 + HEADERS;
+        let each = |bytes: u64| bytes.div_ceil(packet);
+        let acks = 1 + segments.saturating_sub(1).div_ceil(each(self.ack_threshold.0));
+        let grants = segments.div_ceil(each(rccc::GRANT_BYTES));
+        acks + if self.control.has_credits() { grants } else { 0 }
+    }
+
+    fn shares_window(&self) -> bool {
+        true
+    }
+
+    /// Follows from rates and delays unless it is given.
+    fn largest_window(&self, graph: &Graph, interfaces: u32, framing: Bytes) -> u64 {
+        let sizes = WireSizes::new(&self.segment_spec(), framing);
+        self.clone().fitted(graph, interfaces, &sizes).derived.max_window
     }
 
     fn accepts_trimmed(&self) -> bool {

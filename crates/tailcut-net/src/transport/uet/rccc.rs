@@ -6,6 +6,8 @@ use super::UetSpec;
 pub(super) const QUANTUM: u64 = 256;
 /// Most units of one grant.
 const GRANT: u32 = 64;
+/// Most bytes of one grant.
+pub(super) const GRANT_BYTES: u64 = GRANT as u64 * QUANTUM;
 /// Units that a grant of nothing counts as, in the pace of a host's grants.
 const EMPTY_GRANT: u32 = 4;
 
