@@ -14,6 +14,7 @@
 #   make fuzz    2,000 random experiments, others each time
 #   make claims  the papers' claims as stated, at the papers' scale: what is missing of them, one to two hours on two cores
 #   make today   the eight questions of docs/guide/today.md: what is missing of their runs, some 610 of a second or two each, and the page
+#   make today-kernels   the same where the kernel lab carries them: some 75 runs of eight seconds each, on an idle machine, and the page
 #   make bench   speed and memory, never part of the tests
 #   make dist    what people install, in dist/: a wheel, the source distribution and the npm tarball
 #   make lint    formatters, linters and type checkers
@@ -214,6 +215,12 @@ claims: release
 .PHONY: today
 today: release
 	$(BIN)/tailcut claims run today --all-readings $(TODAY)
+	$(BIN)/python docs/today.py
+
+# Nothing else may run meanwhile: a run that is not in time does not count.
+.PHONY: today-kernels
+today-kernels: release setup-lab
+	$(BIN)/tailcut claims run today --on lab --all-readings $(TODAY)
 	$(BIN)/python docs/today.py
 
 .PHONY: bench

@@ -3,7 +3,7 @@
 import textwrap
 from collections.abc import Iterable
 
-from tailcut.claims import drawings, words
+from tailcut.claims import drawings, kernels, words
 from tailcut.claims.answers import answered, cell, contradictions, sentence
 from tailcut.claims.document import STATED, Paper, Reading
 from tailcut.claims.questions import Question, references
@@ -47,6 +47,7 @@ def page(paper: Paper, scorecard: Scorecard) -> str:
         METHOD,
     ]
     parts += [_question(paper, scorecard, number, one) for number, one in enumerate(asked.questions, 1)]
+    parts.append(_kernels(paper, scorecard))
     parts += ["## Limits\n", _list(asked.limits), AGAIN.format(runs=_runs(paper, scorecard))]
     return "\n".join(part for part in parts if part)
 
@@ -65,6 +66,9 @@ percentile. Below zero is faster. â–¼: the whole 95 % interval is below zero; â–
 METHOD = """Every number is a change of one scheme over another on the same flows, with its 95 % interval over
 seeds, or a value that says so. Each is a row of [the claims' table](../reference/claims.md), judged
 by [the rule of the papers' claims](claims.md); the words around it are tested against its sign.
+"""
+AGAIN_KERNELS = """`make today-kernels` makes the runs over kernels, in real time, on a machine that does nothing else;
+runs that were not in time do not count.
 """
 AGAIN = """## Make it again
 
@@ -94,9 +98,23 @@ def wrapped(text: str, indent: str = "") -> str:
     return textwrap.fill(text, 100, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
 
 
+def _over_kernels(paper: Paper, scorecard: Scorecard, question: Question) -> str:
+    """Returns what kernels say of a question, as a paragraph; empty where nothing is known of it."""
+    said = kernels.paragraph(paper, scorecard, question)
+    return f"\n{wrapped(f'**Over kernels.** {said}')}\n" if said else ""
+
+
+def _kernels(paper: Paper, scorecard: Scorecard) -> str:
+    """Returns the section on kernels; empty where they were asked nothing."""
+    table = kernels.section(paper, scorecard)
+    how = paper.answers.kernels if paper.answers else ""
+    return f"## Over kernels\n\n{wrapped(how)}\n\n{table}\n{AGAIN_KERNELS}" if table else ""
+
+
 def _runs(paper: Paper, scorecard: Scorecard) -> int:
-    """Returns how many runs the page's numbers are of."""
-    return len({run for row in scorecard.rows if row.claim.startswith(f"{paper.name}/") for run in row.runs})
+    """Returns how many simulated runs the page's numbers are of."""
+    of_page = (row for row in scorecard.rows if row.claim.startswith(f"{paper.name}/") and row.backend != kernels.LAB)
+    return len({run for row in of_page for run in row.runs})
 
 
 def _stale(paper: Paper, scorecard: Scorecard) -> str:
@@ -135,6 +153,6 @@ def _question(paper: Paper, scorecard: Scorecard, number: int, question: Questio
 {said("**Why.** ", question.why)}
 
 {said("**What would change it.** ", question.change)}
-
+{_over_kernels(paper, scorecard, question)}
 *Experiment: `experiments/{paper.name}/{question.experiment}.toml`.*
 """

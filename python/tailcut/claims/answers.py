@@ -47,6 +47,11 @@ class Found:
         return "(not run yet)" if self.number is None else words.number(self.claim, self.number)
 
     @property
+    def size(self) -> str:
+        """The number with its interval, without signs, for words that say the direction."""
+        return "(not run yet)" if self.number is None else words.size(self.claim, self.number)
+
+    @property
     def mark(self) -> str:
         """One of ``helps``, ``harms``, ``alike``, ``open`` and ``absent``, for the table of ideas."""
         number = self.number
@@ -82,8 +87,14 @@ def promise(claim: Claim) -> str:
     return "more" if high is None or (low is not None and low + high > 0) else "less"
 
 
-def find(paper: Paper, scorecard: Scorecard, asked: Reference) -> Found:
+def find(paper: Paper, scorecard: Scorecard, asked: Reference, backend: str = "") -> Found:
     """Returns the number that a reference names.
+
+    Args:
+        paper: whose claims it names.
+        scorecard: where the numbers are.
+        asked: the reference.
+        backend: who answers; empty for the claim's first backend.
 
     Raises:
         ClaimsError: TC-K003: the claims have no such claim, reading or point.
@@ -94,7 +105,8 @@ def find(paper: Paper, scorecard: Scorecard, asked: Reference) -> Found:
     reading = asked.reading or claim.readings[0]
     if reading not in claim.readings:
         raise _unknown(paper, asked, f"the claim has no reading {reading!r}")
-    rows = [one for one in scorecard.of(claim) if (one.reading, one.backend) == (reading, claim.backends[0])]
+    key = (reading, backend or claim.backends[0])
+    rows = [one for one in scorecard.of(claim) if (one.reading, one.backend) == key]
     row = rows[0] if rows else None
     points = [one for row in rows for one in row.points if not asked.at or asked.at in map(written, one.at.values())]
     if row is not None and not points:
@@ -111,7 +123,10 @@ def sentence(paper: Paper, scorecard: Scorecard, text: str) -> str:
 
     def filled(braces: str) -> str:
         asked = reference(braces)
-        return "" if asked is None else find(paper, scorecard, asked).text
+        if asked is None:
+            return ""
+        found = find(paper, scorecard, asked)
+        return found.size if asked.size else found.text
 
     return IN_BRACES.sub(lambda found: filled(found[1]), " ".join(text.split()))
 
@@ -134,7 +149,7 @@ def answered(paper: Paper) -> list[Question]:
 def contradictions(paper: Paper, scorecard: Scorecard) -> Iterator[str]:
     """Yields each number whose side is not the one that its sentence states."""
     for question in answered(paper):
-        for part, text in parts(question).items():
+        for part, text in {**parts(question), "lacks": question.lacks}.items():
             for braces in IN_BRACES.findall(text):
                 asked = reference(braces)
                 if asked is None:
@@ -148,5 +163,7 @@ def contradictions(paper: Paper, scorecard: Scorecard) -> Iterator[str]:
                     yield f"{place} does not state its side: {found.side}"
                 elif sided and asked.side != found.side:
                     yield f"{place} is {found.text}: {found.side}"
+                elif asked.size and not words.has_size(found.number):
+                    yield f"{place} is {found.text}: on both sides of no change"
                 elif asked.side and not sided:
                     yield f"{place} is a value, and has no side"

@@ -10,9 +10,10 @@ from tailcut.claims.tables import ClaimTable
 SIDES = ("less", "more", "open")
 """What the words around a number may say of it: its interval lies below no change, above it, or on both sides."""
 REFERENCE = re.compile(
-    r"(?P<claim>[a-z0-9-]+)(?::(?P<side>less|more|open))?(?: at (?P<at>[^@{}]+?))?(?: @ (?P<reading>[^{}]+))?"
+    r"(?P<claim>[a-z0-9-]+)(?::(?P<side>less|more|open))?(?P<size> by)?"
+    r"(?: at (?P<at>[^@{}]+?))?(?: @ (?P<reading>[^{}]+))?"
 )
-"""A claim's number: ``copies-drill:less at true @ 100 Gbps``, with its side, its point and its reading."""
+"""A claim's number: ``copies-drill:less by at true @ 100 Gbps``, with its side, unsigned, its point and its reading."""
 IN_BRACES = re.compile(r"\{([^{}]*)\}")
 
 
@@ -25,12 +26,27 @@ class Reference:
         side: one of ``SIDES``, as the words around it say; empty for values, which have none.
         at: a value of the point among a claim's several; empty for the first.
         reading: the reading; empty for the first.
+        size: whether the words around it say the direction, so that the number has no sign.
     """
 
     claim: str
     side: str
     at: str
     reading: str
+    size: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """A claim that simulator and kernels answer over one small fabric.
+
+    Attributes:
+        what: what is compared, as the page calls it.
+        of: the claim's number.
+    """
+
+    what: str
+    of: Reference
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +61,8 @@ class Question:
         why: what the time is made of.
         change: what would change the answer.
         figure: the claims that its figure shows, under all of their readings.
+        kernels: what of it was asked of kernels, too.
+        lacks: what of it kernels were not asked, and why; with numbers as references in braces.
     """
 
     id: str
@@ -54,6 +72,8 @@ class Question:
     why: str
     change: str
     figure: tuple[str, ...]
+    kernels: tuple[Comparison, ...] = ()
+    lacks: str = ""
 
     @property
     def answered(self) -> bool:
@@ -88,18 +108,23 @@ class Answers:
         ideas: its rows.
         questions: in their order.
         limits: what the answers do not cover, a sentence each.
+        kernels: how kernels were asked.
     """
 
     situations: tuple[str, ...]
     ideas: tuple[Idea, ...]
     questions: tuple[Question, ...]
     limits: tuple[str, ...]
+    kernels: str = ""
 
 
 def reference(text: str) -> Reference | None:
     """Returns the reference that a text is; None if it is none."""
     found = REFERENCE.fullmatch(text)
-    return found and Reference(*(found[name] or "" for name in ("claim", "side", "at", "reading")))
+    if found is None:
+        return None
+    claim, side, at, reading = (found[name] or "" for name in ("claim", "side", "at", "reading"))
+    return Reference(claim, side, at, reading, size=bool(found["size"]))
 
 
 def references(sentence: str) -> list[Reference]:
@@ -115,7 +140,8 @@ def answers(table: ClaimTable) -> Answers:
     """
     situations, limits = table.texts("situations", ()), table.texts("limits", ())
     ideas = tuple(_idea(one, situations) for one in table.list_of_tables("ideas"))
-    return Answers(situations, ideas, tuple(_question(one) for one in table.list_of_tables("questions")), limits)
+    questions = tuple(_question(one) for one in table.list_of_tables("questions"))
+    return Answers(situations, ideas, questions, limits, table.text("kernels", ""))
 
 
 def _idea(table: ClaimTable, situations: tuple[str, ...]) -> Idea:
@@ -135,12 +161,23 @@ def _cell(table: ClaimTable, text: str) -> tuple[Reference, ...]:
     return tuple(named for _, named in found if named is not None)
 
 
+def _comparison(table: ClaimTable) -> Comparison:
+    what, of = table.text("what"), table.text("of")
+    table.done()
+    named = reference(of)
+    if named is None:
+        raise table.fail(f"{of!r} names no claim's number")
+    return Comparison(what, named)
+
+
 def _question(table: ClaimTable) -> Question:
     id_, asks, experiment = table.text("id"), table.text("asks"), table.text("experiment")
     answer, why, change = table.text("answer"), table.text("why"), table.text("change")
-    found = Question(id_, asks, experiment, answer, why, change, table.texts("figure", ()))
+    figure, lacks = table.texts("figure", ()), table.text("lacks", "")
+    kernels = tuple(_comparison(one) for one in table.list_of_tables("kernels")) if table.has("kernels") else ()
+    found = Question(id_, asks, experiment, answer, why, change, figure, kernels, lacks)
     table.done()
-    for text in IN_BRACES.findall(f"{answer} {why} {change}"):
+    for text in IN_BRACES.findall(f"{answer} {why} {change} {lacks}"):
         if reference(text) is None:
             raise table.fail(f"{{{text}}} names no claim's number")
     return found

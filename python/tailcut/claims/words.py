@@ -128,6 +128,20 @@ def number(claim: Claim, found: Number | None) -> str:
     return f"{text} ({amount(claim, found.low)} to {amount(claim, found.high)})"
 
 
+def size(claim: Claim, found: Number) -> str:
+    """Returns how large a change is with its interval, without signs; the smaller end comes first."""
+    low, high = (None if end is None else abs(end) for end in (found.low, found.high))
+    if low is not None and high is not None:
+        low, high = min(low, high), max(low, high)
+    return number(claim, Number(abs(found.value), low, high)).replace("+", "")
+
+
+def has_size(found: Number) -> bool:
+    """Returns whether a change and its interval lie on one side of zero, so that words can say its direction."""
+    ends = [found.value, *(end for end in (found.low, found.high) if end is not None)]
+    return all(end >= 0 for end in ends) or all(end <= 0 for end in ends)
+
+
 def target(claim: Claim) -> str:
     """Returns the paper's numbers of all points."""
     texts = [_target(claim, one) for one in claim.target]
