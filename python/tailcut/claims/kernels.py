@@ -1,5 +1,6 @@
 """What kernels say of the page's questions: directions over one small fabric, beside those of the simulator."""
 
+import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -108,7 +109,7 @@ def section(paper: Paper, scorecard: Scorecard) -> str:
         for number, found in of_question.items()
         for one in found
     ]
-    return f"{counted(every)}\n\n{head}" + "\n".join(rows) + "\n"
+    return f"{textwrap.fill(counted(every), 100)}\n\n{head}" + "\n".join(rows) + "\n"
 
 
 def counted(every: Sequence[Pair]) -> str:
