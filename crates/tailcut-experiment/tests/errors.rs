@@ -120,7 +120,7 @@ refused! {
     unfinished_as_a_word_that_is_none: "[report]" => "[measure]\nunfinished = \"by\"\n[report]",
     measure_of_no_clock: "[report]" => "[measure]\nclock = \"reciever\"\n[report]",
     model_with_a_share_above_one: "[report]" => "[model]\nshort_byte_share = 5\n[report]",
-    more_hosts_than_addresses: "k = 4" => "k = 64\noversubscription = 2",
+    more_hosts_than_addresses: "k = 4" => "k = 82\noversubscription = 4",
     series_of_no_link: "[report]" => "[series]\nlinks = [\"h0>s9\"]\n[report]",
     seeds_zero: "seeds = 2" => "seeds = 0",
     seeds_negative: "seeds = 2" => "seeds = [-1]",

@@ -4,17 +4,18 @@
 //! and are cut once; captures and logs translate them to bytes. Everything that
 //! few packets carry (SACK blocks, timestamps) waits in an [`OptionStore`].
 
+mod flow_key;
 mod options;
 mod selective_ack;
 mod seq_field;
 
+pub use self::flow_key::{FlowKey, MAX_HOSTS, SERVICE_PORTS};
 use self::options::INLINE;
 pub use self::options::{
     Carried, MAX_NUMBER, NO_OPTIONS, OptionStore, Options, SackBlocks, Timestamps, inline_number,
 };
 pub use self::selective_ack::SelectiveAck;
 pub use self::seq_field::SeqField;
-use crate::topology::HostId;
 
 /// Port on which every receiving application listens; copy n of a flow goes to the n-th port after
 /// it. These and the source ports enter the ECMP hash; they are those of the ns-3 scenarios that
@@ -23,51 +24,6 @@ pub const SERVICE_PORT: u16 = 5000;
 /// Source ports of flow n: the (n modulo `SOURCE_PORTS`)-th from here.
 pub(crate) const FIRST_SOURCE_PORT: u16 = 1024;
 pub(crate) const SOURCE_PORTS: u64 = 60_000;
-
-/// Source and destination host and port, as the packet carries them: 16 bits each.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct FlowKey(pub u64);
-
-impl FlowKey {
-    /// The key of packets from `src:sport` to `dst:dport`.
-    pub const fn new(src: HostId, dst: HostId, sport: u16, dport: u16) -> FlowKey {
-        FlowKey((src.0 as u64) << 48 | (dst.0 as u64) << 32 | (sport as u64) << 16 | dport as u64)
-    }
-    /// The key of packets in the other direction.
-    #[inline]
-    pub const fn reversed(self) -> FlowKey {
-        let (hosts, ports) = ((self.0 >> 32) as u32, self.0 as u32);
-        FlowKey((hosts.rotate_left(16) as u64) << 32 | ports.rotate_left(16) as u64)
-    }
-    /// The key with another source port: the entropy value of a packet towards the receiver.
-    #[inline]
-    pub const fn with_sport(self, sport: u16) -> FlowKey {
-        FlowKey(self.0 & !0xffff_0000 | (sport as u64) << 16)
-    }
-    /// The key with another destination port: the entropy value of a packet towards the sender.
-    #[inline]
-    pub const fn with_dport(self, dport: u16) -> FlowKey {
-        FlowKey(self.0 & !0xffff | dport as u64)
-    }
-    /// Sending host.
-    #[inline]
-    pub const fn src(self) -> HostId {
-        HostId((self.0 >> 48) as u32)
-    }
-    /// Receiving host.
-    #[inline]
-    pub const fn dst(self) -> HostId {
-        HostId((self.0 >> 32) as u32 & 0xffff)
-    }
-    /// Source port.
-    pub const fn sport(self) -> u16 {
-        (self.0 >> 16) as u16
-    }
-    /// Destination port.
-    pub const fn dport(self) -> u16 {
-        self.0 as u16
-    }
-}
 
 /// TCP flags and what else a packet says in one bit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -264,6 +220,7 @@ impl Packet {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::topology::HostId;
 
     #[test]
     fn a_packet_stays_small() {
@@ -317,16 +274,6 @@ mod tests {
         assert_eq!([data, header, back].map(|p| p.is_returned()), [false, false, true]);
         assert_eq!((back.key.dst(), back.seq.number(), back.wire_bytes), (HostId(3), 9, 84));
         assert_eq!(back.before_return(), header);
-    }
-
-    #[test]
-    fn a_key_reverses_hosts_and_ports() {
-        let key = FlowKey::new(HostId(3), HostId(70), 1024, 5000);
-        assert_eq!(key.reversed(), FlowKey::new(HostId(70), HostId(3), 5000, 1024));
-        assert_eq!(
-            (key.src(), key.dst(), key.sport(), key.dport()),
-            (HostId(3), HostId(70), 1024, 5000)
-        );
     }
 
     #[test]

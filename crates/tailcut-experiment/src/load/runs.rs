@@ -6,6 +6,7 @@ use std::rc::Rc;
 
 use serde_json::json;
 use tailcut_net::component::SpecError;
+use tailcut_net::packet::MAX_HOSTS;
 use tailcut_net::topology::Graph;
 
 use super::Loader;
@@ -134,12 +135,9 @@ impl Loader<'_> {
     }
 }
 
-/// The most hosts of a network: packets address hosts by 16 bits.
-const MOST_HOSTS: u32 = 1 << 16;
-
 fn route(graph: Graph) -> Result<RoutedGraph, SpecError> {
-    if graph.hosts > MOST_HOSTS {
-        let message = format!("{} hosts: at most {MOST_HOSTS} are supported", graph.hosts);
+    if graph.hosts > MAX_HOSTS {
+        let message = format!("{} hosts: at most {MAX_HOSTS} are supported", graph.hosts);
         return Err(SpecError::new("topology-hosts", "kind", message));
     }
     RoutedGraph::new(graph)

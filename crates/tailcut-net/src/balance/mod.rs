@@ -164,6 +164,11 @@ pub trait Pick {
     /// Returns which of the ports at `fork` the packet takes, counted from 0. May mark or rewrite
     /// the packet.
     fn pick(&mut self, fork: PickContext<'_>, packet: &mut Packet) -> u32;
+    /// Returns the salts where every choice of the run is that of [`hash::pick`]. The fabric then
+    /// makes it itself and calls [`Pick::pick`] no more.
+    fn plain_hash(&self) -> Option<hash::Salts> {
+        None
+    }
     /// Predicts which of `ports`, from 0, every packet with this key takes at a switch. `None` if
     /// the choice depends on more than the key.
     fn predict(&self, _switch: SwitchId, _ports: &[PortId], _key: FlowKey) -> Option<u32> {

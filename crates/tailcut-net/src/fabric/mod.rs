@@ -97,6 +97,7 @@ mod waiting;
 use tailcut_engine::Time;
 
 use crate::balance::audit::Audit;
+use crate::balance::hash::{self, Salts};
 use crate::balance::{Balancer, OverlayHeader, PickContext};
 use crate::packet::{Flags, Packet};
 use crate::port::{self, Port};
@@ -179,6 +180,8 @@ pub struct Fabric {
     looked_at: bool,
     hosts: u32,
     balancer: Balancer,
+    /// The salts of a balancer that hashes and does nothing else ([`Pick::plain_hash`]).
+    plain_hash: Option<Salts>,
     marks: Marks,
     /// Buffers that the ports of a switch share.
     pools: Option<SharedBuffers>,
@@ -202,9 +205,9 @@ impl Fabric {
     /// The port by which a host sends a packet. Hosts with several interfaces choose one.
     #[inline]
     pub fn uplink(&mut self, now: Time, packet: &Packet) -> PortId {
-        match self.interfaces {
-            None => self.routes.host_port(packet.key.src()),
-            Some(_) => self.choose_interface(now, packet),
+        match self.routes.has_simple_hosts() {
+            true => self.routes.first_port(packet.key.low_src()),
+            false => self.choose_interface(now, packet),
         }
     }
 
@@ -357,7 +360,7 @@ impl Fabric {
         ingress: PortId,
         packet: &mut Packet,
     ) -> PortId {
-        match self.routes.candidates(switch, packet.key.dst()) {
+        match self.routes.next_ports(switch, packet.key) {
             [only] => {
                 if !PLAIN && self.sees_all {
                     self.balancer.see(now, switch, packet);
@@ -365,8 +368,11 @@ impl Fabric {
                 *only
             }
             many => {
-                let queues = &FabricQueues::at(&self.ports, &self.scheduled);
                 let choices = many.len() as u32;
+                if let Some(salts) = self.plain_hash {
+                    return many[hash::pick(packet.key.0, salts.of(switch), choices) as usize];
+                }
+                let queues = &FabricQueues::at(&self.ports, &self.scheduled);
                 let fork = PickContext { now, switch, ingress, choices, ports: many, queues };
                 many[self.balancer.pick(fork, packet) as usize]
             }

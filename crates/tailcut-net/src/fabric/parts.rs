@@ -171,6 +171,7 @@ impl Fabric {
             hosts: graph.hosts,
             sees_all: balancer.sees_all(),
             marks: Marks::new(queue, balancer.large_flow_threshold()),
+            plain_hash: balancer.plain_hash(),
             balancer,
             pools,
             stops: control.map(|kind| PauseState::new(kind, 2 * graph.links.len())),

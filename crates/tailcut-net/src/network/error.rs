@@ -13,8 +13,8 @@ pub enum SimError {
     /// A requested series names no link or host.
     #[error(transparent)]
     Place(#[from] UnknownPlace),
-    /// Addresses have 16 bits.
-    #[error("{hosts} hosts are more than the 65,536 that packets can address")]
+    /// Addresses have 19 bits.
+    #[error("{hosts} hosts are more than the 524,288 that packets can address")]
     TooManyHosts {
         /// Hosts in the graph.
         hosts: u32,

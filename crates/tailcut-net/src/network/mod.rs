@@ -37,7 +37,7 @@ use tailcut_engine::Time;
 use crate::fabric::{Fabric, FabricError};
 use crate::measure::records::Outcome;
 use crate::measure::{Erased, Observer, PacketView, Unobserved};
-use crate::packet::Packet;
+use crate::packet::{MAX_HOSTS, Packet};
 use crate::scenario::{Progress, Scenario};
 use crate::watch::RunWatcher;
 
@@ -136,7 +136,7 @@ pub fn simulate_watched<O: Observer>(
 /// Refuses what hosts cannot send, or packets not address.
 fn check_scenario(scenario: &Scenario) -> Result<(), SimError> {
     let hosts = scenario.graph.hosts;
-    if hosts > 1 << 16 {
+    if hosts > MAX_HOSTS {
         return Err(SimError::TooManyHosts { hosts });
     }
     for flow in &scenario.flows {

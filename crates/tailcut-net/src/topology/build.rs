@@ -4,11 +4,10 @@ use tailcut_engine::{Rate, Time};
 
 use super::attachment::MOST_INTERFACES;
 use super::{Attachment, Graph, Link, NodeId, TopologyError};
+use crate::packet::MAX_HOSTS;
 
-/// Maximum number of hosts: packets carry host numbers in 16 bits.
-const MAX_HOSTS: u64 = 1 << 16;
 /// Maximum number of hosts and switches that one machine is meant to simulate.
-const MAX_NODES: u64 = 1 << 17;
+const MAX_NODES: u64 = 1 << 20;
 /// Maximum number of links: they take a gigabyte.
 const MAX_LINKS: u64 = 1 << 21;
 /// Maximum number of equal-cost ports of a switch, which routes count in 10 bits.
@@ -107,7 +106,7 @@ pub(super) fn size(
     hosts: u64,
     nodes: u64,
 ) -> Result<(), TopologyError> {
-    if hosts > MAX_HOSTS {
+    if hosts > u64::from(MAX_HOSTS) {
         return Err(TopologyError::new(
             code,
             field,

@@ -13,12 +13,15 @@ use super::{Graph, Topology, TopologyError};
 use crate::component::OneOrEach;
 use crate::files::FileReader;
 
+/// The largest k: routes between more edge switches would take minutes to compute.
+const MAX_K: u32 = 82;
+
 /// Parameters of a fat-tree.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct FatTree {
-    /// Ports per switch: even, from 2 to 64. The network has k^3/4 hosts at `oversubscription` 1.
-    #[schemars(range(min = 2, max = 64))]
+    /// Ports per switch: even, from 2 to 82. The network has k^3/4 hosts at `oversubscription` 1.
+    #[schemars(range(min = 2, max = 82))]
     pub k: u32,
     /// Rate of every link, or of each tier: `{ host = "1Gbps", aggregation = "1Gbps", core =
     /// "230Mbps" }`.
@@ -73,9 +76,9 @@ impl FatTree {
     /// Refuses a k that is odd or out of range, a rate of 0, and networks that are too large.
     pub fn build(&self) -> Result<Graph, TopologyError> {
         let k = self.k;
-        if k % 2 == 1 || !(2..=64).contains(&k) {
-            let error = format!("k = {k}: a fat-tree needs an even k from 2 to 64");
-            let nearest = (k + k % 2).clamp(2, 64);
+        if k % 2 == 1 || !(2..=MAX_K).contains(&k) {
+            let error = format!("k = {k}: a fat-tree needs an even k from 2 to {MAX_K}");
+            let nearest = (k + k % 2).clamp(2, MAX_K);
             return Err(
                 TopologyError::new("fat-tree-k", "k", error).hint(format!("try k = {nearest}"))
             );

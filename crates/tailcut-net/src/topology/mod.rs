@@ -20,6 +20,7 @@ pub mod parallel_paths;
 pub mod rail_optimised;
 pub mod routes;
 pub mod star;
+mod switch_links;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -1,22 +1,24 @@
 //! Shortest-path routes: for each switch and destination, the equal-cost egress ports.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 
 use super::multi_homed::MultiHomed;
-use super::{Graph, HostId, NodeId, PortId, SwitchId};
+use super::switch_links::{PortSets, SwitchLinks, UNREACHABLE};
+use super::{Graph, HostId, PortId, SwitchId};
+use crate::packet::FlowKey;
 
 /// Bits of a table entry that locate the candidates; the upper bits count them. If the count is 0,
 /// the entry is the only candidate itself.
-const START_BITS: u32 = 22;
+pub(super) const START_BITS: u32 = 22;
 /// Table entry of the switch that the destination is attached to.
-const ATTACHED: PortId = PortId((1 << START_BITS) - 1);
-
-const UNREACHABLE: u32 = u32::MAX;
+pub(super) const ATTACHED: PortId = PortId((1 << START_BITS) - 1);
 
 /// Maximum entries of the table: they take a gigabyte.
 const MOST_ENTRIES: usize = 1 << 28;
-/// Maximum links to look at, over all destinations: beyond, it takes minutes.
+/// Maximum links between switches to look at, over all destinations: beyond, it takes minutes.
 const MOST_STEPS: usize = 1 << 30;
+/// Number of hosts that the lower 16 bits of an address tell apart.
+const LOW_HOSTS: u32 = 1 << 16;
 /// Maximum links between two hosts: result tables count them in 8 bits.
 const LONGEST_PATH: u32 = 255;
 
@@ -28,14 +30,22 @@ const LONGEST_PATH: u32 = 255;
 pub struct Routes {
     /// Group of destinations of each host (its edge switch).
     group: Vec<u16>,
+    /// Column of the table by the lower 16 bits of a host: its group, or in a network of more
+    /// hosts the column of [`Routes::columns`] that leads everyone to the slow path.
+    column: Vec<u16>,
+    /// Whether each host has one link and a number of 16 bits.
+    has_simple_hosts: bool,
     /// Port that leads down to each host from its switch.
     down: Vec<PortId>,
     /// Port that leads up from each host: its first one, where it has several.
     pub(super) up: Vec<PortId>,
-    /// By switch and group: the only candidate itself, or where the candidates start and, above
+    /// By switch and column: the only candidate itself, or where the candidates start and, above
     /// `START_BITS`, their number.
     table: Vec<PortId>,
     groups: usize,
+    /// Columns of the table: a group each, and where there are more than 65,536 hosts one that
+    /// holds [`ATTACHED`] alone.
+    columns: usize,
     candidates: Vec<PortId>,
     /// Edge switch of each group.
     pub(super) targets: Vec<SwitchId>,
@@ -73,14 +83,14 @@ pub enum RouteError {
     },
     /// The routes of the network would not fit into memory or time.
     #[error(
-        "{switches} switches, {edges} of them with hosts, and {links} links: the routes would not fit into memory or time"
+        "{switches} switches, {edges} of them with hosts, and {links} links between switches: the routes would not fit into memory or time"
     )]
     TooLarge {
         /// Switches.
         switches: usize,
         /// Number of switches with hosts.
         edges: usize,
-        /// Links.
+        /// Links between switches.
         links: usize,
     },
     /// Two hosts are too far apart.
@@ -106,29 +116,16 @@ impl Routes {
     /// Refuses hosts without exactly one link to a switch, unconnected graphs, and networks that
     /// are too large.
     pub fn new(graph: &Graph) -> Result<Routes, RouteError> {
-        let hosts = graph.hosts;
-        let ports = ports(graph, |_| true);
-        let (mut up, mut down, mut edge) = (vec![], vec![], vec![]);
-        for host in graph.each_host() {
-            let (port, peer) = match ports[host.index()][..] {
-                [only] => only,
-                [first, ..] if !graph.attachment.is_single() => first,
-                ref others => return Err(RouteError::HostLinks { host, links: others.len() }),
-            };
-            let Some(switch) = peer.switch(hosts) else {
-                return Err(RouteError::NoSwitch { host });
-            };
-            up.push(port);
-            down.push(port.reversed());
-            edge.push(switch);
-        }
+        let (up, edge) = first_links(graph)?;
+        let down = up.iter().map(|port| port.reversed()).collect();
         let mut numbering = BTreeMap::new();
         for &switch in &edge {
             let next = numbering.len() as u16;
             numbering.entry(switch).or_insert(next);
         }
         let groups = numbering.len();
-        let (switches, links) = (graph.switches as usize, graph.links.len());
+        let switch_links = SwitchLinks::new(graph, |_| true);
+        let (switches, links) = (graph.switches as usize, switch_links.len());
         if switches * groups > MOST_ENTRIES || groups * links > MOST_STEPS {
             return Err(RouteError::TooLarge { switches, edges: groups, links });
         }
@@ -136,18 +133,26 @@ impl Routes {
         numbering.iter().for_each(|(&switch, &group)| targets[usize::from(group)] = switch);
         let group: Vec<u16> = edge.iter().map(|e| numbering[e]).collect();
         let several = MultiHomed::new(graph, &group, groups).map(Box::new);
+        let is_wide = graph.hosts > LOW_HOSTS;
+        let column = match is_wide {
+            true => vec![groups as u16; LOW_HOSTS as usize],
+            false => group.clone(),
+        };
         let mut routes = Routes {
             group,
+            column,
+            has_simple_hosts: several.is_none() && !is_wide,
             down,
             up,
             table: vec![],
             groups,
+            columns: groups + usize::from(is_wide),
             candidates: vec![],
             targets,
             switches: graph.switches,
             several,
         };
-        let (cut_off, farthest) = routes.fill(&ports, None)?;
+        let (cut_off, farthest) = routes.fill(&switch_links, None)?;
         if farthest + 2 > LONGEST_PATH {
             return Err(RouteError::TooFar { links: farthest + 2 });
         }
@@ -171,7 +176,7 @@ impl Routes {
         alive: impl Fn(usize) -> bool,
     ) -> Result<Routes, RouteError> {
         let mut routes = self.clone();
-        routes.fill(&ports(graph, alive), Some(self))?;
+        routes.fill(&SwitchLinks::new(graph, alive), Some(self))?;
         Ok(routes)
     }
 
@@ -216,7 +221,7 @@ impl Routes {
     /// Returns the ports from a switch towards the edge switch of a group; empty at that switch
     /// itself.
     pub(crate) fn towards(&self, switch: SwitchId, group: usize) -> &[PortId] {
-        match &self.table[switch.index() * self.groups + group] {
+        match &self.table[switch.index() * self.columns + group] {
             &ATTACHED => &[],
             entry => self.listed(entry),
         }
@@ -250,61 +255,54 @@ impl Routes {
     /// without a path, and the largest number of links between two edge switches.
     fn fill(
         &mut self,
-        ports: &[Vec<(PortId, NodeId)>],
+        links: &SwitchLinks,
         fallback: Option<&Routes>,
     ) -> Result<(Option<(SwitchId, SwitchId)>, u32), RouteError> {
-        let (switches, groups) = (self.switches as usize, self.groups);
-        let hosts = (ports.len() - switches) as u32;
+        let (switches, columns) = (self.switches as usize, self.columns);
         let (mut cut_off, mut farthest) = (None, 0);
-        let mut table = vec![ATTACHED; switches * groups];
-        let mut candidates: Vec<PortId> = vec![];
-        let mut known: BTreeMap<Vec<PortId>, PortId> = BTreeMap::new();
+        let mut table = vec![ATTACHED; switches * columns];
+        let mut sets = PortSets::new(switches);
+        let mut distance = vec![];
+        let mut set = vec![];
         // In the order of edge switches, on which the layout of the table depends.
         let mut targets: Vec<(SwitchId, usize)> =
             self.targets.iter().enumerate().map(|(group, &switch)| (switch, group)).collect();
         targets.sort_unstable();
         for (target, group) in targets {
             let ends = self.edges(group);
-            let distance = distances(ports, hosts, switches, ends);
+            links.distances(ends, &mut distance);
             let apart = self.targets.iter().map(|&edge| distance[edge.index()]);
             farthest = farthest.max(apart.filter(|&links| links != UNREACHABLE).max().unwrap_or(0));
             let inside = |s| self.several.as_ref().is_some_and(|several| several.is_internal(s));
             let leads_on = |s: &SwitchId| !ends.contains(s) && !inside(*s);
             for switch in (0..switches).map(SwitchId::at).filter(leads_on) {
                 let here = distance[switch.index()];
-                if here == UNREACHABLE {
+                set.clear();
+                if here != UNREACHABLE {
+                    let nearer = |link: &&(PortId, SwitchId)| distance[link.1.index()] + 1 == here;
+                    set.extend(links.of(switch).iter().filter(nearer).map(|&(port, _)| port));
+                } else {
                     cut_off = cut_off.or(Some((switch, target)));
+                    set.extend(fallback.map_or(&[][..], |whole| whole.towards(switch, group)));
                 }
-                let set: Vec<PortId> = ports[switch.node(hosts).index()]
-                    .iter()
-                    .filter(|(_, peer)| {
-                        here != UNREACHABLE
-                            && peer.switch(hosts).is_some_and(|s| distance[s.index()] + 1 == here)
-                    })
-                    .map(|&(port, _)| port)
-                    .collect();
-                let set = match fallback {
-                    Some(whole) if here == UNREACHABLE => whole.towards(switch, group).to_vec(),
-                    _ => set,
-                };
-                if set.len() >= 1 << (32 - START_BITS)
-                    || candidates.len() + set.len() >= 1 << START_BITS
-                {
-                    return Err(RouteError::TooManyPaths { switch, paths: set.len() });
-                }
-                let encoded = *known.entry(set).or_insert_with_key(|set| match set[..] {
-                    [only] if only < ATTACHED => only,
-                    _ => {
-                        let start = candidates.len() as u32;
-                        candidates.extend(set);
-                        PortId(start | (set.len() as u32) << START_BITS)
-                    }
-                });
-                table[switch.index() * groups + group] = encoded;
+                table[switch.index() * columns + group] = sets.encode(switch, &set)?;
             }
         }
-        (self.table, self.candidates) = (table, candidates);
+        (self.table, self.candidates) = (table, sets.candidates);
         Ok((cut_off, farthest))
+    }
+
+    /// Returns whether each host has one link and a number of 16 bits, so that
+    /// [`Routes::first_port`] is a host's port.
+    #[inline]
+    pub(crate) fn has_simple_hosts(&self) -> bool {
+        self.has_simple_hosts
+    }
+
+    /// Returns the port that leads up from the host with these lower 16 bits.
+    #[inline]
+    pub(crate) fn first_port(&self, low_host: usize) -> PortId {
+        self.up[low_host]
     }
 
     /// Returns the port that leads up from a host.
@@ -313,30 +311,41 @@ impl Routes {
         self.up[host.index()]
     }
 
-    /// Prefetches the table entry that [`Routes::candidates`] will read.
+    /// Prefetches the table entry that [`Routes::next_ports`] will read.
     #[inline]
-    pub(crate) fn fetch(&self, switch: SwitchId, host: HostId) {
-        let group = self.group.get(host.index()).map_or(0, |group| usize::from(*group));
-        tailcut_engine::prefetch(&self.table[switch.index() * self.groups + group]);
+    pub(crate) fn fetch(&self, switch: SwitchId, key: FlowKey) {
+        let column = self.column.get(key.low_dst()).map_or(0, |column| usize::from(*column));
+        tailcut_engine::prefetch(&self.table[switch.index() * self.columns + column]);
     }
 
-    /// Returns the equal-cost ports from `switch` towards `host`, in port order.
+    /// Returns the equal-cost ports from `switch` towards the receiver of a packet, in port order.
     #[inline(always)]
-    pub fn candidates(&self, switch: SwitchId, host: HostId) -> &[PortId] {
-        let group = usize::from(self.group[host.index()]);
-        match &self.table[switch.index() * self.groups + group] {
-            &ATTACHED if self.several.is_none() => std::slice::from_ref(&self.down[host.index()]),
-            &ATTACHED => std::slice::from_ref(self.last_hop_of_several(switch, host)),
-            entry => self.listed(entry),
+    pub fn next_ports(&self, switch: SwitchId, key: FlowKey) -> &[PortId] {
+        let column = usize::from(self.column[key.low_dst()]);
+        let mut entry = &self.table[switch.index() * self.columns + column];
+        if *entry == ATTACHED {
+            if self.has_simple_hosts {
+                return std::slice::from_ref(&self.down[key.low_dst()]);
+            }
+            entry = self.entry_slow_path(switch, key.dst());
+        }
+        self.listed(entry)
+    }
+
+    /// Returns the entry of the table towards a host, or the port itself that leads down to it. Out
+    /// of line, so that simple hosts pay nothing for the others.
+    #[cold]
+    fn entry_slow_path(&self, switch: SwitchId, host: HostId) -> &PortId {
+        match (&self.table[switch.index() * self.columns + self.group(host)], &self.several) {
+            (&ATTACHED, None) => &self.down[host.index()],
+            (&ATTACHED, Some(several)) => several.last_hop(switch, host, &self.up, &self.down),
+            (entry, _) => entry,
         }
     }
 
-    /// Returns the port from a switch to a host that has several interfaces. Out of line, so that
-    /// the others pay nothing for it.
-    #[cold]
-    fn last_hop_of_several(&self, switch: SwitchId, host: HostId) -> &PortId {
-        let several = self.several.as_ref().expect("hosts have several interfaces");
-        several.last_hop(switch, host, &self.up, &self.down)
+    /// Returns the equal-cost ports from `switch` towards `host`, in port order.
+    pub fn candidates(&self, switch: SwitchId, host: HostId) -> &[PortId] {
+        self.listed(self.entry_slow_path(switch, host))
     }
 }
 
@@ -401,36 +410,28 @@ impl PathCounts {
     }
 }
 
-/// Returns the live ports of each node, and the node at the far end of each.
-fn ports(graph: &Graph, alive: impl Fn(usize) -> bool) -> Vec<Vec<(PortId, NodeId)>> {
-    let mut ports = vec![vec![]; graph.nodes()];
-    for (index, link) in graph.links.iter().enumerate().filter(|(index, _)| alive(*index)) {
-        let [of_a, of_b] = PortId::both_directions(index);
-        ports[link.a.index()].push((of_a, link.b));
-        ports[link.b.index()].push((of_b, link.a));
-    }
-    ports
-}
-
-/// Returns the distance of every switch from the nearest of `targets` in hops, `UNREACHABLE`
-/// without a path.
-fn distances(
-    ports: &[Vec<(PortId, NodeId)>],
-    hosts: u32,
-    switches: usize,
-    targets: &[SwitchId],
-) -> Vec<u32> {
-    let mut distance = vec![UNREACHABLE; switches];
-    targets.iter().for_each(|target| distance[target.index()] = 0);
-    let mut queue = VecDeque::from(targets.to_vec());
-    while let Some(switch) = queue.pop_front() {
-        for &(_, peer) in &ports[switch.node(hosts).index()] {
-            let Some(next) = peer.switch(hosts) else { continue };
-            if distance[next.index()] == UNREACHABLE {
-                distance[next.index()] = distance[switch.index()] + 1;
-                queue.push_back(next);
+/// Returns the first port of each host, and the switch behind it.
+fn first_links(graph: &Graph) -> Result<(Vec<PortId>, Vec<SwitchId>), RouteError> {
+    let mut first = vec![None; graph.hosts as usize];
+    let mut count = vec![0; graph.hosts as usize];
+    for (index, link) in graph.links.iter().enumerate() {
+        let ends = [(link.a, link.b), (link.b, link.a)];
+        for (port, (near, far)) in PortId::both_directions(index).into_iter().zip(ends) {
+            if let Some(host) = graph.host(near) {
+                first[host.index()].get_or_insert((port, far));
+                count[host.index()] += 1;
             }
         }
     }
-    distance
+    let mut links = (vec![], vec![]);
+    for (host, found) in graph.each_host().zip(first) {
+        let Some((port, far)) =
+            found.filter(|_| count[host.index()] == 1 || !graph.attachment.is_single())
+        else {
+            return Err(RouteError::HostLinks { host, links: count[host.index()] });
+        };
+        links.0.push(port);
+        links.1.push(graph.switch(far).ok_or(RouteError::NoSwitch { host })?);
+    }
+    Ok(links)
 }

@@ -115,7 +115,7 @@ fn refuses_parameters_out_of_range() {
             "links_per_spine",
         ),
         (json!({"kind": "multi-plane", "rate": "0bps"}), "multi-plane-rate", "rate.host"),
-        (json!({"kind": "multi-plane", "leaves": 70_000}), "multi-plane-size", "leaves"),
+        (json!({"kind": "multi-plane", "leaves": 140_000}), "multi-plane-size", "leaves"),
         (json!({"kind": "rail-optimised", "rails": 1}), "rail-optimised-rails", "rails"),
         (json!({"kind": "rail-optimised", "rails": 9}), "rail-optimised-rails", "rails"),
         (json!({"kind": "rail-optimised", "servers": 0}), "rail-optimised-servers", "servers"),
@@ -135,7 +135,7 @@ fn refuses_parameters_out_of_range() {
             "rail-optimised-rate",
             "internal_rate",
         ),
-        (json!({"kind": "rail-optimised", "servers": 40_000}), "rail-optimised-size", "servers"),
+        (json!({"kind": "rail-optimised", "servers": 300_000}), "rail-optimised-size", "servers"),
     ] {
         let error = build(spec.clone()).expect_err("it is out of range");
         assert_eq!((error.code, error.field.as_str()), (code, field), "{spec}");

@@ -260,14 +260,14 @@ fn parameters_out_of_range_are_refused_by_code_and_field() {
     for (spec, code, field) in [
         (json!({"kind": "fat-tree", "k": 5}), "fat-tree-k", "k"),
         (json!({"kind": "fat-tree", "k": 0}), "fat-tree-k", "k"),
-        (json!({"kind": "fat-tree", "k": 66}), "fat-tree-k", "k"),
+        (json!({"kind": "fat-tree", "k": 84}), "fat-tree-k", "k"),
         (
             json!({"kind": "fat-tree", "oversubscription": 0}),
             "fat-tree-oversubscription",
             "oversubscription",
         ),
         (
-            json!({"kind": "fat-tree", "k": 64, "oversubscription": 2}),
+            json!({"kind": "fat-tree", "k": 82, "oversubscription": 4}),
             "fat-tree-size",
             "oversubscription",
         ),
@@ -291,7 +291,7 @@ fn parameters_out_of_range_are_refused_by_code_and_field() {
             "path_rates",
         ),
         (json!({"kind": "star", "hosts": 1}), "star-hosts", "hosts"),
-        (json!({"kind": "star", "hosts": 70_000}), "star-size", "hosts"),
+        (json!({"kind": "star", "hosts": 600_000}), "star-size", "hosts"),
         (json!({"kind": "chain", "switches": 0}), "chain-switches", "switches"),
         (json!({"kind": "chain", "rate": ["1Gbps", "1Gbps"]}), "chain-links", "rate"),
     ] {
@@ -303,6 +303,6 @@ fn parameters_out_of_range_are_refused_by_code_and_field() {
 #[test]
 fn an_odd_k_suggests_the_next_even_one() {
     let error = build(json!({"kind": "fat-tree", "k": 7})).unwrap_err();
-    assert_eq!(error.to_string(), "k = 7: a fat-tree needs an even k from 2 to 64");
+    assert_eq!(error.to_string(), "k = 7: a fat-tree needs an even k from 2 to 82");
     assert_eq!(error.hint.as_deref(), Some("try k = 8"));
 }

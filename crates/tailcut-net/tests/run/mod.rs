@@ -18,6 +18,7 @@ mod interfaces;
 mod jobs;
 mod ledger;
 mod lone;
+mod many_hosts;
 mod measure;
 mod multipath;
 mod ndp;

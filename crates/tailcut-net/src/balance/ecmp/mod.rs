@@ -144,17 +144,11 @@ impl Pick for Hashing {
         if self.plain {
             return hash::region(hash, fork.choices);
         }
-        match &mut self.resilient {
-            Some(resilient) => resilient.pick(
-                fork.now,
-                fork.switch,
-                fork.ports,
-                packet.key.dst(),
-                hash,
-                &self.shares,
-            ),
-            None => self.place(hash, fork.ports),
-        }
+        self.pick_by_share(fork, packet.key, hash)
+    }
+
+    fn plain_hash(&self) -> Option<Salts> {
+        self.plain.then_some(self.salts)
     }
 
     fn predict(&self, switch: SwitchId, ports: &[PortId], key: FlowKey) -> Option<u32> {
@@ -173,6 +167,19 @@ impl Pick for Hashing {
 }
 
 impl Hashing {
+    /// Returns the port of a hash among unequal shares or by resilient hashing. Out of line, so
+    /// that plain hashing pays nothing for it.
+    #[inline(never)]
+    fn pick_by_share(&mut self, fork: PickContext<'_>, key: FlowKey, hash: u32) -> u32 {
+        match &mut self.resilient {
+            Some(resilient) => {
+                let PickContext { now, switch, ports, .. } = fork;
+                resilient.pick(now, switch, ports, key.dst(), hash, &self.shares)
+            }
+            None => self.place(hash, fork.ports),
+        }
+    }
+
     /// Returns the position of the port that a hash chooses, without buckets.
     fn place(&self, hash: u32, ports: &[PortId]) -> u32 {
         let total = self.shares.total(ports);

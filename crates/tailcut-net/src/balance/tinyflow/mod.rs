@@ -208,7 +208,7 @@ impl Pick for TinyFlows {
             Reroute::Egress => ((u64::from(elephant.draw) * u64::from(choices)) >> 32) as u32,
             Reroute::FiveTuple => {
                 let port = (elephant.draw >> 16) as u16;
-                packet.key = FlowKey((key.0 & !(0xffff << 16)) | (u64::from(port) << 16));
+                packet.key = key.rewritten(port);
                 packet.flags = packet.flags | Flags::REWRITTEN;
                 hash::pick(packet.key.0, self.salts.of(switch), choices)
             }
