@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use tailcut_engine::{Bytes, Time};
 
 use super::audit::Audit;
+use super::hash::Salts;
 use super::{
     BalanceSpec, Balancer, EdgeOnly, Layout, OverlayHeader, PassContext, Pick, PickContext,
     Strategy,
@@ -174,6 +175,10 @@ impl Pick for Mixture {
     #[inline]
     fn pick(&mut self, fork: PickContext<'_>, packet: &mut Packet) -> u32 {
         self.balancers[self.of_switch[fork.switch.index()] as usize].pick(fork, packet)
+    }
+    fn plain_hash(&self) -> Option<Salts> {
+        // Tiers differ.
+        None
     }
     fn predict(&self, switch: SwitchId, ports: &[PortId], key: FlowKey) -> Option<u32> {
         self.balancers[self.of_switch[switch.index()] as usize].predict(switch, ports, key)
