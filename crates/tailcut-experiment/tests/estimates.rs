@@ -28,7 +28,7 @@ fn uet(control: &str) -> String {
     UET.replace("\"uet\"", &format!("\"uet\", control = \"{control}\""))
 }
 
-/// What is trimmed or dropped, and sent again, is beyond the estimate.
+/// Retransmissions are beyond the estimate.
 #[test]
 fn packet_hops_of_jobs_are_about_their_estimate() {
     let schemes = [

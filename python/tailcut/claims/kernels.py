@@ -1,4 +1,4 @@
-"""What kernels say of the page's questions: directions over one small fabric, beside those of the simulator."""
+"""Directions over kernels beside those of the simulator, for the page's questions: one small fabric."""
 
 import textwrap
 from collections.abc import Mapping, Sequence

@@ -365,14 +365,14 @@ def runs(study: Study) -> list[dict[str, Any]]:
 
 
 def _names(study: Study, run: Run) -> dict[str, Any]:
-    """What a table of runs calls one."""
+    """Returns the names of a run in tables: its scheme, point and seed."""
     point = run.planned["point"]
     where = ", ".join(filter(None, [study.point(point), study.cell(point)]))
     return {"scheme": run.planned["scheme"], "where": where, "seed": run.planned["seed"]}
 
 
 def threads(study: Study) -> list[dict[str, Any]]:
-    """Where the time of threads went, of every run that several threads simulated."""
+    """Returns a row for each run on several threads: the shares of their time."""
     rows = []
     for run in study.runs:
         times = run.record.get("thread_seconds")

@@ -1,4 +1,4 @@
-"""Where the threads of runs spent their time: ``thread_seconds`` of ``run.json``, of runs on several threads."""
+"""Shares of the time of a run's threads, from ``thread_seconds`` of ``run.json``."""
 
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple, TypeAlias

@@ -169,8 +169,8 @@ fn carried(config: &Config, carrier: &Carrier, flow: &Flow) -> Carried {
     }
 }
 
-/// Estimates the peak bytes held by flows that wait for nothing, if each lasts as long as on a link shared equally
-/// at the mean load.
+/// Estimates the peak bytes held by flows that wait for nothing, if each lasts as long as on a
+/// link shared equally at the mean load.
 fn most_open(config: &Config, graph: &Graph, flows: &[Flow], carried: &[Carried]) -> u64 {
     let rates = graph.host_rates();
     let capacity: f64 = rates.iter().map(|rate| rate.0 as f64 / 8.0).sum();

@@ -23,7 +23,7 @@ pub const SERVICE_PORTS: u16 = 1 << SERVICE_BITS;
 const HIGH_BITS: u32 = 3;
 const HIGH: u32 = (1 << HIGH_BITS) - 1;
 const SERVICE_BITS: u32 = 4;
-/// Where the upper bits of the destination begin, above the service port, the other port and the
+/// Shift of the destination's upper bits, above the service port, the other port and the
 /// direction.
 const HIGH_SHIFT: u32 = SERVICE_BITS + 17;
 
@@ -66,8 +66,8 @@ impl FlowKey {
     /// Returns the key of packets from `src:sport` to `dst:dport`.
     ///
     /// # Panics
-    /// Where a host is 65,536 or above: if it is not below [`MAX_HOSTS`], or neither port is one of
-    /// the [`SERVICE_PORTS`]. Otherwise, in debug builds: if the key would be of the wide layout.
+    /// Hosts from 65,536 must be below [`MAX_HOSTS`], and one of the ports one of the
+    /// [`SERVICE_PORTS`]. Debug builds panic if the key of other hosts would be of the wide layout.
     pub const fn new(src: HostId, dst: HostId, sport: u16, dport: u16) -> FlowKey {
         let hosts = (src.0 as u64 & 0xffff) << 48 | (dst.0 as u64 & 0xffff) << 32;
         let ports = (sport as u64) << 16 | dport as u64;
@@ -189,7 +189,7 @@ impl FlowKey {
     }
 }
 
-/// What keys of the wide layout do. Out of line, so that the others pay only for the question.
+/// Slow paths of keys of the wide layout. Out of line, so that other keys pay for the question only.
 impl FlowKey {
     #[cold]
     #[inline(never)]

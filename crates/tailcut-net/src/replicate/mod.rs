@@ -14,6 +14,7 @@ use tailcut_engine::{Bytes, Time};
 
 use crate::component::SpecError;
 use crate::horizon::LONGEST;
+use crate::packet::SERVICE_PORTS;
 use crate::registry::registry;
 
 use machine::{Replicate, ReplicationPlan};
@@ -58,6 +59,7 @@ registry! {
 
 /// Upper bound of copies: ECMP would rarely find more different paths.
 const MAX_COPIES: u32 = 16;
+const _: () = assert!(MAX_COPIES <= SERVICE_PORTS as u32, "each copy has a service port");
 
 /// The hint where no flow is to be replicated.
 const OFF: &str = "kind = \"none\" replicates nothing";

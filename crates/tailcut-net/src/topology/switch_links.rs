@@ -1,4 +1,4 @@
-//! What routes are computed from: the links between switches, and sets of equal-cost ports.
+//! Links between switches and sets of equal-cost ports, from which routes are computed.
 
 use std::collections::{BTreeMap, VecDeque};
 

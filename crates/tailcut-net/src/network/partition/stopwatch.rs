@@ -1,4 +1,4 @@
-//! Where the time of a run's threads goes. Nothing of a result depends on it.
+//! A stopwatch for the threads of a run. No result depends on it.
 
 use std::time::{Duration, Instant};
 
