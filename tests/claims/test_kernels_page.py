@@ -45,7 +45,8 @@ def test_a_comparison_has_the_direction_of_both(ours: Number, theirs: Number | N
 
 def test_the_table_shows_signs_and_how_many_runs_count() -> None:
     found = kernels.section(read(ASKED), both(LESS, MORE))
-    assert "| 1 | copies | ▼ | ▲ | 1 of 1 |" in found
+    assert "| question 1 | simulator |" in found
+    assert "| copies | ▼ | ▲ | 1 of 1 |" in found
     assert found.startswith("Of 1 comparisons over kernels, 1 have the opposite direction.")
 
 

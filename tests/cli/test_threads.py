@@ -6,7 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
+from support import skipping
 
 from .conftest import Tailcut
 
@@ -32,7 +32,7 @@ def test_runs_on_one_thread_say_nothing_of_threads(tailcut: Tailcut, tiny: Path)
     assert "thread" not in tailcut("run", tiny, *ONE_SEED).stderr
 
 
-@pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="this system cannot bind a process to a core")
+@skipping.needs(hasattr(os, "sched_setaffinity"), "this system cannot bind a process to a core")
 def test_sixteen_threads_on_one_core_end_with_the_bytes_of_one(tailcut: Tailcut, tiny: Path) -> None:
     racks = 'kind = "leaf-spine"\nracks = 16\nhosts_per_rack = 2\nspines = 2'
     tiny.write_text(tiny.read_text().replace('kind = "fat-tree"\nk = 4', racks))

@@ -129,7 +129,7 @@ def test_buckets_begin_when_their_gradients_are_made() -> None:
         ({"tensor": 0}, "TC-N002", "tensor = 0"),
         ({}, "TC-N002", "has no message"),
         ({"tensor": 8, "traffic": TensorTraffic.COMPUTATION}, "TC-N002", "has no message"),
-        ({"tensor": 512, "data": 512}, "TC-N002", "262,144 hosts"),
+        ({"tensor": 512, "data": 2048}, "TC-N002", "1,048,576 hosts"),
         ({"tensor": 512, "data": 4, "micro_batches": 1000}, "TC-N002", "of at most 20,000,000"),
     ],
 )

@@ -9,7 +9,7 @@ mod options;
 mod selective_ack;
 mod seq_field;
 
-pub use self::flow_key::{FlowKey, MAX_HOSTS, SERVICE_PORTS};
+pub use self::flow_key::{FlowKey, SERVICE_PORTS};
 use self::options::INLINE;
 pub use self::options::{
     Carried, MAX_NUMBER, NO_OPTIONS, OptionStore, Options, SackBlocks, Timestamps, inline_number,

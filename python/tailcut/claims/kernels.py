@@ -94,7 +94,7 @@ def _shown(pair: Pair) -> str:
 
 
 def section(paper: Paper, scorecard: Scorecard) -> str:
-    """Returns the sentence that counts all comparisons, and their table; empty without any."""
+    """Returns the sentence that counts all comparisons, and a table for each question; empty without any."""
     of_question = {
         number: pairs(paper, scorecard, one)
         for number, one in enumerate(paper.answers.questions if paper.answers else (), 1)
@@ -103,13 +103,15 @@ def section(paper: Paper, scorecard: Scorecard) -> str:
     every = [one for found in of_question.values() for one in found]
     if not every:
         return ""
-    head = "| question | compared | simulator | kernels | runs that count |\n|---|---|---|---|---|\n"
-    rows = [
-        f"| {number} | {one.what} | {sign(one.simulator)} | {sign(one.kernels)} | {one.runs} |"
-        for number, found in of_question.items()
-        for one in found
-    ]
-    return f"{textwrap.fill(counted(every), 100)}\n\n{head}" + "\n".join(rows) + "\n"
+    tables = [_table(number, found) for number, found in of_question.items() if found]
+    return "\n".join([f"{textwrap.fill(counted(every), 100)}\n", *tables])
+
+
+def _table(number: int, found: Sequence[Pair]) -> str:
+    """Returns the table of a question's comparisons."""
+    head = f"| question {number} | simulator | kernels | runs that count |\n|---|---|---|---|\n"
+    rows = (f"| {one.what} | {sign(one.simulator)} | {sign(one.kernels)} | {one.runs} |\n" for one in found)
+    return head + "".join(rows)
 
 
 def counted(every: Sequence[Pair]) -> str:

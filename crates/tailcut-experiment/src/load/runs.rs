@@ -6,8 +6,7 @@ use std::rc::Rc;
 
 use serde_json::json;
 use tailcut_net::component::SpecError;
-use tailcut_net::packet::MAX_HOSTS;
-use tailcut_net::topology::Graph;
+use tailcut_net::topology::{Graph, MAX_HOSTS};
 
 use super::Loader;
 use super::configs::{Combination, point_json, unrealisable};

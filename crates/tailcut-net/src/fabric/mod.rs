@@ -360,7 +360,8 @@ impl Fabric {
         ingress: PortId,
         packet: &mut Packet,
     ) -> PortId {
-        match self.routes.next_ports(switch, packet.key) {
+        let key = packet.key;
+        match self.routes.next_ports(switch, key.low_dst(), || key.dst()) {
             [only] => {
                 if !PLAIN && self.sees_all {
                     self.balancer.see(now, switch, packet);

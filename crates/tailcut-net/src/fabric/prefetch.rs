@@ -28,7 +28,7 @@ impl Fabric {
     pub(crate) fn fetch_route(&self, port: PortId) {
         let port = &self.ports[port.index()];
         if let Some(switch) = port.far_end().switch(self.hosts) {
-            self.routes.fetch(switch, port.next().key);
+            self.routes.fetch(switch, port.next().key.low_dst());
         }
     }
 

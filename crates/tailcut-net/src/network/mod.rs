@@ -37,8 +37,9 @@ use tailcut_engine::Time;
 use crate::fabric::{Fabric, FabricError};
 use crate::measure::records::Outcome;
 use crate::measure::{Erased, Observer, PacketView, Unobserved};
-use crate::packet::{MAX_HOSTS, Packet};
+use crate::packet::Packet;
 use crate::scenario::{Progress, Scenario};
+use crate::topology::MAX_HOSTS;
 use crate::watch::RunWatcher;
 
 use clock::{EventClock, EventKind, OptionalEvents};

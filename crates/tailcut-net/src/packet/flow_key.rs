@@ -1,7 +1,7 @@
 //! The addresses of a packet in 64 bits: two hosts and two ports.
 
 use super::SERVICE_PORT;
-use crate::topology::HostId;
+use crate::topology::{HostId, MAX_HOSTS};
 
 /// Source and destination host and port, as the packet carries them.
 ///
@@ -15,12 +15,11 @@ pub struct FlowKey(pub u64);
 
 /// The port bits that are set in the layout for more than 65,536 hosts.
 const WIDE: u64 = 0x8000_f000;
-/// Largest number of hosts that keys address.
-pub const MAX_HOSTS: u32 = 1 << (16 + HIGH_BITS);
 /// Number of service ports that the wide layout can name, from [`SERVICE_PORT`].
 pub const SERVICE_PORTS: u16 = 1 << SERVICE_BITS;
 
-const HIGH_BITS: u32 = 3;
+/// Bits of a host above the lower 16.
+const HIGH_BITS: u32 = MAX_HOSTS.ilog2() - 16;
 const HIGH: u32 = (1 << HIGH_BITS) - 1;
 const SERVICE_BITS: u32 = 4;
 /// Shift of the destination's upper bits, above the service port, the other port and the

@@ -3,8 +3,7 @@
 use tailcut_engine::{Rate, Time};
 
 use super::attachment::MOST_INTERFACES;
-use super::{Attachment, Graph, Link, NodeId, TopologyError};
-use crate::packet::MAX_HOSTS;
+use super::{Attachment, Graph, Link, MAX_HOSTS, NodeId, TopologyError};
 
 /// Maximum number of hosts and switches that one machine is meant to simulate.
 const MAX_NODES: u64 = 1 << 20;

@@ -4,6 +4,9 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+/// Largest number of hosts: packets address them by 19 bits.
+pub const MAX_HOSTS: u32 = 1 << 19;
+
 macro_rules! number {
     ($(#[$doc:meta])* $name:ident) => {
         $(#[$doc])*

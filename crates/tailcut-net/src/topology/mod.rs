@@ -31,7 +31,7 @@ use crate::registry::registry;
 
 pub use attachment::Attachment;
 pub use graph::{Graph, Link};
-pub use ids::{HostId, NodeId, PortId, SwitchId};
+pub use ids::{HostId, MAX_HOSTS, NodeId, PortId, SwitchId};
 pub use routes::{PathCounts, RouteError, Routes};
 
 /// Error in the parameters or the file of a topology.

@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 use super::multi_homed::MultiHomed;
 use super::switch_links::{PortSets, SwitchLinks, UNREACHABLE};
 use super::{Graph, HostId, PortId, SwitchId};
-use crate::packet::FlowKey;
 
 /// Bits of a table entry that locate the candidates; the upper bits count them. If the count is 0,
 /// the entry is the only candidate itself.
@@ -313,21 +312,27 @@ impl Routes {
 
     /// Prefetches the table entry that [`Routes::next_ports`] will read.
     #[inline]
-    pub(crate) fn fetch(&self, switch: SwitchId, key: FlowKey) {
-        let column = self.column.get(key.low_dst()).map_or(0, |column| usize::from(*column));
+    pub(crate) fn fetch(&self, switch: SwitchId, low_host: usize) {
+        let column = self.column.get(low_host).map_or(0, |column| usize::from(*column));
         tailcut_engine::prefetch(&self.table[switch.index() * self.columns + column]);
     }
 
-    /// Returns the equal-cost ports from `switch` towards the receiver of a packet, in port order.
+    /// Returns the equal-cost ports from `switch` towards a host, in port order. `low_host` is the
+    /// lower 16 bits of its number; the whole number is asked for only where these do not decide.
     #[inline(always)]
-    pub fn next_ports(&self, switch: SwitchId, key: FlowKey) -> &[PortId] {
-        let column = usize::from(self.column[key.low_dst()]);
+    pub(crate) fn next_ports(
+        &self,
+        switch: SwitchId,
+        low_host: usize,
+        host: impl FnOnce() -> HostId,
+    ) -> &[PortId] {
+        let column = usize::from(self.column[low_host]);
         let mut entry = &self.table[switch.index() * self.columns + column];
         if *entry == ATTACHED {
             if self.has_simple_hosts {
-                return std::slice::from_ref(&self.down[key.low_dst()]);
+                return std::slice::from_ref(&self.down[low_host]);
             }
-            entry = self.entry_slow_path(switch, key.dst());
+            entry = self.entry_slow_path(switch, host());
         }
         self.listed(entry)
     }
