@@ -245,7 +245,15 @@ def test_a_rank_sends_one_message_of_its_data_group_at_a_time(tmp_path: Path) ->
     write(TrainingStep(model=SMALL, tensor=2, data=4), tmp_path / "step.toml")
     flows = tailcut.run(tmp_path / "step.toml", out=tmp_path / "results").flows
     across = flows.filter(pl.col("src") // 2 != pl.col("dst") // 2).sort("src", "start_ns")
-    ends = across.with_columns(before=(pl.col("start_ns") + pl.col("fct_ns")).shift(1).over("src"))
-    later = ends.drop_nulls("before")
+    # A message is sent when its last packet, of at most 4096 B, is handed to the interface.
+    sending_ns = (pl.col("bytes") - 4096) * 8e9 / LINK_BPS
+    later = across.with_columns(sent=(pl.col("start_ns") + sending_ns).shift(1).over("src")).drop_nulls("sent")
     assert later.height == 8 * (across.height // 8 - 1) > 0
-    assert (later["start_ns"] >= later["before"]).all()
+    assert (later["start_ns"] >= later["sent"]).all()
+
+
+def test_a_step_is_cut_among_threads(tmp_path: Path) -> None:
+    write(TrainingStep(model=SMALL, tensor=2, data=4), tmp_path / "step.toml")
+    result = tailcut.run(tmp_path / "step.toml", out=tmp_path / "results", threads=2)
+    [seconds] = result.thread_seconds
+    assert len(seconds["work"]) == 2

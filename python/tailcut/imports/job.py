@@ -32,6 +32,8 @@ class Job:
         waits: rows that are waited for.
         pool: the pool of each row, 0 for none; none if there are no pools.
         at_once: how many rows of its pool may run at once.
+        until: what a row of a pool has to be before the next one starts: `sent`, `received` or `acknowledged`; none
+            for what `over` says.
         over: when a message is over, as experiments have it.
         acknowledged: the waits that are for the acknowledgement of a message; none if all are for its last byte.
     """
@@ -47,6 +49,7 @@ class Job:
     acknowledged: npt.NDArray[np.bool_] | None = None
     pool: Integers | None = None
     at_once: Integers | None = None
+    until: str | None = None
     over: str = "received"
 
     def __len__(self) -> int:
@@ -106,9 +109,11 @@ class Job:
         """
         timed, pooled = self.starts_ns is not None, self.pool is not None
         started = ",start_ns" if timed else ""
-        pools = ",pool,at_once" if pooled else ""
+        until = f",{self.until}" if pooled and self.until else ""
+        pools = f",pool,at_once{',until' if until else ''}" if pooled else ""
         yield f"id,src,dst,bytes{started}{pools},host,processor,duration_ns,after\n"
-        blank = "," * (3 + timed + 2 * pooled)
+        no_pool = ",," + "," * bool(until)
+        blank = "," * (3 + timed) + no_pool * pooled
         zeros = np.zeros(len(self) if timed or pooled else 0, dtype=np.int64)
         more = [column if column is not None else zeros for column in (self.starts_ns, self.pool, self.at_once)]
         for begin in range(0, len(self), rows):
@@ -130,7 +135,7 @@ class Job:
                     pool, at_once = (further[1][at], further[2][at]) if pooled else (0, 0)
                     waits = after or pool
                     start = ("," if waits else f",{further[0][at]}") if timed else ""
-                    joint = (f",{pool},{at_once}" if pool else ",,") if pooled else ""
+                    joint = (f",{pool},{at_once}{until}" if pool else no_pool) if pooled else ""
                     lines.append(f"{own},{one},{other},{amount}{start}{joint},,,,{after}\n")
                 else:
                     lines.append(f"{own},{blank}{one},{other},{amount},{after}\n")

@@ -72,12 +72,13 @@ def frame(job: Job) -> "pl.DataFrame":
         return pl.when(~is_message).then(pl.col(name))
 
     pooled = {} if job.pool is None or job.at_once is None else {"pool": job.pool, "at_once": job.at_once}
+    of_pools = [pl.col(name) for name in pooled] + ([pl.lit(job.until).alias("until")] if job.until else [])
     return pl.DataFrame(columns | pooled | {"after": after}).select(
         "id",
         of_messages("one").alias("src"),
         of_messages("other").alias("dst"),
         of_messages("amount").alias("bytes"),
-        *(pl.when(pl.col("pool") > 0).then(pl.col(name)).alias(name) for name in pooled),
+        *(pl.when(pl.col("pool") > 0).then(column).alias(column.meta.output_name()) for column in of_pools),
         of_computations("one").alias("host"),
         of_computations("other").alias("processor"),
         of_computations("amount").alias("duration_ns"),

@@ -318,7 +318,7 @@ class _Rows:
             group: the ranks.
             size: the bytes that are reduced.
             ready: the rows that each rank waits for.
-            in_order: a rank sends no message of such rings before the one before has arrived.
+            in_order: a rank sends the messages of such rings one after the other.
         """
         count = len(group)
         parts = _parts(size, count)
@@ -353,6 +353,7 @@ class _Rows:
             waits=np.frombuffer(self._waits, dtype=np.uint32).astype(np.int64),
             pool=pools if pools.any() else None,
             at_once=np.minimum(pools, 1) if pools.any() else None,
+            until="sent" if pools.any() else None,
         )
 
 

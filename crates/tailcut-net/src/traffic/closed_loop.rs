@@ -7,7 +7,7 @@ use std::collections::{BinaryHeap, VecDeque};
 use tailcut_engine::Time;
 
 use super::critical_path::Cause;
-use super::demand::{CollectiveJob, Dependent, JobKind, Jobs, NONE, Signal};
+use super::demand::{CollectiveJob, Dependent, JobKind, Jobs, NONE, Signal, StartRule};
 use super::processors::Processors;
 use super::unfinished::{Ended, FlowState, RunEnd, UnfinishedJob};
 use super::{Flow, FlowIndex};
@@ -203,18 +203,24 @@ impl ClosedLoop {
     pub fn on_finished(&mut self, flow: FlowIndex, signal: Signal, now: Time) {
         if self.is_unsent(flow) {
             self.unsent[flow.index()] = false;
-            self.release_dependents(flow, Signal::Sent, now);
+            self.conclude(flow, Signal::Sent, now);
         }
         if signal == Signal::Sent {
             return;
         }
-        let rule = self.jobs.rules[flow.index()];
         if signal == Signal::Received {
-            self.advance_job(rule.job, Dependent::Flow(flow), now);
+            let job = self.jobs.rules[flow.index()].job;
+            self.advance_job(job, Dependent::Flow(flow), now);
         }
-        if rule.pool != NONE && self.jobs.pools[rule.pool as usize].on == signal {
-            self.pools[rule.pool as usize].running -= 1;
-            self.refill(rule.pool as usize, Cause::Flow(flow, signal), now);
+        self.conclude(flow, signal, now);
+    }
+
+    /// Makes room in a flow's pool and releases what waits for it, as far as `signal` says.
+    fn conclude(&mut self, flow: FlowIndex, signal: Signal, now: Time) {
+        let pool = self.jobs.rules[flow.index()].pool;
+        if pool != NONE && self.jobs.pools[pool as usize].on == signal {
+            self.pools[pool as usize].running -= 1;
+            self.refill(pool as usize, Cause::Flow(flow, signal), now);
         }
         self.release_dependents(flow, signal, now);
     }
@@ -400,10 +406,14 @@ impl ClosedLoop {
 
 /// Returns the flows that others wait for to be sent; empty if nothing waits for that.
 fn unsent(flows: usize, jobs: &Jobs) -> Vec<bool> {
+    let edges = jobs.edges.iter().filter(|edge| edge.on == Signal::Sent);
+    let makes_room =
+        |rule: &StartRule| rule.pool != NONE && jobs.pools[rule.pool as usize].on == Signal::Sent;
+    let pooled = jobs.rules.iter().enumerate().filter(|(_, rule)| makes_room(rule));
     let mut unsent = vec![];
-    for edge in jobs.edges.iter().filter(|edge| edge.on == Signal::Sent) {
+    for at in edges.map(|edge| edge.from.index()).chain(pooled.map(|(at, _)| at)) {
         unsent.resize(flows, false);
-        unsent[edge.from.index()] = true;
+        unsent[at] = true;
     }
     unsent
 }

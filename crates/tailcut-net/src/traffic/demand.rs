@@ -27,6 +27,20 @@ pub enum Signal {
     Acknowledged,
 }
 
+impl Signal {
+    /// All of them.
+    pub(super) const ALL: [Signal; 3] = [Signal::Sent, Signal::Received, Signal::Acknowledged];
+
+    /// Returns the word of files for it.
+    pub(super) fn word(self) -> &'static str {
+        match self {
+            Signal::Sent => "sent",
+            Signal::Received => "received",
+            Signal::Acknowledged => "acknowledged",
+        }
+    }
+}
+
 /// Name of a kind of job in the job table.
 pub type JobKind = &'static str;
 

@@ -52,6 +52,23 @@ fn a_pool_starts_its_flows_in_order_and_limits_concurrency() {
 }
 
 #[test]
+fn a_pool_may_go_by_what_has_been_sent() {
+    let mut demand = Demand::default();
+    let pool = demand.pool(FlowPool { opens: Time::ZERO, at_once: 1, on: Signal::Sent });
+    for _ in 0..3 {
+        demand.flow(StartRule { pool, ..RULE }, flow());
+    }
+    let mut driver = drive(demand);
+    assert_eq!(driver.take(Time::ZERO), Some(FlowIndex(0)));
+    driver.on_finished(FlowIndex(0), Signal::Sent, Time::from_us(4));
+    assert_eq!(driver.take(Time::from_us(4)), Some(FlowIndex(1)));
+    driver.on_finished(FlowIndex(0), Signal::Received, Time::from_us(6));
+    assert_eq!(driver.next(), None, "the first flow makes room once");
+    driver.on_finished(FlowIndex(1), Signal::Received, Time::from_us(7));
+    assert_eq!(driver.take(Time::from_us(7)), Some(FlowIndex(2)), "what is received was sent");
+}
+
+#[test]
 fn a_job_lasts_from_its_first_start_to_its_last_byte() {
     let mut demand = Demand::default();
     let job = demand.job("query");

@@ -26,7 +26,8 @@ pub struct MessageGraph {
     /// objects), or text with a header line and columns separated by commas, semicolons or tabs.
     /// Columns of all rows: `id`, and `after`, the rows that a row waits for. Of messages: `src`,
     /// `dst` (host numbers), `bytes`, and optionally `start_ns`, or `pool` and `at_once`: messages of
-    /// a pool start in the order of the file, at most `at_once` of them run at a time. Of
+    /// a pool start in the order of the file, at most `at_once` of them run at a time. One runs
+    /// `until` it is `sent`, `received` or `acknowledged`; without that column, as `over` says. Of
     /// computations: `host`, `duration_ns`, and optionally `processor`.
     pub file: String,
     /// The event by which a message counts as over for the rows that wait for it. A row that waits
@@ -115,20 +116,23 @@ impl MessageGraph {
 
     /// Adds the pools of all rows; returns rows with their pools, ordered by row.
     fn pools(&self, rows: &Rows, demand: &mut Demand) -> Result<Vec<(u32, u32)>, TrafficError> {
-        let mut known: BTreeMap<Name, (u32, u32)> = BTreeMap::new();
+        let mut known: BTreeMap<Name, (u32, FlowPool)> = BTreeMap::new();
         let mut found = vec![];
-        for &(row, Pooled { name, at_once }) in &rows.pools {
-            let &mut (pool, first) = known.entry(name).or_insert_with(|| {
-                let pool = FlowPool { opens: Time::ZERO, at_once, on: self.over.signal() };
-                (demand.pool(pool), at_once)
-            });
-            if at_once != first {
-                let name = rows.text(name);
-                let what = format!("pool {name} has at_once = {at_once}, and {first} before");
+        for &(row, Pooled { name, at_once, until }) in &rows.pools {
+            let on = until.unwrap_or(self.over.signal());
+            let pool = FlowPool { opens: Time::ZERO, at_once, on };
+            let &mut (number, first) =
+                known.entry(name).or_insert_with(|| (demand.pool(pool), pool));
+            if pool != first {
+                let says = |pool: FlowPool| {
+                    format!("at_once = {}, until = {}", pool.at_once, pool.on.word())
+                };
+                let (name, own, before) = (rows.text(name), says(pool), says(first));
+                let what = format!("pool {name} has {own}; before it had {before}");
                 let error = rows.refuse("graph-pool", row as usize, &what);
-                return Err(error.hint("write one number for all rows of a pool"));
+                return Err(error.hint("write the same for all rows of a pool"));
             }
-            found.push((row, pool));
+            found.push((row, number));
         }
         Ok(found)
     }

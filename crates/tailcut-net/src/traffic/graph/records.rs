@@ -9,7 +9,7 @@ use crate::component::{did_you_mean, read_text};
 use crate::files::{Cells, FileReader};
 
 /// The columns of a graph.
-pub(super) const COLUMNS: [&str; 11] = [
+pub(super) const COLUMNS: [&str; 12] = [
     "id",
     "src",
     "dst",
@@ -17,6 +17,7 @@ pub(super) const COLUMNS: [&str; 11] = [
     "start_ns",
     "pool",
     "at_once",
+    "until",
     "host",
     "processor",
     "duration_ns",

@@ -3,7 +3,7 @@
 use tailcut_engine::Time;
 
 use super::super::TrafficError;
-use super::super::demand::RowId;
+use super::super::demand::{RowId, Signal};
 use super::MessageEnd;
 use super::names::{Name, Names};
 use super::records::{self, COLUMNS, Record};
@@ -25,11 +25,13 @@ pub(super) struct After {
     pub on: Option<MessageEnd>,
 }
 
-/// The pool of a message: its name, and how many of its messages may run at once.
+/// The pool of a message, how many of its messages may run at once, and the event by which one makes
+/// room for the next, if the row names it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Pooled {
     pub name: Name,
     pub at_once: u32,
+    pub until: Option<Signal>,
 }
 
 /// The rows of a file.
@@ -134,10 +136,11 @@ impl Rows {
                 return Err("pool: a message with at_once above 0, and without start_ns, has one"
                     .to_owned());
             };
-            let name = self.names.of(name);
-            self.pools.push((self.works.len() as u32, Pooled { name, at_once }));
-        } else if cell("at_once").is_some() {
-            return Err("it has at_once, but no pool".to_owned());
+            let (name, until) = (self.names.of(name), cell("until").map(parse_until).transpose()?);
+            self.pools.push((self.works.len() as u32, Pooled { name, at_once, until }));
+        } else if let Some(column) = ["at_once", "until"].into_iter().find(|it| cell(it).is_some())
+        {
+            return Err(format!("it has {column}, but no pool"));
         }
         for word in cell("after").unwrap_or_default().split_whitespace() {
             let (id, on) = parse_after(word)?;
@@ -199,6 +202,13 @@ fn work(cell: &CellsByName) -> Result<Work, String> {
         _ => Err("it is neither a message (src, dst, bytes) nor a computation (host, duration_ns)"
             .to_owned()),
     }
+}
+
+fn parse_until(word: &str) -> Result<Signal, String> {
+    Signal::ALL
+        .into_iter()
+        .find(|signal| signal.word() == word)
+        .ok_or_else(|| format!("until: {word:?} is neither sent, received nor acknowledged"))
 }
 
 fn parse_after(word: &str) -> Result<(&str, Option<MessageEnd>), String> {

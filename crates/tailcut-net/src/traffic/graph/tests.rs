@@ -93,16 +93,40 @@ fn messages_of_a_pool_start_in_turn() {
 }
 
 #[test]
+fn a_message_keeps_its_place_in_a_pool_until_its_row_says() {
+    for (word, on) in [
+        ("", Signal::Received),
+        ("sent", Signal::Sent),
+        ("received", Signal::Received),
+        ("acknowledged", Signal::Acknowledged),
+    ] {
+        let rows = format!("id,src,dst,bytes,pool,at_once,until\na,0,1,1,p,1,{word}\n");
+        let demand = read("g.csv", &rows).expect("a valid graph");
+        assert_eq!(demand.jobs.pools[0].on, on, "{word}");
+    }
+}
+
+#[test]
 fn faults_of_pools_are_refused_by_line() {
     for (row, code, what) in [
-        ("b,0,1,1,,p,3,,,\n", "graph-pool", "line 3: pool p has at_once = 3, and 2 before"),
-        ("b,0,1,1,,p,0,,,\n", "graph-row", "line 3: pool: a message with at_once above 0"),
-        ("b,0,1,1,5,p,2,,,\n", "graph-row", "line 3: pool: a message with at_once above 0"),
-        ("b,,,,,p,2,1,5,\n", "graph-row", "line 3: pool: a message with at_once above 0"),
-        ("b,0,1,1,,,2,,,\n", "graph-row", "line 3: it has at_once, but no pool"),
+        (
+            "b,0,1,1,,p,3,,,,\n",
+            "graph-pool",
+            "line 3: pool p has at_once = 3, until = received; before it had at_once = 2, until = received",
+        ),
+        (
+            "b,0,1,1,,p,2,sent,,,\n",
+            "graph-pool",
+            "line 3: pool p has at_once = 2, until = sent; before",
+        ),
+        ("b,0,1,1,,p,0,,,,\n", "graph-row", "line 3: pool: a message with at_once above 0"),
+        ("b,0,1,1,5,p,2,,,,\n", "graph-row", "line 3: pool: a message with at_once above 0"),
+        ("b,,,,,p,2,,1,5,\n", "graph-row", "line 3: pool: a message with at_once above 0"),
+        ("b,0,1,1,,,2,,,,\n", "graph-row", "line 3: it has at_once, but no pool"),
+        ("b,0,1,1,,,,sent,,,\n", "graph-row", "line 3: it has until, but no pool"),
+        ("b,0,1,1,,p,2,begun,,,\n", "graph-row", "line 3: until: \"begun\" is neither sent, rec"),
     ] {
-        let head =
-            "id,src,dst,bytes,start_ns,pool,at_once,host,duration_ns,after\na,0,1,1,,p,2,,,\n";
+        let head = "id,src,dst,bytes,start_ns,pool,at_once,until,host,duration_ns,after\na,0,1,1,,p,2,,,,\n";
         let error = read("g.csv", &format!("{head}{row}")).expect_err(code);
         assert_eq!(error.code, code, "{error}");
         assert!(error.message.starts_with(&format!("g.csv: {what}")), "{error}");

@@ -65,6 +65,9 @@ fn file(path: &str) -> io::Result<Vec<u8>> {
         "job.csv" => {
             b"id,src,dst,bytes,host,duration_ns,after\na,0,9,200000,,,\nb,9,1,50000,,,c\nc,,,,9,5000,a\n"
         }
+        "ordered.csv" => {
+            b"id,src,dst,bytes,pool,at_once,until,after\na,0,9,90000,p,1,sent,\nb,0,13,90000,p,1,sent,\nc,0,5,90000,p,1,sent,\nd,9,0,50000,,,,a\n"
+        }
         "named.csv" => b"2 9 30000 1\n4 11 500000 0\n",
         _ => return Err(io::ErrorKind::NotFound.into()),
     };

@@ -576,6 +576,7 @@ fn closed() -> Sections {
             "graph, acknowledged",
             json!({ "traffic": { "kind": "graph", "file": "job.csv", "over": "acknowledged" } }),
         ),
+        ("graph, in order", json!({ "traffic": { "kind": "graph", "file": "ordered.csv" } })),
         ("ring", json!({ "traffic": collective("all-reduce", "ring", json!({"slices": 2})) })),
         (
             "ring, gathered and scattered",
