@@ -101,10 +101,19 @@ def test_interfaces_may_be_hosts(tmp_path: Path) -> None:
         (small("a: calc 1", "a: calc 2"), 5, "label a is that of line 4"),
         (small("send 8b to 9"), 4, "there is no rank 9"),
         (small("send 8b to 1 tag 1"), 4, "no receive of rank 1 takes the message with tag 1"),
-        (small(other="recv 8b from 0 tag 2\n"), 7, "no message with tag 2 comes from rank 0"),
-        (small(other="recv 8b from -1 tag 2\n"), 7, "no message with tag 2 comes from any rank"),
+        (small(other="recv 8b from 0 tag 2\n"), 7, "no message with tag 2 from rank 0 is left"),
+        (small(other="recv 8b from -1 tag 2\n"), 7, "no message with tag 2 from any rank is left"),
         (small("a: calc 1", "b: calc 1", "a irequires b", "b requires a"), 6, "line 4 waits for line 5"),
         (small("a: calc 1", "a irequires a"), 5, "line 4 waits for line 4"),
+        (small("a: calc 1", "a requires a"), 5, "line 4 waits for line 4"),
+        (small("send 1b to 0"), 4, "no receive of rank 0 takes the message with tag 0"),
+        (small("recv 1b from -1 tag 3", "send 1b to 0 tag 4"), 5, "no receive of rank 0 takes the message with tag 4"),
+        (small("send 1b to 1 tag 9"), 4, "no receive of rank 1 takes the message with tag 9"),
+        (small(other="recv 1b from 0 tag 9\n"), 7, "no message with tag 9 from rank 0 is left"),
+        (small(other="recv 1b from -1 tag 9\n"), 7, "no message with tag 9 from any rank is left"),
+        ("rank 0 {\n}\nnum_ranks 2\nrank 1 {\n}\n", 3, "num_ranks stands behind the first rank"),
+        ("rank 0 {\n}\nrank 1 {\nnum_ranks 2\n}\n", 4, "num_ranks stands behind the first rank"),
+        ("rank 0 {\n}\nrank 1 {\n}\nnum_ranks 1\n", 5, "num_ranks stands behind the first rank"),
         (small("a: calc 1", "b: calc 1", "a requires b b"), 6, "one label waits for one label"),
         ("num_ranks 2\nrank 0 {\n}\n", 3, "there is no block for rank 1"),
         ("num_ranks 2\nrank 1 {\n}\n", 2, "rank 1 where rank 0"),
@@ -148,6 +157,37 @@ def test_a_cycle_over_two_ranks_is_refused(tmp_path: Path) -> None:
     block = "rank {0} {{\nr: recv 1b from {1}\ns: send 1b to {1}\ns requires r\n}}\n"
     error = refused(tmp_path, {"a.goal": "num_ranks 2\n" + block.format(0, 1) + block.format(1, 0)})
     assert "a.goal:4:1: line 4 waits for line 9, which waits for line 4: none of them can start" in str(error)
+
+
+def test_a_circle_names_no_row_that_joins_waits(tmp_path: Path) -> None:
+    calcs = "".join(f"c{at}: calc 5\n" for at in range(9))
+    waits = "".join(f"r requires c{at}\n" for at in range(9))
+    own = f"{calcs}in: recv 1b from 1 tag 1\nc0 requires in\nr: recv 1b from 1 tag 2\n{waits}"
+    other = "r: recv 1b from 0\na: send 1b to 0 tag 1\na requires r\nsend 1b to 0 tag 2\n"
+    text = f"{HEAD}{own}s: send 1b to 1\ns requires r\n}}\nrank 1 {{\n{other}}}\n"
+    error = refused(tmp_path, {"a.goal": text})
+    assert "line 3 waits for line 29, which waits for line 24, which waits for line 3: none" in str(error)
+
+
+@pytest.mark.parametrize(
+    ("receives", "sends", "expected"),
+    [
+        ("recv 1b from -1 tag 1\nrecv 1b from -1 tag -1\n", ("tag 1", "tag 1"), {"9", "12"}),
+        ("recv 1b from -1 tag -1\nrecv 1b from -1 tag 1\n", ("tag 2", "tag 1"), {"9", "12"}),
+        ("recv 1b from -1 tag 5\nrecv 1b from 2 tag 6\n", ("tag -1", "tag 6"), {"9", "12"}),
+        ("recv 1b from -1\nrecv 1b from -1\nsend 1b to 0\nrecv 1b from -1\n", ("", ""), {"11", "14"}),
+        ("send 1b to 0 tag 4\nrecv 1b from -1 tag -1\nrecv 1b from -1\nrecv 1b from -1\n", ("", ""), {"11", "14"}),
+    ],
+)
+def test_receives_of_any_source_take_what_is_left(
+    tmp_path: Path, receives: str, sends: tuple[str, str], expected: set[str]
+) -> None:
+    blocks = [f"send 1b to 2 tag 8\n{receives}", *(f"send 1b to 0 {tag}\n" for tag in sends)]
+    blocks[2] += "recv 1b from 0 tag 8\n"
+    blocks[0] += "calc 1\n"
+    text = "num_ranks 3\n" + "".join(f"rank {rank} {{\n{block}}}\n" for rank, block in enumerate(blocks))
+    messages = {own for own, (what, _) in rows(of_text(tmp_path, text)).items() if "->0" in what}
+    assert messages == expected
 
 
 @pytest.mark.parametrize(
@@ -224,6 +264,31 @@ def test_damaged_binary_schedules_are_refused(tmp_path: Path) -> None:
             imports.read([tmp_path / "a.goal"])
     spoilt = (2342).to_bytes(8, "little") + whole[8:]
     assert "--save-mem" in str(refused(tmp_path, {"a.goal": spoilt}))
+
+
+def test_binary_schedules_are_known_by_their_content(tmp_path: Path) -> None:
+    whole = binary(content("ring3.goal").split("\n", 1)[1])
+    assert len(rows(of_text(tmp_path, whole, name="a.bin"))) == 12
+    error = refused(tmp_path, {"a.goal.gz": gzip.compress(whole)})
+    assert "a.goal.gz: a compressed binary schedule" in str(error)
+
+
+def test_faults_of_binary_schedules_name_the_node(tmp_path: Path) -> None:
+    text = "rank 0 {\ncalc 1\na: send 1b to 1\na requires a\n}\nrank 1 {\nrecv 1b from 0\n}\n"
+    error = refused(tmp_path, {"a.goal": binary(text)})
+    assert "a.goal: node 1: node 1 waits for node 1: none of them can start" in str(error)
+
+
+def test_lines_that_are_no_text_are_named(tmp_path: Path) -> None:
+    error = refused(tmp_path, {"a.goal": HEAD.encode() + b"send 1b to \xff\n"})
+    assert "a.goal: line 3 is not text in UTF-8" in str(error)
+
+
+@pytest.mark.parametrize("work", ["send 3000000000000b to 1 tag 9", "calc 100000000000000"])
+def test_what_is_imported_loads_however_long_it_takes(tmp_path: Path, work: str) -> None:
+    receives = "recv 1b from 0 tag 9\n" * 5 if "send" in work else ""
+    directory = of_text(tmp_path, small(*[work] * 5, other=receives))
+    assert tailcut.load(directory / "experiment.toml").plan["runs"]
 
 
 def test_what_is_imported_runs(tmp_path: Path) -> None:

@@ -88,6 +88,8 @@ def test_jobs_of_triggers_run(tmp_path: Path, name: str) -> None:
         (HEAD + FIRE.replace("send", "recv") + WAIT + "trigger id 1 multishot\n", "6:1", "as messages are"),
         (HEAD + "0->2 trigger 1 size 8 send_done_trigger 1\n" + FIRE + "trigger id 1 multishot\n", "6:1", "stand be"),
         (HEAD.replace("Triggers 1\n", "") + FIRE + WAIT + ONE, "5:1", "no line says how many"),
+        (HEAD + FIRE.replace("start 0", "start 86400000000000000") + WAIT + ONE, "4:1", "at most a day"),
+        (HEAD + FIRE.replace("start 0", "start 99999999999999999999000") + WAIT + ONE, "4:1", "a start at 99,999,999"),
         (
             "Nodes 9\nConnections 2\nTriggers 2\n"
             "1->2 trigger 2 size 8 send_done_trigger 1\n2->1 trigger 1 size 8 recv_done_trigger 2\n"

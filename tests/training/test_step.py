@@ -190,7 +190,7 @@ def test_new_writes_an_experiment_and_its_graph(tmp_path: Path) -> None:
         (["--step", "gpt-13b", "--tensor-as", "tree"], "write one of direct, ring, computation"),
         (["--step", "gpt-31b"], "TC-N001"),
         (["--step", "gpt-13b", "--tensor", "3"], "TC-N002"),
-        (["--step", "gpt-13b", "--data", "2", "--micro-batch", "100000000"], "an experiment at most 1,000,000 s"),
+        (["--step", "gpt-13b", "--data", "2", "--micro-batch", "100000"], "an experiment at most 86,400 s"),
         (
             ["--step", "gpt-3-175b", "--tensor", "2048", "--data", "2", "--tensor-as", "computation"],
             "tensor = 2048: a rack has at most 1,023 hosts",

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NoReturn
 
+from tailcut.imports import goal_binary
 from tailcut.imports.labels import Labels
 from tailcut.imports.network import Format, Imported, ImportOptions
 from tailcut.imports.schedule import ANY, CALC, RECV, SEND, Schedule, WaitKind
@@ -34,14 +35,12 @@ _ANY_TAGS = frozenset(("-1", "4294967295", "18446744073709551615"))
 
 
 def _fits(paths: Sequence[Path]) -> bool:
-    return all(path.name.endswith((".goal", ".goal.gz")) for path in paths)
+    return all(path.name.endswith((".goal", ".goal.gz")) or goal_binary.is_binary(path) for path in paths)
 
 
 def _read(paths: Sequence[Path], options: ImportOptions) -> Imported:
     if len(paths) > 1:
         raise ImportRefusedError("TC-I004", f"{paths[0]} and {paths[1]} are two schedules", "name one of them")
-    from tailcut.imports import goal_binary
-
     path = paths[0]
     schedule = Schedule(str(path), options)
     if goal_binary.is_binary(path):
@@ -57,17 +56,22 @@ def lines(path: Path, progress: Schedule) -> Iterator[str]:
     Raises:
         ImportRefusedError: it cannot be read, or is no text in UTF-8.
     """
+    number = 0
     try:
         if not path.is_file():
             raise ImportRefusedError("TC-I001", f"{path}: there is no such file", "check the path")
         with path.open("rb") as raw:
             file = gzip.open(raw) if path.suffix == ".gz" else raw  # noqa: SIM115
             for number, line in enumerate(file):
+                if not number and goal_binary.begins_binary(line):
+                    hint = "unpack it: binary schedules are read where they lie"
+                    raise ImportRefusedError("TC-I001", f"{path}: a compressed binary schedule", hint)
                 if not number % 65_536:
                     progress.tell_read(raw.tell(), path.stat().st_size)
                 yield (line.removeprefix(b"\xef\xbb\xbf") if number == 0 else line).decode()
     except UnicodeDecodeError:
-        raise ImportRefusedError("TC-I001", f"{path}: it is not text in UTF-8", "save it as UTF-8") from None
+        what = f"{path}: line {number + 1} is not text in UTF-8"
+        raise ImportRefusedError("TC-I001", what, "save it as UTF-8") from None
     except (OSError, EOFError, zlib.error) as error:
         raise ImportRefusedError("TC-I001", f"{path}: cannot be read: {error}", "check the file") from None
 
@@ -148,6 +152,8 @@ class _Reader:
             return False
         if self.schedule.ranks is not None:
             self.refuse("num_ranks is given twice", "remove one of them")
+        if self.schedule.rank > 0 or (self.schedule.rank == 0 and not self.inside):
+            self.refuse("num_ranks stands behind the first rank", "write it in the first line")
         self.schedule.set_ranks(int(found[1]), self.line)
         return True
 
@@ -220,4 +226,4 @@ def _short(text: str) -> str:
     return repr(text if len(text) <= 60 else text[:57] + "…")
 
 
-FORMAT = Format("goal", ".goal of LogGOPSim and ATLAHS, text or binary", _fits, _read)
+FORMAT = Format("goal", ".goal of LogGOPSim and ATLAHS, text or, under any name, binary", _fits, _read)

@@ -22,9 +22,14 @@ def is_binary(path: Path) -> bool:
     """Whether a file begins as a binary schedule does."""
     try:
         with path.open("rb") as file:
-            return file.read(8) in (_MAGIC.to_bytes(8, "little"), _SPOILT.to_bytes(8, "little"))
+            return begins_binary(file.read(8))
     except OSError:
         return False
+
+
+def begins_binary(content: bytes) -> bool:
+    """Whether these are the first bytes of a binary schedule."""
+    return content[:8] in (_MAGIC.to_bytes(8, "little"), _SPOILT.to_bytes(8, "little"))
 
 
 def read(path: Path, schedule: Schedule) -> None:

@@ -37,7 +37,7 @@ def match(
     """Match the sends of all ranks with the receives.
 
     Receives of a stated source and tag come first: the k-th send with these is for the k-th receive. What is left is
-    for receives of any tag, then for those of any source, rank by rank, if there are as many.
+    for receives of any tag, then for those of any source, rank by rank: first those of a stated tag.
 
     Args:
         kinds: `SEND`, `RECV` or another, of each operation.
@@ -111,17 +111,13 @@ def _match_wild(
         if waiting:
             pair(waiting.popleft(), recv)
     for any_tag in (False, True):
-        groups: dict[tuple[int, int], tuple[list[int], list[int]]] = defaultdict(lambda: ([], []))
-        for recv in recvs:
-            if peers[recv] == ANY_PEER and (tags[recv] == ANY_TAG) == any_tag:
-                groups[int(ranks[recv]), ANY_TAG if any_tag else int(tags[recv])][1].append(recv)
+        of_ranks: dict[tuple[int, int], deque[int]] = defaultdict(deque)
         for send in sends:
-            key = int(peers[send]), ANY_TAG if any_tag else int(tags[send])
-            if key in groups:
-                groups[key][0].append(send)
-        for open_sends, open_recvs in groups.values():
-            if len(open_sends) == len(open_recvs):
-                found.any_source += len(open_recvs)
-                for send, recv in zip(open_sends, open_recvs, strict=True):
-                    pair(send, recv)
+            of_ranks[int(peers[send]), ANY_TAG if any_tag else int(tags[send])].append(send)
+        for recv in [at for at in recvs if peers[at] == ANY_PEER and (tags[at] == ANY_TAG) == any_tag]:
+            rank = int(ranks[recv])
+            fitting = of_ranks.get((rank, int(tags[recv]))) or of_ranks.get((rank, ANY_TAG))
+            if fitting:
+                found.any_source += 1
+                pair(fitting.popleft(), recv)
     found.unmatched = min((*sends, *recvs), default=None)

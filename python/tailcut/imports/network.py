@@ -182,6 +182,8 @@ def checked_flow(flow: ImportedFlow, word: Word, count: int) -> ImportedFlow:
         word.refuse(f"a flow of {flow.size} bytes", "a flow carries at most 3,000 GB here", "TC-I003")
     if count > MAX_FLOWS:
         word.refuse(f"more than {MAX_FLOWS:,} flows", "import a part of them", "TC-I003")
+    if flow.start_ns >= 2**63:
+        word.refuse(f"a start at {flow.start_ns:,} ns", "start all flows earlier: times have 63 bits here", "TC-I003")
     return flow
 
 

@@ -55,7 +55,8 @@ def start_order(begin: int, end: int, before: Mapping[int, Sequence[int]], partn
                     order.append(finished // 2)
             elif event in open_events:
                 circle = [one // 2 for one in path[path.index(event) :]]
-                circle = [one for at, one in enumerate(circle) if one != circle[at - 1] or len(circle) == 1]
+                # Both events of an operation may be in the circle: each operation is named once.
+                circle = [one for at, one in enumerate(circle) if one != circle[at - 1]] or circle[:1]
                 least = circle.index(min(circle))
                 raise Cycle(circle[least:] + circle[:least])
             else:

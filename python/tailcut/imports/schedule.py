@@ -18,7 +18,7 @@ from tailcut.imports.job import COMPUTATION, JOIN_PROCESSOR, MESSAGE, Job
 from tailcut.imports.labels import Waits
 from tailcut.imports.network import Imported, ImportOptions
 from tailcut.imports.order import Cycle, start_order
-from tailcut.imports.source import MAX_HOSTS, Word
+from tailcut.imports.source import MAX_HOSTS, ImportRefusedError, Word
 
 SEND, RECV, CALC = 1, 2, 3
 _JOIN, _SELF = 4, 5
@@ -179,18 +179,25 @@ class Schedule:
         if not self._selves:
             return partners
         sends = [at for at in self._selves if self._kinds[at] == SEND]
-        for any_tag in (False, True):
-            for recv in self._selves:
-                if self._kinds[recv] != RECV or recv in partners or (self._tags[recv] == _ANY_TAG) != any_tag:
+        own = [at for at in self._selves if self._kinds[at] == RECV]
+        if len(sends) > len(own):
+            of_any = range(self._rank_begins[-1], len(self._kinds))
+            own += [at for at in of_any if self._kinds[at] == RECV and self._peers[at] == _ANY_PEER]
+        for any_source, any_tag in ((False, False), (False, True), (True, False), (True, True)):
+            for recv in own:
+                kind = self._peers[recv] == _ANY_PEER, self._tags[recv] == _ANY_TAG
+                if kind != (any_source, any_tag):
                     continue
                 fits = (s for s in sends if any_tag or self._tags[s] in (self._tags[recv], _ANY_TAG))
                 send = next(fits, None)
                 if send is not None:
                     sends.remove(send)
                     partners[recv], partners[send] = send, recv
+                    self._counts["any source"] += any_source
         for at in self._selves:
             if at not in partners:
                 self.refuse(self._lines[at], self._lonely(at), "write a receive for each send")
+        for at in partners:
             self._kinds[at] = _SELF
         self._counts["selves"] += len(partners) // 2
         return partners
@@ -249,7 +256,7 @@ class Schedule:
         """Raises the refusal of a line."""
         if self.unit == "line":
             Word(self.file, line, 1, "").refuse(what, hint, code)
-        Word(f"{self.file}: {self.unit} {line}", 0, 0, "").refuse(what, hint, code)
+        raise ImportRefusedError(code, f"{self.file}: {self.unit} {line}: {what}", hint)
 
     def note(self, place: str, what: str) -> None:
         """Notes what is left out."""
@@ -268,7 +275,8 @@ class Schedule:
         tagged = "any tag" if tag == _ANY_TAG else f"tag {tag}"
         if kind == SEND:
             return f"no receive of rank {peer} takes the message with {tagged}"
-        return f"no message with {tagged} comes from {'any rank' if peer == _ANY_PEER else f'rank {peer}'}"
+        source = "any rank" if peer == _ANY_PEER else f"rank {peer}"
+        return f"no message with {tagged} from {source} is left for this receive"
 
     # --- the job
 
@@ -279,7 +287,8 @@ class Schedule:
         self.options.progress(f"{self.file}: looking for cycles")
         cycle = job.cycle()
         if cycle:
-            lines = [int(job.ids[row]) for row in cycle]
+            is_join = (job.kinds == COMPUTATION) & (job.other == JOIN_PROCESSOR)
+            lines = [int(job.ids[row]) for row in cycle if not is_join[row]]
             self._refuse_cycle(lines, lines[0])
         if not job.messages:
             self.refuse(max(self._lines, default=1), "the schedule has no message", "import one that has", "TC-I003")
@@ -297,7 +306,8 @@ class Schedule:
         if found.unmatched is not None:
             hint = "every send needs a receive of the same ranks and tag, and every receive a send"
             self.refuse(self._lines[found.unmatched], self._lonely(found.unmatched), hint)
-        self._counts["shared"], self._counts["any source"] = found.shared, found.any_source
+        self._counts["shared"] = found.shared
+        self._counts["any source"] += found.any_source
         amounts = np.frombuffer(self._amounts, dtype=np.uint64).astype(np.int64)
         recvs = np.flatnonzero(kinds == RECV)
         self._counts["larger"] = int((amounts[found.sends[recvs]] > amounts[recvs]).sum())

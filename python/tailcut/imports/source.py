@@ -15,6 +15,8 @@ MAX_FLOWS = 20_000_000
 MAX_HOSTS = 524_288
 MAX_NODES = 1_048_576
 MAX_LINKS = 2_097_152
+MAX_SECONDS = 86_400
+"""The longest run, a day."""
 
 
 class ImportRefusedError(TailcutError):

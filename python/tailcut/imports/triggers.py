@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from tailcut.imports.job import MESSAGE, Integers, Job
 from tailcut.imports.network import ImportedFlow
-from tailcut.imports.source import Word
+from tailcut.imports.source import MAX_SECONDS, Word
 
 _MOST_ID = 2**32 - 1
 Marks = npt.NDArray[np.bool_]
@@ -203,6 +203,10 @@ def job(flows: Flows, triggers: Triggers, *, numbered: bool) -> Job:
     first, waits, marks = _waits(waiting, acknowledged, received)
     ids = np.array(flows.own if numbered else np.arange(1, count + 1), dtype=np.int64)
     start = np.array(flows.start_ns, dtype=np.int64)
+    if len(late := np.flatnonzero(start >= MAX_SECONDS * 10**9)):
+        at = int(late[0])
+        what = f"the connection starts at {flows.start_ns[at] / 1e9:,.0f} s, and a run lasts at most a day"
+        flows.refuse(at, what, "state its unit with --start-unit, or let it start earlier", "TC-I003")
     found = Job(
         ids=ids,
         kinds=np.full(count, MESSAGE, dtype=np.uint8),

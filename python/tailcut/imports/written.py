@@ -11,7 +11,7 @@ from tailcut.document import toml_value
 from tailcut.imports.amounts import delay_text, rate_text
 from tailcut.imports.job import MESSAGE, Job
 from tailcut.imports.network import Imported, ImportedFlow, Link, Network
-from tailcut.imports.source import ImportRefusedError
+from tailcut.imports.source import MAX_SECONDS, ImportRefusedError
 
 EXPERIMENT, GRAPH, FLOWS, JOB = "experiment.toml", "topology.json", "flows.csv", "job.csv"
 
@@ -128,7 +128,7 @@ def _horizon(job: Job) -> tuple[str, str]:
     latest = 0 if job.starts_ns is None else int(job.starts_ns.max(initial=0))
     messages = job.kinds == MESSAGE
     nanoseconds = 8 * int(job.amounts[messages].sum()) + int(job.amounts[~messages].sum())
-    seconds = min(nanoseconds // 10**9 + 1, 900_000)
+    seconds = min(nanoseconds // 10**9 + 1, MAX_SECONDS)
     return f"{max(latest // 10**6 + 1, 1)}ms", f"{seconds}s"
 
 

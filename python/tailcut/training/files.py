@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from tailcut.document import toml_value
 from tailcut.imports.amounts import rate_text
 from tailcut.imports.job import MESSAGE, Job
+from tailcut.imports.source import MAX_SECONDS
 from tailcut.training.model import StepError
 from tailcut.training.step import Counts, TensorTraffic, TrainingStep
 
@@ -18,8 +19,6 @@ _GRAPH = ".parquet"
 _RACK = 8
 """Hosts of a rack where tensor groups do not decide."""
 _MOST_SPINES = 1023
-_MOST_S = 1_000_000
-"""The longest time of an experiment, in seconds."""
 
 
 def write(step: TrainingStep, path: Path, name: str = "custom", link_bps: int = LINK_BPS) -> list[Path]:
@@ -174,7 +173,7 @@ def _drain_s(step: TrainingStep, counts: Counts, link_bps: int) -> int:
     bits = 8 * counts.total_bytes // counts.hosts
     inside = step.inside_ns() * counts.tensor_reduces if step.traffic is TensorTraffic.COMPUTATION else 0
     seconds = 1 + (counts.computation_ns + inside) // 10**9 + 4 * bits // link_bps + 1
-    if seconds > _MOST_S:
-        what = f"the step may take {seconds:,} s, and an experiment at most {_MOST_S:,} s"
+    if seconds > MAX_SECONDS:
+        what = f"the step may take {seconds:,} s, and an experiment at most {MAX_SECONDS:,} s"
         raise StepError("TC-N002", what, "use smaller or fewer micro-batches, a smaller model, or a faster rank")
     return seconds
