@@ -81,6 +81,16 @@ def test_a_parquet_file_is_the_same_job_as_its_text(tmp_path: Path, lists: bool)
     assert job_ns(written(tmp_path, "job.parquet"), tmp_path / "b") == text
 
 
+def test_integers_with_gaps_are_floating_point_in_parquet(tmp_path: Path) -> None:
+    """As pandas writes columns of which some rows have no value."""
+    (tmp_path / "job.csv").write_text("id,src,dst,bytes,host,duration_ns,after\n1,0,1,20000,,,\n2,,,,1,500,1\n")
+    table = pl.read_csv(tmp_path / "job.csv")
+    gaps = [pl.col(name).cast(pl.Float64).fill_null(float("nan")) for name in table.columns if name != "id"]
+    table.with_columns(gaps).write_parquet(tmp_path / "job.parquet")
+    text = job_ns(written(tmp_path, "job.csv"), tmp_path / "a")
+    assert job_ns(written(tmp_path, "job.parquet"), tmp_path / "b") == text
+
+
 def test_faults_in_a_parquet_file_are_refused_by_row(tmp_path: Path) -> None:
     rows = {"id": [1, 2], "src": [0, 1], "dst": [1, 9], "bytes": [10, 10], "after": [None, "1"]}
     pl.DataFrame(rows).write_parquet(tmp_path / "job.parquet")

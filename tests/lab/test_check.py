@@ -159,6 +159,19 @@ def test_collectives_whose_hosts_would_compute_or_watch_departures_are_refused(
         assert told == answer
 
 
+@pytest.mark.parametrize(("until", "answer"), [("sent", ORDERED), ("received", None), ("acknowledged", None)])
+def test_pools_whose_hosts_would_watch_departures_are_refused(
+    tmp_path: Path, until: str, answer: tuple[str, str] | None
+) -> None:
+    rows = f"id,src,dst,bytes,pool,at_once,until\n1,0,1,9000,p,1,{until}\n2,0,1,9000,p,1,{until}\n"
+    (tmp_path / "job.csv").write_text(rows)
+    file = tmp_path / "t.toml"
+    traffic = 'traffic = { kind = "graph", file = "job.csv" }'
+    file.write_text(f'title = "t"\ntopology = {{ kind = "star", hosts = 8, rate = "10Mbps" }}\n{traffic}\n')
+    told = answers(file)["traffic.kind"]
+    assert told == answer if answer else told[0] == "done"
+
+
 @pytest.mark.parametrize(
     ("key", "value"),
     [

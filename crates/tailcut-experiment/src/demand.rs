@@ -4,7 +4,7 @@ use serde::Serialize;
 use tailcut_net::predict_flows;
 use tailcut_net::scenario::Scenario;
 use tailcut_net::topology::{Graph, PortId};
-use tailcut_net::traffic::demand::{Dependent, NONE, Signal};
+use tailcut_net::traffic::demand::{Dependent, NONE};
 
 use crate::load::TableReader;
 use crate::plan::RunPlan;
@@ -68,8 +68,8 @@ pub struct FlowDemand {
 pub struct Wait {
     /// The flow that is waited for, as an index into `flows`.
     pub after: u32,
-    /// The end of the flow: `received`, its last byte at the receiver, or `acknowledged`, the
-    /// acknowledgement of that byte at the sender.
+    /// The end of the flow: `sent`, its last byte at the sender's interface, `received`, that byte
+    /// at the receiver, or `acknowledged`, its acknowledgement at the sender.
     pub on: &'static str,
     /// The flow that waits, as an index into `flows`.
     pub flow: Option<u32>,
@@ -84,17 +84,8 @@ pub struct PoolDemand {
     pub opens_ps: u64,
     /// The number of flows that run at the same time.
     pub at_once: u32,
-    /// The end of a flow: `received` or `acknowledged`, as in [`Wait::on`].
+    /// The end of a flow, as in [`Wait::on`].
     pub on: &'static str,
-}
-
-/// Returns the name of an event by which a flow counts as over.
-pub(crate) fn signal(on: Signal) -> &'static str {
-    match on {
-        Signal::Sent => "sent",
-        Signal::Received => "received",
-        Signal::Acknowledged => "acknowledged",
-    }
 }
 
 /// Returns the demand of one run of a plan (an element of `runs`, as JSON), by the simulator's own
@@ -138,14 +129,14 @@ fn of_scenario(scenario: &Scenario) -> Result<RunDemand, tailcut_net::SimError> 
     });
     let waits = jobs.edges.iter().map(|edge| Wait {
         after: edge.from.0,
-        on: signal(edge.on),
+        on: edge.on.word(),
         flow: if let Dependent::Flow(flow) = edge.to { Some(flow.0) } else { None },
         pool: if let Dependent::Pool(pool) = edge.to { Some(pool) } else { None },
     });
     let pools = jobs.pools.iter().map(|pool| PoolDemand {
         opens_ps: pool.opens.0,
         at_once: pool.at_once,
-        on: signal(pool.on),
+        on: pool.on.word(),
     });
     Ok(RunDemand {
         flows: flows.collect(),

@@ -12,7 +12,6 @@ use tailcut_net::simulate_watched;
 use tailcut_net::topology::NodeId;
 use tailcut_net::topology::find::node_name;
 
-use crate::demand::signal;
 use crate::load::TableReader;
 use crate::plan::RunPlan;
 use crate::run::{RunError, to_scenario};
@@ -162,7 +161,7 @@ fn parts(scenario: &Scenario, path: &CriticalPath) -> Vec<ExplainedPart> {
                 src: name(flow.src.0),
                 dst: name(flow.dst.0),
                 bytes: flow.bytes,
-                until: signal(until),
+                until: until.word(),
                 ideal_ps: ideal.0,
             },
             PathWork::Computation { host, processor } => {

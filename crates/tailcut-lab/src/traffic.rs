@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 use tailcut_engine::Time;
 use tailcut_net::scenario::{Scenario, SeriesSpec};
 use tailcut_net::traffic::Flow;
-use tailcut_net::traffic::demand::Signal;
 
 use crate::answers::{FabricFacts, RunCheck};
 use crate::dependencies::deciders;
@@ -50,7 +49,7 @@ pub(crate) fn check(
     }
     if !scenario.jobs.computations.is_empty() {
         checked.fatal("traffic.kind", "computations: the lab's hosts carry messages only");
-    } else if scenario.jobs.edges.iter().any(|edge| edge.on == Signal::Sent) {
+    } else if scenario.jobs.await_sending() {
         checked
             .fatal("traffic.kind", "messages in order: the lab's hosts do not report departures");
     } else if !scenario.jobs.is_empty() {

@@ -53,7 +53,8 @@ impl<O: Observer, E: Extent> Network<'_, O, E> {
         }
         let Transmit::Segment { seq, retransmission: false } = transmit else { return };
         let flow = self.hosts.sender_info(id).flow;
-        if self.starts.awaits_sending(flow) && seq + 1 == self.hosts.sender(id).segments() {
+        let is_last = seq + 1 == self.hosts.sender(id).segments();
+        if is_last && self.starts.awaits_sending(flow) && self.flows.is_handed_out(flow) {
             self.signal_flow_end(flow, Signal::Sent);
         }
     }

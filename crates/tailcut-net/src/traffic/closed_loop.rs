@@ -317,7 +317,8 @@ impl ClosedLoop {
         end: &RunEnd,
     ) -> Vec<UnfinishedJob> {
         let (jobs, processors) = (&self.jobs, self.processors.as_ref());
-        let ended = Ended { jobs, flows, processors, state, end };
+        let is_unsent = &|flow| self.is_unsent(flow);
+        let ended = Ended { jobs, flows, processors, is_unsent, state, end };
         let is_later = |number: usize| {
             let collectives = &self.jobs.collectives;
             let at = collectives.binary_search_by_key(&(number as u32), |about| about.job);

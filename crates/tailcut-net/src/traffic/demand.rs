@@ -32,7 +32,7 @@ impl Signal {
     pub(super) const ALL: [Signal; 3] = [Signal::Sent, Signal::Received, Signal::Acknowledged];
 
     /// Returns the word of files for it.
-    pub(super) fn word(self) -> &'static str {
+    pub fn word(self) -> &'static str {
         match self {
             Signal::Sent => "sent",
             Signal::Received => "received",
@@ -216,6 +216,12 @@ impl Jobs {
         bound.sort_unstable();
         bound.dedup();
         bound
+    }
+
+    /// Returns whether anything waits for flows to be sent: others, or room in a pool.
+    pub fn await_sending(&self) -> bool {
+        self.edges.iter().any(|edge| edge.on == Signal::Sent)
+            || self.pools.iter().any(|pool| pool.on == Signal::Sent)
     }
 
     /// Returns whether every flow starts at its own time and belongs to no job.

@@ -81,9 +81,18 @@ impl Processors {
         Some(processors)
     }
 
-    /// Returns whether a computation waits for others.
-    pub fn waits(&self, computation: u32) -> bool {
-        self.needs[computation as usize] > 0
+    /// Returns pairs of a running computation and one that is ready and waits for its processor.
+    pub fn in_line(&self) -> impl Iterator<Item = (u32, u32)> + '_ {
+        self.waiting.iter().flat_map(|queue| queue.iter().skip(1).map(|one| (queue[0], *one)))
+    }
+
+    /// Returns for each computation whether it has not ended.
+    pub fn open(&self) -> Vec<bool> {
+        let mut open: Vec<bool> = self.needs.iter().map(|needs| *needs > 0).collect();
+        for &computation in self.waiting.iter().flatten() {
+            open[computation as usize] = true;
+        }
+        open
     }
 
     /// Returns the end of a computation, if it is running.

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use tailcut_engine::Time;
 
-use super::demand::{Dependent, Jobs, RowId, Signal};
+use super::demand::{Dependent, Jobs, NONE, RowId, Signal};
 use super::processors::Processors;
 use super::{Flow, FlowIndex};
 
@@ -52,6 +52,8 @@ pub(super) struct Ended<'a> {
     pub jobs: &'a Jobs,
     pub flows: &'a [Flow],
     pub processors: Option<&'a Processors>,
+    /// Returns whether something waits for a flow to be sent.
+    pub is_unsent: &'a dyn Fn(FlowIndex) -> bool,
     pub state: &'a dyn Fn(FlowIndex) -> FlowState,
     pub end: &'a RunEnd,
 }
@@ -69,11 +71,13 @@ impl Ended<'_> {
         let mut text =
             format!("{} has not ended at {}: ", self.jobs.kinds[job as usize], self.end.at);
         let (mut causes, mut waiting) = self.own(job);
+        let mut waits: Vec<(Dependent, Dependent)> = self.waits().collect();
+        waits.extend(self.waits_for_room(&waits));
         // Messages that wait for an acknowledgement are causes too.
-        for edge in self.jobs.edges.iter().filter(|edge| edge.on == Signal::Acknowledged) {
-            let from = Dependent::Flow(edge.from);
-            let is_owed = (self.state)(edge.from) == FlowState::Received;
-            if is_owed && waiting.contains(&key(edge.to)) && !causes.contains(&from) {
+        for &(from, to) in &waits {
+            let Dependent::Flow(flow) = from else { continue };
+            let is_owed = (self.state)(flow) == FlowState::Received;
+            if is_owed && waiting.contains(&key(to)) && !causes.contains(&from) {
                 causes.push(from);
             }
         }
@@ -82,8 +86,8 @@ impl Ended<'_> {
             true => "nothing is under way".to_owned(),
             false => self.list(&causes, "; ", &|cause| self.cause(cause)),
         };
-        let mut direct: Vec<Dependent> = self
-            .waits()
+        let mut direct: Vec<Dependent> = waits
+            .into_iter()
             .filter(|(from, to)| under_way.contains(&key(*from)) && waiting.remove(&key(*to)))
             .map(|(_, to)| to)
             .collect();
@@ -118,15 +122,15 @@ impl Ended<'_> {
                 FlowState::Received | FlowState::Acknowledged => {}
             }
         }
-        for (at, computation) in self.jobs.computations.iter().enumerate() {
-            let Some(processors) = self.processors.filter(|_| computation.job == job) else {
+        let open = self.processors.map(Processors::open).unwrap_or_default();
+        for (at, _) in open.iter().enumerate().filter(|(_, is_open)| **is_open) {
+            let computation = Dependent::Computation(at as u32);
+            if self.jobs.computations[at].job != job {
                 continue;
-            };
-            let computation = at as u32;
-            if processors.waits(computation) {
-                waiting.insert(key(Dependent::Computation(computation)));
-            } else if processors.end_of(computation).is_some() {
-                causes.push(Dependent::Computation(computation));
+            }
+            match self.processors.and_then(|all| all.end_of(at as u32)) {
+                Some(_) => causes.push(computation),
+                None => drop(waiting.insert(key(computation))),
             }
         }
         (causes, waiting)
@@ -137,12 +141,39 @@ impl Ended<'_> {
         let of_flows = self.jobs.edges.iter().filter(|edge| match (self.state)(edge.from) {
             FlowState::Acknowledged => false,
             FlowState::Received => edge.on == Signal::Acknowledged,
-            FlowState::UnderWay(_) => edge.on != Signal::Sent,
+            FlowState::UnderWay(_) => edge.on != Signal::Sent || (self.is_unsent)(edge.from),
             FlowState::Waiting => true,
         });
         let of_flows = of_flows.map(|edge| (Dependent::Flow(edge.from), edge.to));
-        let computed = self.jobs.computed.iter();
-        of_flows.chain(computed.map(|(from, to)| (Dependent::Computation(*from), *to)))
+        let open = self.processors.map(Processors::open).unwrap_or_default();
+        let computed = self.jobs.computed.iter().filter(move |(from, _)| open[*from as usize]);
+        let computed = computed.map(|(from, to)| (Dependent::Computation(*from), *to));
+        let in_line = self.processors.into_iter().flat_map(Processors::in_line);
+        let both = |(from, to)| (Dependent::Computation(from), Dependent::Computation(to));
+        of_flows.chain(computed).chain(in_line.map(both))
+    }
+
+    /// Returns the waits of messages for room in their pools alone, from a message that takes a
+    /// place there; `waits` are the other waits that are not over.
+    fn waits_for_room(&self, waits: &[(Dependent, Dependent)]) -> Vec<(Dependent, Dependent)> {
+        let takes_place = |flow: FlowIndex, on: Signal| match (self.state)(flow) {
+            FlowState::Waiting | FlowState::Acknowledged => false,
+            FlowState::UnderWay(_) => on != Signal::Sent || (self.is_unsent)(flow),
+            FlowState::Received => on == Signal::Acknowledged,
+        };
+        let mut first = vec![None; self.jobs.pools.len()];
+        let mut waiting = vec![];
+        for (at, rule) in self.jobs.rules.iter().enumerate().filter(|(_, rule)| rule.pool != NONE) {
+            let (flow, pool) = (FlowIndex::at(at), rule.pool as usize);
+            if (self.state)(flow) == FlowState::Waiting {
+                waiting.push((pool, Dependent::Flow(flow)));
+            } else if takes_place(flow, self.jobs.pools[pool].on) {
+                first[pool].get_or_insert(Dependent::Flow(flow));
+            }
+        }
+        let held: BTreeSet<(u8, u32)> = waits.iter().map(|(_, to)| key(*to)).collect();
+        let in_turn = waiting.into_iter().filter(|(_, flow)| !held.contains(&key(*flow)));
+        in_turn.filter_map(|(pool, flow)| Some((first[pool]?, flow))).collect()
     }
 
     fn list(

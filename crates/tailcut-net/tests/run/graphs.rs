@@ -7,6 +7,8 @@ use serde_json::json;
 use tailcut_engine::{Bytes, Rate, Time};
 use tailcut_net::faults::{FaultsSpec, Incident};
 use tailcut_net::measure::records::Outcome;
+use tailcut_net::replicate::ReplicateSpec;
+use tailcut_net::replicate::split::Split;
 use tailcut_net::scenario::{Horizon, Scenario};
 use tailcut_net::topology::star::Star;
 use tailcut_net::traffic::TrafficSpec;
@@ -137,6 +139,58 @@ fn messages_of_a_pool_start_when_the_one_before_is_sent_received_or_acknowledged
         let outcome = carried("received", &rows);
         assert_eq!(outcome.flows[1].flow.start, Time::from_ns(starts), "{until}");
     }
+}
+
+/// A piece begins when the one before is acknowledged, after a round trip of more than 4 us.
+#[test]
+fn a_split_message_is_sent_with_its_last_piece() {
+    let rows = "id,src,dst,bytes,pool,at_once,until\n0,0,1,12000,p,1,sent\n1,0,2,1,p,1,sent\n";
+    let mut scenario = planned("received", rows);
+    scenario.scheme.transport = TransportSpec::default();
+    let split = Split { threshold: Bytes(4_000), piece: Bytes(4_000) };
+    scenario.scheme.replicate = ReplicateSpec::Split(split);
+    let outcome = run(&scenario);
+    let (last_piece, received) = (Time::from_us(8), outcome.flows[0].fct.expect("it ends"));
+    let start = outcome.flows[1].flow.start;
+    assert!(last_piece < start && start < received, "{start}, received after {received}");
+}
+
+/// The link of host 0 is dead while the acknowledgement of the first message travels.
+#[test]
+fn a_message_that_waits_for_room_in_its_pool_is_named() {
+    for (until, bytes, us, cause) in [
+        ("acknowledged", 4_096, 3, "is not acknowledged"),
+        ("received", 1_000_000, 10, "has started at 0ps and is not received"),
+        ("sent", 1_000_000, 10, "has started at 0ps and is not received"),
+    ] {
+        let rows = format!(
+            "id,src,dst,bytes,pool,at_once,until,after\na,0,1,{bytes},p,1,{until},\n\
+             b,0,2,1,p,1,{until},\nc,2,3,1,,,,b\n"
+        );
+        let mut scenario = planned("received", &rows);
+        let (link, at) = ("h0>s0".to_owned(), Time::from_us(us));
+        let incidents = vec![Incident::LinkDown { link, at, until: None }];
+        scenario.faults = FaultsSpec { incidents, ..FaultsSpec::default() };
+        let [job] = &run(&scenario).unfinished[..] else { panic!("one job") };
+        let says = format!(
+            "message a (host 0 to 1, {bytes} B) {cause}; message b (host 0 to 2, 1 B) waits for that; \
+             1 further waits in turn"
+        );
+        assert!(job.reason.contains(&says), "{until}: {}", job.reason);
+    }
+}
+
+#[test]
+fn a_computation_that_waits_for_its_processor_is_named() {
+    let rows = "id,src,dst,bytes,host,duration_ns,after
+c,,,,0,900000000,
+d,,,,0,5,
+m,0,1,1,,,d
+";
+    let [job] = &carried("received", rows).unfinished[..] else { panic!("one job") };
+    let says = "computation c of 900ms (host 0, processor 0) runs until 900ms; computation d of 5ns \
+                (host 0, processor 0) waits for that; 1 further waits in turn";
+    assert!(job.reason.contains(says), "{}", job.reason);
 }
 
 #[test]

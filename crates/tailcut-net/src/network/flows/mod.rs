@@ -173,6 +173,13 @@ impl Flows {
         audit::AuditedFlow { flow, bytes, start, links: hops }
     }
 
+    /// Returns whether connections have been given the last byte of a flow: pieces get theirs one
+    /// after the other.
+    pub fn is_handed_out(&self, flow: FlowIndex) -> bool {
+        let FlowState { flow, sent, .. } = self.state(flow);
+        sent.handed >= flow.bytes
+    }
+
     /// The copy that has brought its last byte, if one has.
     pub fn winner(&self, flow: FlowIndex) -> Option<u8> {
         self.state(flow).arrived.winner

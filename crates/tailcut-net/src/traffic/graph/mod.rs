@@ -15,7 +15,7 @@ use self::names::Name;
 use self::order::Waits;
 use self::rows::{Pooled, Rows, Work};
 use super::demand::{Computation, Demand, Dependent, FlowPool, NONE, Signal, StartRule};
-use super::{Flow, FlowIndex, Pattern, TrafficContext, TrafficError, check_flow_count};
+use super::{Flow, FlowIndex, MOST_BYTES, Pattern, TrafficContext, TrafficError, check_flow_count};
 use crate::topology::HostId;
 
 /// Parameters of a job given as a graph.
@@ -26,9 +26,10 @@ pub struct MessageGraph {
     /// objects), or text with a header line and columns separated by commas, semicolons or tabs.
     /// Columns of all rows: `id`, and `after`, the rows that a row waits for. Of messages: `src`,
     /// `dst` (host numbers), `bytes`, and optionally `start_ns`, or `pool` and `at_once`: messages of
-    /// a pool start in the order of the file, at most `at_once` of them run at a time. One runs
-    /// `until` it is `sent`, `received` or `acknowledged`; without that column, as `over` says. Of
-    /// computations: `host`, `duration_ns`, and optionally `processor`.
+    /// a pool start in the order in which their waits are over, those that wait for no rows in the
+    /// order of the file, and at most `at_once` of them run at a time. One runs `until` it is
+    /// `sent`, `received` or `acknowledged`; without that column, as `over` says. Of computations:
+    /// `host`, `duration_ns`, and optionally `processor`.
     pub file: String,
     /// The event by which a message counts as over for the rows that wait for it. A row that waits
     /// for `ID@received` or `ID@acknowledged` decides for itself.
@@ -177,6 +178,10 @@ fn check_row(work: &Work, setting: &TrafficContext) -> Result<(), Refusal> {
             if bytes == 0 {
                 let hint = "a message must have at least 1 byte";
                 return Err(("graph-bytes", "bytes = 0".to_owned(), hint));
+            }
+            if bytes > MOST_BYTES {
+                let message = format!("bytes = {bytes}: at most {MOST_BYTES} are supported");
+                return Err(("graph-bytes", message, "split the message"));
             }
             let arrivals = setting.horizon.arrivals;
             if start >= arrivals {

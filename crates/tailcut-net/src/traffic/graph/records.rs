@@ -1,8 +1,10 @@
 //! Files of graphs as records of texts: CSV, JSON, Parquet.
 
 use std::borrow::Cow;
+use std::fmt;
 
-use serde_json::{Map, Value};
+use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
+use serde_json::Value;
 
 use super::super::TrafficError;
 use crate::component::{did_you_mean, read_text};
@@ -49,9 +51,10 @@ pub(super) fn read(read: &dyn FileReader, file: &str, take: Take) -> Result<(), 
         return table(read, file, take);
     }
     let text = read_text(read, "graph-file", "file", file)?;
+    let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
     match file.ends_with(".json") {
-        true => json(&text, file, take),
-        false => delimited(&text, file, take),
+        true => json(text, file, take),
+        false => delimited(text, file, take),
     }
 }
 
@@ -77,6 +80,11 @@ fn delimited(text: &str, file: &str, take: Take) -> Result<(), TrafficError> {
     let separator = header.chars().find(|c| matches!(c, ',' | ';' | '\t')).unwrap_or(',');
     let names = header.split(separator).map(|name| name.trim().trim_matches('"'));
     let columns = names.map(|name| column(name, file)).collect::<Result<Vec<_>, _>>()?;
+    let repeated = (1..columns.len()).find(|&at| columns[..at].contains(&columns[at]));
+    if let Some(at) = repeated {
+        let message = format!("{file}: column {} is given twice", COLUMNS[columns[at]]);
+        return Err(TrafficError::new("graph-columns", "file", message).hint("remove one of them"));
+    }
     for (number, line) in lines {
         let mut record = Record { number, ..Record::default() };
         let (wanted, mut found) = (columns.len(), 0);
@@ -98,14 +106,21 @@ fn delimited(text: &str, file: &str, take: Take) -> Result<(), TrafficError> {
 }
 
 fn json(text: &str, file: &str, take: Take) -> Result<(), TrafficError> {
-    let rows: Vec<Map<String, Value>> = serde_json::from_str(text).map_err(|cause| {
+    let rows: Vec<Members> = serde_json::from_str(text).map_err(|cause| {
         let message = format!("{file}: not a list of objects in JSON: {cause}");
         TrafficError::new("graph-file", "file", message)
     })?;
-    for (number, row) in rows.into_iter().enumerate() {
+    for (number, Members(row)) in rows.into_iter().enumerate() {
         let mut record = Record { number: number as u32, ..Record::default() };
+        let mut known = [false; COLUMNS.len()];
         for (name, value) in row {
-            record.cells[column(&name, file)?] = match value {
+            let at = column(&name, file)?;
+            if std::mem::replace(&mut known[at], true) {
+                let message = format!("{file}: row {number}: {name} is given twice");
+                let error = TrafficError::new("graph-columns", "file", message);
+                return Err(error.hint("remove one of them"));
+            }
+            record.cells[at] = match value {
                 Value::Null => None,
                 Value::Array(values) => {
                     let words: Vec<String> = values.iter().map(plain).collect();
@@ -117,6 +132,33 @@ fn json(text: &str, file: &str, take: Take) -> Result<(), TrafficError> {
         take(&record)?;
     }
     Ok(())
+}
+
+/// The members of an object as they are written: a map would keep the last of two with one name.
+struct Members(Vec<(String, Value)>);
+
+impl<'de> Deserialize<'de> for Members {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Members, D::Error> {
+        struct Reader;
+
+        impl<'de> Visitor<'de> for Reader {
+            type Value = Members;
+
+            fn expecting(&self, to: &mut fmt::Formatter) -> fmt::Result {
+                to.write_str("an object")
+            }
+
+            fn visit_map<M: MapAccess<'de>>(self, mut of: M) -> Result<Members, M::Error> {
+                let mut members = vec![];
+                while let Some(member) = of.next_entry()? {
+                    members.push(member);
+                }
+                Ok(Members(members))
+            }
+        }
+
+        from.deserialize_map(Reader)
+    }
 }
 
 fn plain(value: &Value) -> String {
@@ -146,9 +188,14 @@ fn table(read: &dyn FileReader, file: &str, take: Take) -> Result<(), TrafficErr
     for row in 0..count {
         let mut record = Record { number: row as u32, ..Record::default() };
         for (at, cells) in &known {
-            record.cells[*at] = match cells.text(row) {
-                Some(text) => Some(Cow::Borrowed(text)),
-                None => Some(cells.shown(row)).filter(|text| text != "null").map(Cow::Owned),
+            record.cells[*at] = match (cells.text(row), cells.real(row)) {
+                (Some(text), _) => Some(Cow::Borrowed(text)),
+                (None, Some(number)) if number.is_nan() => None,
+                // Integers with gaps are floating point in other programs.
+                (None, Some(number)) if matches!(cells, Cells::Real(_)) => {
+                    Some(Cow::Owned(number.to_string()))
+                }
+                _ => Some(cells.shown(row)).filter(|text| text != "null").map(Cow::Owned),
             };
         }
         take(&record)?;

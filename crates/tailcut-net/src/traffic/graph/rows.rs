@@ -158,7 +158,10 @@ impl Rows {
 
 fn whole(cell: &CellsByName, name: &str) -> Result<Option<u64>, String> {
     let Some(text) = cell(name) else { return Ok(None) };
-    let number = text.parse::<u64>();
+    // Other programs write integers of columns with gaps as 3.0.
+    let (digits, part) = text.split_once('.').unwrap_or((text, ""));
+    let is_whole = part.bytes().all(|byte| byte == b'0');
+    let number = if is_whole { digits } else { text }.parse::<u64>();
     number.map(Some).map_err(|_| format!("{name}: {text:?} is not a non-negative integer"))
 }
 

@@ -44,6 +44,24 @@ fn json_says_the_same_as_text() {
 }
 
 #[test]
+fn text_is_read_as_spreadsheets_and_tables_write_it() {
+    let text = CHAIN.replace(",10,", ",10.0,").replace(",1,2,", ",1.00,2,");
+    assert_eq!(read("g.csv", &format!("\u{feff}{text}")), read("g.csv", CHAIN));
+}
+
+#[test]
+fn a_column_that_is_given_twice_is_refused() {
+    let json = r#"[{"id": "a", "src": 0, "dst": 1, "bytes": 10, "src": 2}]"#;
+    for (file, content, says) in [
+        ("g.csv", "id,src,dst,bytes,src\na,0,1,10,2\n", "g.csv: column src is given twice"),
+        ("g.json", json, "g.json: row 0: src is given twice"),
+    ] {
+        let error = read(file, content).expect_err("src is given twice");
+        assert_eq!((error.code, &*error.message), ("graph-columns", says));
+    }
+}
+
+#[test]
 fn messages_keep_ids_that_are_numbers() {
     let demand = read("g.csv", "id,src,dst,bytes,after\n7,0,1,1,3\n3,1,0,1,\n").unwrap();
     let ids: Vec<u64> = demand.flows.iter().map(|flow| flow.id).collect();
@@ -67,6 +85,7 @@ fn faults_are_refused_by_line() {
         ("b,,,,,9,,5,\n", "graph-host", "line 3: host = 9"),
         ("b,2,2,1,,,,,\n", "graph-self", "line 3: src and dst are both 2"),
         ("b,2,1,0,,,,,\n", "graph-bytes", "line 3: bytes = 0"),
+        ("b,2,1,3000000000001,,,,,\n", "graph-bytes", "line 3: bytes = 3000000000001: at most"),
         ("b,2,1,1,5,,,,a\n", "graph-row", "line 3: it has both start_ns and after"),
         ("b,2,1,1,,2,,,\n", "graph-row", "line 3: it is neither a message"),
         ("b,2,1,1.5,,,,,\n", "graph-row", "line 3: bytes: \"1.5\" is not a non-negative"),
