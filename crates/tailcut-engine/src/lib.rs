@@ -6,13 +6,16 @@
 
 pub mod event_queue;
 pub mod fetch;
+pub mod mailboxes;
 pub mod random;
 pub mod rendezvous;
+mod sync;
 mod text;
 pub mod units;
 
 pub use event_queue::EventQueue;
 pub use fetch::prefetch;
+pub use mailboxes::Mailboxes;
 pub use random::RandomStream;
 pub use rendezvous::Rendezvous;
 pub use units::{Bytes, Rate, Time, UnitError};

@@ -1,11 +1,12 @@
 //! A barrier at which the threads of one run meet many thousand times a second.
 
-use std::hint::spin_loop;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::PoisonError;
+
+use crate::sync::{AtomicBool, AtomicU32, Condvar, Mutex, MutexGuard, Ordering, spin_loop};
 
 /// Turns that a thread spins before it sleeps: some 20 to 50 microseconds, several windows long.
-const SPINS: u32 = 4_000;
+/// `loom` takes a thread that spins for one that sees everything.
+const SPINS: u32 = if cfg!(loom) { 0 } else { 4_000 };
 
 /// A meeting point of a fixed number of threads. Waiting threads spin for a bounded time, then
 /// sleep: with fewer processors than threads a run is slow, and goes on.
@@ -48,10 +49,10 @@ impl Rendezvous {
         let round = self.round.load(Ordering::Acquire);
         if self.arrived.fetch_add(1, Ordering::AcqRel) + 1 == self.parties {
             self.arrived.store(0, Ordering::Relaxed);
-            // In one order with the count of sleepers: a thread that is about to sleep sees the new
-            // round, or is seen.
-            self.round.store(round.wrapping_add(1), Ordering::SeqCst);
-            if self.sleepers.load(Ordering::SeqCst) > 0 {
+            self.round.store(round.wrapping_add(1), Ordering::Release);
+            // Changes of the count have an order: a thread that is about to sleep comes after this
+            // one, and sees the new round, or is seen.
+            if self.sleepers.fetch_add(0, Ordering::AcqRel) > 0 {
                 self.wake_all();
             }
             return self.whole();
@@ -68,13 +69,13 @@ impl Rendezvous {
 
     /// Leaves for good: every other thread's wait fails from now on.
     pub fn leave(&self) {
-        self.broken.store(true, Ordering::SeqCst);
+        self.broken.store(true, Ordering::Release);
         self.wake_all();
     }
 
     #[cold]
     fn sleep(&self, round: u32) -> Result<(), Broken> {
-        self.sleepers.fetch_add(1, Ordering::SeqCst);
+        self.sleepers.fetch_add(1, Ordering::AcqRel);
         let mut guard = self.lock();
         let woken = loop {
             if self.has_passed(round) {
@@ -86,7 +87,7 @@ impl Rendezvous {
             guard = self.alarm.wait(guard).unwrap_or_else(PoisonError::into_inner);
         };
         drop(guard);
-        self.sleepers.fetch_sub(1, Ordering::SeqCst);
+        self.sleepers.fetch_sub(1, Ordering::AcqRel);
         woken
     }
 
@@ -101,15 +102,15 @@ impl Rendezvous {
     }
 
     fn has_passed(&self, round: u32) -> bool {
-        self.round.load(Ordering::SeqCst) != round
+        self.round.load(Ordering::Acquire) != round
     }
 
     fn whole(&self) -> Result<(), Broken> {
-        if self.broken.load(Ordering::SeqCst) { Err(Broken) } else { Ok(()) }
+        if self.broken.load(Ordering::Acquire) { Err(Broken) } else { Ok(()) }
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
     use std::sync::atomic::AtomicU64;
@@ -147,7 +148,7 @@ mod tests {
         let meeting = Rendezvous::new(3);
         thread::scope(|scope| {
             let early: Vec<_> = (0..2).map(|_| scope.spawn(|| meeting.wait())).collect();
-            while meeting.sleepers.load(Ordering::SeqCst) < 2 {
+            while meeting.sleepers.load(Ordering::Acquire) < 2 {
                 thread::yield_now();
             }
             assert_eq!(meeting.wait(), Ok(()));
@@ -164,5 +165,43 @@ mod tests {
             assert_eq!(waiting.join().expect("it returns"), Err(Broken));
         });
         assert_eq!(meeting.wait(), Err(Broken));
+    }
+}
+
+/// What the memory model allows two threads, tried out: `make soak`.
+#[cfg(all(test, loom))]
+mod loom_tests {
+    use super::*;
+    use crate::sync::try_orders;
+
+    fn create() -> (Rendezvous, [AtomicU32; 2]) {
+        (Rendezvous::new(2), [0, 1].map(|_| AtomicU32::new(0)))
+    }
+
+    #[test]
+    fn every_thread_sees_what_the_other_did_before_they_met() {
+        try_orders(create, |me, (meeting, written)| {
+            written[me].store(1, Ordering::Relaxed);
+            assert_eq!(meeting.wait(), Ok(()));
+            assert_eq!(written[1 - me].load(Ordering::Relaxed), 1);
+        });
+    }
+
+    #[test]
+    fn nobody_overtakes_a_thread_that_still_reads() {
+        try_orders(create, |me, (meeting, written)| {
+            assert_eq!(written[1 - me].load(Ordering::Relaxed), 0);
+            assert_eq!(meeting.wait(), Ok(()));
+            assert_eq!(meeting.wait(), Ok(()));
+            written[me].store(1, Ordering::Relaxed);
+        });
+    }
+
+    #[test]
+    fn a_thread_that_leaves_frees_the_one_that_waits() {
+        try_orders(create, |me, (meeting, _)| match me {
+            0 => meeting.leave(),
+            _ => assert_eq!(meeting.wait(), Err(Broken)),
+        });
     }
 }

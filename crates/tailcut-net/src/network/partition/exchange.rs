@@ -1,14 +1,12 @@
-//! Mailboxes and meetings of partitions between two windows.
+//! What partitions exchange between two windows, and their meetings.
 //!
-//! Everything is there twice and used in turns: a partition that is ahead fills one set while
-//! others still empty the other one.
+//! Everything is there twice and used in turns, as [`Mailboxes`] are.
 
 use std::ops::ControlFlow;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use tailcut_engine::Time;
 use tailcut_engine::rendezvous::{Broken, Rendezvous};
+use tailcut_engine::{Mailboxes, Time};
 
 use crate::packet::{Carried, ConnectionId, Packet};
 use crate::replicate::machine::OpenConnection;
@@ -94,8 +92,6 @@ struct Padded(AtomicU64);
 /// One of the two sets.
 #[derive(Debug)]
 struct Set {
-    /// By sender, then by addressee.
-    mailboxes: Vec<Mutex<Batch>>,
     /// The time that nothing in a partition, and nothing that it hands over, precedes.
     bounds: Vec<Padded>,
     /// By partition: connections that are open, and one more where flows are to start.
@@ -106,7 +102,6 @@ struct Set {
 impl Set {
     fn new(parts: usize) -> Set {
         Set {
-            mailboxes: (0..parts * parts).map(|_| Mutex::default()).collect(),
             bounds: (0..parts).map(|_| Padded::default()).collect(),
             alive: (0..parts).map(|_| Padded::default()).collect(),
             stop: AtomicBool::new(false),
@@ -125,7 +120,7 @@ struct Shown {
 /// The place where the partitions of a run meet.
 #[derive(Debug)]
 pub struct Exchange {
-    parts: usize,
+    mailboxes: Mailboxes<Batch>,
     sets: [Set; 2],
     meeting: Rendezvous,
     shown: Vec<Shown>,
@@ -134,7 +129,7 @@ pub struct Exchange {
 impl Exchange {
     pub fn new(parts: usize) -> Exchange {
         Exchange {
-            parts,
+            mailboxes: Mailboxes::new(parts),
             sets: [Set::new(parts), Set::new(parts)],
             meeting: Rendezvous::new(parts as u32),
             shown: (0..parts).map(|_| Shown::default()).collect(),
@@ -147,19 +142,16 @@ impl Exchange {
 
     /// Puts a batch into a mailbox, in exchange for the empty one there.
     pub fn hand_over(&self, turn: u64, from: usize, to: usize, batch: &mut Batch) {
-        let mailbox = &self.set(turn).mailboxes[from * self.parts + to];
-        std::mem::swap(batch, &mut mailbox.lock().expect("nobody panics with it"));
+        self.mailboxes.hand_over(turn, from, to, batch);
         debug_assert!(batch.notes.is_empty() && batch.packets.is_empty());
     }
 
     /// Lets `take` empty the mailboxes of a partition, by senders.
     pub fn take_over(&self, turn: u64, to: usize, mut take: impl FnMut(usize, &Batch)) {
-        for from in (0..self.parts).filter(|from| *from != to) {
-            let mailbox = &self.set(turn).mailboxes[from * self.parts + to];
-            let mut batch = mailbox.lock().expect("nobody panics with it");
-            take(from, &batch);
+        self.mailboxes.take_over(turn, to, |from, batch| {
+            take(from, batch);
             batch.clear();
-        }
+        });
     }
 
     /// Meets the other partitions. Returns what all know together, and whether to go on.
