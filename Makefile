@@ -226,7 +226,7 @@ today-kernels: release setup-lab
 .PHONY: bench
 bench: release setup
 	cargo bench --locked -p tailcut-net --bench fabric -- --check
-	cargo bench --locked -p tailcut-net --bench threads
+	$(BIN)/python benches/threads.py
 	cargo bench --locked -p tailcut-engine --bench parallel
 	$(BIN)/python benches/sweeps.py
 	$(BIN)/python benches/playground.py

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from tailcut import _core, plan
-from tailcut.backends import FATAL_HINT, Backend, Capture, Options, Progress, backend
+from tailcut.backends import FATAL_HINT, Backend, Capture, Options, Progress, Threads, backend
 from tailcut.diagnosis import together
 from tailcut.document import as_toml, toml_value
 from tailcut.errors import BackendError, checking_experiments
@@ -166,7 +166,7 @@ def run(
     on: str | Backend = "sim",
     out: str | Path | None = None,
     jobs: int | None = None,
-    threads: int = 1,
+    threads: Threads = 1,
     capture: Capture | Sequence[str] = (),
     executor: "Executor | Client | None" = None,
     limit_seconds: float | None = None,
@@ -184,6 +184,7 @@ def run(
             ``results/papers/rps/fig7b``. A file from elsewhere goes to ``results/`` and its name.
         jobs: runs at a time, by default as many as there are cores for their threads.
         threads: threads that simulate a run, with the same results; a run that one thread must simulate says why.
+            With ``"auto"`` the last runs get idle cores, as far as these make them quicker.
         capture: hosts (``"host:0"``) and links (``"link:h0>s0"``) whose packets are written as pcapng beside the
             run's tables; a `Capture` also bounds the files.
         executor: who makes the runs: a Dask client (``distributed.Client``), or any executor in the manner of
@@ -198,7 +199,7 @@ def run(
         BackendError: there is no such backend, or it cannot realise the experiment at all.
         StoreError: ``out`` holds something else: other files, another experiment's results, another version's.
         ClusterError: the executor's workers cannot be reached or cannot make the runs.
-        ValueError: fewer than one job or thread.
+        ValueError: fewer than one job or thread, or a word for threads that is not ``auto``.
         RunError: some runs failed; the others are kept. Its ``tracebacks`` say where in the code.
         KeyboardInterrupt: interrupted; finished runs are kept and the same call goes on from there.
     """
@@ -206,7 +207,9 @@ def run(
     from tailcut.results import Store
 
     for name, number in (("jobs", jobs), ("threads", threads)):
-        if number is not None and number < 1:
+        if isinstance(number, str) and (name, number) != ("threads", "auto"):
+            raise ValueError(f"{name}={number!r}: give a number{', or auto' if name == 'threads' else ''}")
+        if isinstance(number, int) and number < 1:
             raise ValueError(f"{name}={number}: give at least 1, or leave it out")
     if isinstance(experiment, str | Path):
         experiment = load(experiment)

@@ -6,6 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from support import skipping
 
 from .conftest import Tailcut
@@ -30,6 +32,19 @@ def test_the_last_lines_say_where_threads_spent_their_time(tailcut: Tailcut, tin
 
 def test_runs_on_one_thread_say_nothing_of_threads(tailcut: Tailcut, tiny: Path) -> None:
     assert "thread" not in tailcut("run", tiny, *ONE_SEED).stderr
+
+
+def test_auto_leaves_small_runs_on_one_thread(tailcut: Tailcut, tiny: Path) -> None:
+    result = tailcut("run", tiny, *ONE_SEED, "--threads", "auto")
+    assert result.exit_code == 0
+    assert "thread" not in result.stderr
+
+
+@pytest.mark.parametrize("asked", ["0", "-1", "two", "1.5"])
+def test_threads_are_a_number_from_1_or_auto(tailcut: Tailcut, tiny: Path, asked: str) -> None:
+    result = tailcut("run", tiny, *ONE_SEED, "--threads", asked)
+    assert result.exit_code == 2
+    assert f"'{asked}' is neither a number from 1 nor auto" in result.stderr
 
 
 @skipping.needs(hasattr(os, "sched_setaffinity"), "this system cannot bind a process to a core")

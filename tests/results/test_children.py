@@ -47,7 +47,7 @@ class Scripted:
         self._said: Any = said
         self.open = True
 
-    def send(self, _run: Any, _capture: Any, *, wait: bool, threads: int = 1) -> None:
+    def send(self, _run: Any, _capture: Any, *, wait: bool, threads: int = 1, auto: bool = False) -> None:
         if not wait:
             self._say({"done": "busy"})
             return
@@ -86,7 +86,7 @@ def test_a_worker_reports_when_the_run_it_waited_for_begins(tmp_path: Path) -> N
     experiment = tailcut.load(experiments.tiny(tmp_path))
     store = Store.create(tmp_path / "results", experiment.plan)
     jobs = [
-        {"run": run, "capture": None, "wait": wait, "threads": 1}
+        {"run": run, "capture": None, "wait": wait, "threads": 1, "auto": False}
         for run, wait in zip(experiment.plan["runs"], (False, True), strict=False)
     ]
     command = [sys.executable, "-m", "tailcut.backends.worker", str(store.directory)]

@@ -49,6 +49,30 @@ def test_quotas_of_the_first_version_count_as_well(tmp_path: Path, mounted: str,
     assert machine.cores(system(tmp_path, "5:memory:/other\n4:cpu,cpuacct:/box\n", **files)) == expected
 
 
+@pytest.mark.parametrize(
+    ("running", "own", "processors", "expected"),
+    [
+        ("1/300", 0, 16, 16),  # this process alone
+        ("2/300", 0, 16, 15),
+        ("5/300", 4, 16, 16),
+        ("2/300", 4, 16, 16),  # own threads may sleep
+        ("40/300", 0, 16, 1),
+        ("11/300", 0, 64, 16),  # there are enough others
+    ],
+)
+def test_cores_that_others_want_are_not_idle(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, running: str, own: int, processors: int, expected: int
+) -> None:
+    monkeypatch.setattr(os, "cpu_count", lambda: processors)
+    root = system(tmp_path, "0::/user/me\n")
+    (root / "proc/loadavg").write_text(f"0.20 0.18 0.12 {running} 11206\n")
+    assert machine.idle_cores(own, root) == expected
+
+
+def test_a_system_that_does_not_say_what_runs_has_idle_cores(tmp_path: Path) -> None:
+    assert machine.idle_cores(0, tmp_path) == min(16, os.cpu_count() or 1)
+
+
 def test_a_quota_of_another_group_does_not_count(tmp_path: Path) -> None:
     groups = "0::/user/me\n"
     assert machine.cores(system(tmp_path, groups, **{"user/you/cpu.max": "100000 100000"})) == 16

@@ -18,7 +18,7 @@ ASKED_IN_THE_MIDDLE = """
 import os, signal, sys
 from tailcut.backends import sim, worker
 
-def make(run, store, on_progress, capture, threads):
+def make(run, store, on_progress, capture, threads, auto):
     os.kill(os.getpid(), signal.SIGTERM)
     print("goes on", file=sys.stderr)
     on_progress(1, 1, 1)
@@ -46,7 +46,7 @@ def started(store: Store, *program: str) -> subprocess.Popen[str]:
 
 
 def job(run: PlannedRun, *, wait: bool = False) -> str:
-    return json.dumps({"run": run, "capture": None, "wait": wait, "threads": 1}) + "\n"
+    return json.dumps({"run": run, "capture": None, "wait": wait, "threads": 1, "auto": False}) + "\n"
 
 
 def test_sigterm_waits_for_a_step_that_must_not_be_interrupted(experiment: tailcut.Experiment, store: Store) -> None:

@@ -31,10 +31,12 @@ class InProcess(WorkerProcess):
     def open(self) -> bool:
         return self._open
 
-    def send(self, run: PlannedRun, capture: Capture | None, *, wait: bool, threads: int = 1) -> None:
+    def send(
+        self, run: PlannedRun, capture: Capture | None, *, wait: bool, threads: int = 1, auto: bool = False
+    ) -> None:
         """Makes a run; returns what the worker would have written."""
         try:
-            outcome = worker.work(self._store, run, capture, wait=wait, tell=self._tell, threads=threads)
+            outcome = worker.work(self._store, run, capture, wait=wait, tell=self._tell, threads=threads, auto=auto)
         except (Exception, MemoryError) as error:  # noqa: BLE001 - as the worker does
             where = traceback.format_exc()
             self._tell(

@@ -40,7 +40,7 @@ pub use job::{ExplainedJob, explain_job};
 pub use load::{Changes, TableReader, Variant, load, load_text, no_table_reader};
 pub use model::{ModelSpec, ShortByteShare};
 pub use plan::{Plan, RESULTS_VERSION, RunPlan};
-pub use run::{RunError, RunResult, check_capture, run, run_on, run_watched, to_scenario};
+pub use run::{RunError, RunResult, Threads, check_capture, run, run_on, run_watched, to_scenario};
 pub use schema::schema;
 pub use sections::Config;
 pub use story::{ExplainedFlow, Explanation, explain};

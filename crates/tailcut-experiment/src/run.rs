@@ -15,7 +15,7 @@ use tailcut_net::traffic::Flow;
 use tailcut_net::traffic::demand::Demand;
 use tailcut_net::transport::TransportSpec;
 use tailcut_net::watch::{RunView, RunWatcher};
-use tailcut_net::{SimError, ThreadTimes, simulate_on, simulate_watched};
+use tailcut_net::{SimError, ThreadTimes, simulate_on, simulate_watched, threads_that_pay};
 
 use crate::capture::CaptureRequest;
 use crate::column::{
@@ -121,15 +121,24 @@ pub fn run(
     read_table: &TableReader,
     on_progress: &mut dyn FnMut(&Progress) -> ControlFlow<()>,
 ) -> Result<RunResult, RunError> {
-    run_on(1, run_json, capture, read_table, on_progress)
+    run_on(Threads::Given(1), run_json, capture, read_table, on_progress)
 }
 
-/// Carries out one run as [`run`] does, with the same result, on at most `threads` threads.
+/// How many threads a run may have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Threads {
+    /// At most so many.
+    Given(usize),
+    /// Those that make it quicker, of so many.
+    ThatPay(usize),
+}
+
+/// Carries out one run as [`run`] does, with the same result, on several threads.
 ///
 /// # Errors
 /// See [`RunError`].
 pub fn run_on(
-    threads: usize,
+    threads: Threads,
     run_json: &str,
     capture: Option<&CaptureRequest>,
     read_table: &TableReader,
@@ -142,8 +151,8 @@ pub fn run_on(
 enum Watch<'w> {
     /// Sees the running simulation, which is on one thread.
     Simulation(&'w mut dyn RunWatcher),
-    /// Sees the progress alone: the simulation is on so many threads at most.
-    Progress(usize, &'w mut dyn FnMut(&Progress) -> ControlFlow<()>),
+    /// Sees the progress alone: the simulation may be on several threads.
+    Progress(Threads, &'w mut dyn FnMut(&Progress) -> ControlFlow<()>),
 }
 
 impl RunWatcher for Watch<'_> {
@@ -195,7 +204,7 @@ fn carry_out(
     // share theirs.
     let more = tap.is_some() || segments.is_some() || paths.is_some();
     let (mut threads, mut one_thread, mut thread_times) = (1, None, vec![]);
-    if let Watch::Progress(2.., _) = watch {
+    if let Watch::Progress(Threads::Given(2..), _) = watch {
         one_thread = (more || attribution.is_some()).then_some(OBSERVED);
     }
     let (outcome, (attribution, ((tap, segments), paths))) = match (attribution, more) {
@@ -203,8 +212,16 @@ fn carry_out(
             let outcome = match &mut watch {
                 Watch::Simulation(watch) => simulate_watched(&scenario, Unobserved, *watch)?.0,
                 Watch::Progress(asked, on_progress) => {
-                    let run = simulate_on(*asked, &scenario, on_progress)?;
-                    (threads, one_thread, thread_times) = (run.threads, run.reason, run.times);
+                    let most = match *asked {
+                        Threads::Given(threads) => threads,
+                        Threads::ThatPay(threads) => {
+                            threads_that_pay(&scenario, plan.facts.expected_packet_hops, threads)
+                        }
+                    };
+                    let run = simulate_on(most, &scenario, on_progress)?;
+                    // Nobody asked for more in particular.
+                    one_thread = run.reason.filter(|_| matches!(asked, Threads::Given(_)));
+                    (threads, thread_times) = (run.threads, run.times);
                     run.outcome
                 }
             };

@@ -8,9 +8,10 @@
 
 use std::ops::ControlFlow;
 use std::process::{Child, Command, Stdio};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use tailcut_engine::Time;
+use tailcut_net::ThreadTimes;
 use tailcut_net::amount::Amount;
 use tailcut_net::component::OneOrEach;
 use tailcut_net::scenario::{Horizon, Scenario, Scheme};
@@ -52,14 +53,35 @@ fn scenario(k: u32, milliseconds: u64) -> Scenario {
     }
 }
 
-/// Simulates in this process, and prints the wall seconds and the peak memory in megabytes.
+/// What a process says of its run.
+#[derive(Debug, Clone, Copy)]
+struct Measured {
+    /// Wall seconds.
+    seconds: f64,
+    /// Peak resident memory.
+    megabytes: f64,
+    /// Parts of the threads' time at work, waiting for each other, and exchanging packets.
+    parts: [f64; 3],
+}
+
+/// Simulates in this process, and prints a [`Measured`].
 fn one(k: u32, milliseconds: u64, threads: usize) {
     let scenario = scenario(k, milliseconds);
     let began = Instant::now();
     let run = tailcut_net::simulate_on(threads, &scenario, &mut |_| ControlFlow::Continue(()));
     let run = run.expect("the scenario is valid");
     assert_eq!(run.threads, threads, "{:?}", run.reason);
-    println!("{} {}", began.elapsed().as_secs_f64(), peak_megabytes());
+    let seconds = began.elapsed().as_secs_f64();
+    let sum = |part: fn(&ThreadTimes) -> Duration| run.times.iter().map(part).sum::<Duration>();
+    let [work, waiting, exchange] =
+        [sum(|times| times.work), sum(|times| times.waiting), sum(|times| times.exchange)];
+    println!(
+        "{seconds} {} {} {} {}",
+        peak_megabytes(),
+        work.as_secs_f64(),
+        waiting.as_secs_f64(),
+        exchange.as_secs_f64()
+    );
 }
 
 /// Returns the peak resident memory of this process in megabytes.
@@ -70,24 +92,34 @@ fn peak_megabytes() -> f64 {
     kibibytes.unwrap_or(0.0) * 1024.0 / 1e6
 }
 
-fn start(arguments: &[String]) -> Child {
+fn start(fabric: &[String; 2], threads: usize) -> Child {
     let this = std::env::current_exe().expect("the benchmark has a path");
     let mut command = Command::new(this);
-    command.arg("--one").args(arguments).stdout(Stdio::piped());
+    command.arg("--one").args(fabric).arg(threads.to_string()).stdout(Stdio::piped());
     command.spawn().expect("it starts again")
 }
 
-/// Returns the seconds and megabytes that a process has printed.
-fn ended(child: Child) -> [f64; 2] {
+/// Returns what a process has printed.
+fn ended(child: Child) -> Measured {
     let output = child.wait_with_output().expect("it ends");
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     let numbers: Vec<f64> = text.split_whitespace().filter_map(|word| word.parse().ok()).collect();
-    numbers.try_into().expect("it prints two numbers")
+    let [seconds, megabytes, parts @ ..]: [f64; 5] = numbers.try_into().expect("five numbers");
+    Measured { seconds, megabytes, parts }
 }
 
-fn median(mut numbers: Vec<f64>) -> f64 {
+fn median(numbers: impl Iterator<Item = f64>) -> f64 {
+    let mut numbers: Vec<f64> = numbers.collect();
     numbers.sort_by(f64::total_cmp);
     numbers[numbers.len() / 2]
+}
+
+/// Runs on so many threads, and how much faster as many runs side by side were than one after the
+/// other; by turns.
+struct Row {
+    threads: usize,
+    together: Vec<Measured>,
+    beside: Vec<f64>,
 }
 
 fn main() {
@@ -101,28 +133,41 @@ fn main() {
     let defaults = ["16", "100", "2"].map(String::from);
     let given = if arguments.len() < 3 { &defaults[..] } else { &arguments[..] };
     let [k, milliseconds, threads @ ..] = given else { unreachable!("there are three") };
-    println!("k = {k}, {milliseconds} ms simulated, medians of {TURNS} turns\n");
-    println!("threads  seconds  times as fast  as many runs side by side  share  MB");
-    for threads in threads {
-        let many = number(threads);
-        let (mut alone, mut together, mut beside, mut memory) = (vec![], vec![], vec![], vec![]);
-        for _ in 0..TURNS {
-            let on = |threads: &str| [k.clone(), milliseconds.clone(), threads.to_owned()];
-            let [seconds, _] = ended(start(&on("1")));
-            alone.push(seconds);
-            let [on_threads, megabytes] = ended(start(&on(threads)));
-            together.push(seconds / on_threads);
-            memory.push(megabytes);
-            let side: Vec<Child> = (0..many).map(|_| start(&on("1"))).collect();
-            let slowest = side.into_iter().map(|child| ended(child)[0]).fold(0.0, f64::max);
-            beside.push(many as f64 * seconds / slowest);
+    let fabric = [k.clone(), milliseconds.clone()];
+    let row = |threads| Row { threads: number(threads), together: vec![], beside: vec![] };
+    let mut rows: Vec<Row> = threads.iter().map(row).collect();
+    let mut alone = vec![];
+    for _ in 0..TURNS {
+        let one = ended(start(&fabric, 1));
+        alone.push(one);
+        for row in &mut rows {
+            row.together.push(ended(start(&fabric, row.threads)));
+            let side: Vec<Child> = (0..row.threads).map(|_| start(&fabric, 1)).collect();
+            let slowest = side.into_iter().map(|child| ended(child).seconds).fold(0.0, f64::max);
+            row.beside.push(row.threads as f64 * one.seconds / slowest);
         }
-        let (fast, most) = (median(together), median(beside));
+    }
+    let megabytes = |runs: &[Measured]| median(runs.iter().map(|run| run.megabytes));
+    println!("k = {k}, {milliseconds} ms simulated, medians of {TURNS} turns\n");
+    println!(
+        "| threads | seconds | times as fast as one | as many runs side by side | share | MB | work, waiting, exchange |"
+    );
+    println!("|---|---|---|---|---|---|---|");
+    let seconds = median(alone.iter().map(|run| run.seconds));
+    println!("| 1 | {seconds:.2} | 1 | 1 | | {:.1} | |", megabytes(&alone));
+    for Row { threads, together, beside } in rows {
+        let turns = alone.iter().zip(&together);
+        let fast = median(turns.map(|(one, many)| one.seconds / many.seconds));
+        let most = median(beside.into_iter());
+        let share = |part: usize| {
+            median(together.iter().map(|run| run.parts[part] / run.parts.iter().sum::<f64>()))
+        };
+        let [work, waiting, exchange] = [0, 1, 2].map(|part| 100.0 * share(part));
         println!(
-            "{many:>7}  {:>7.2}  {fast:>13.2}  {most:>25.2}  {:>4.0}%  {:.1}",
-            median(alone) / fast,
+            "| {threads} | {:.2} | {fast:.2} | {most:.2} | {:.0} % | {:.1} | {work:.0}, {waiting:.0}, {exchange:.0} % |",
+            median(together.iter().map(|run| run.seconds)),
             100.0 * fast / most,
-            median(memory)
+            megabytes(&together)
         );
     }
 }

@@ -33,5 +33,5 @@ pub mod workload;
 pub use network::{
     FlowSpan, OnThreads, PathReach, PredictedFlow, SimError, ThreadTimes, one_thread_reason,
     path_reach, predict_flows, schedule, simulate, simulate_in_turns, simulate_observed,
-    simulate_on, simulate_watched,
+    simulate_on, simulate_watched, threads_that_pay,
 };

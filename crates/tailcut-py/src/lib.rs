@@ -15,7 +15,9 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 use tailcut_experiment::run::RunError;
-use tailcut_experiment::{CaptureRequest, Changes, Failure, Plan, RunResult, TableReader, Variant};
+use tailcut_experiment::{
+    CaptureRequest, Changes, Failure, Plan, RunResult, TableReader, Threads, Variant,
+};
 use tailcut_net::measure::records::{RunCounters, Series};
 use tailcut_net::scenario::Progress;
 
@@ -164,7 +166,7 @@ fn series(py: Python<'_>, series: Series) -> PyResult<Bound<'_, PyDict>> {
 /// that it raises, or a signal such as Ctrl-C, stops the run and is passed on. `capture` requests
 /// packets in a pcapng file, as JSON: {file, spec: {points: ["host:3", "link:h0>s0"], max_packets,
 /// max_bytes, snapshot}}. `read_table` is as in `load`. At most `threads` threads simulate the run,
-/// with the same result.
+/// with the same result; with `auto`, as many of them as make it quicker.
 ///
 /// Returns a dict with `flows` and `tiers` (tables: name -> {values, valid, categories}), `further`
 /// (tables that only some runs have, by name), `counters`, `series`, `facts`, `unfinished_jobs`
@@ -174,7 +176,7 @@ fn series(py: Python<'_>, series: Series) -> PyResult<Bound<'_, PyDict>> {
 /// exchanging). Raises ValueError if the text is not a run of a plan, or if a file that it names has
 /// changed since it was planned.
 #[pyfunction]
-#[pyo3(signature = (plan_run_json, on_progress=None, capture=None, read_table=None, threads=1))]
+#[pyo3(signature = (plan_run_json, on_progress=None, capture=None, read_table=None, threads=1, auto=false))]
 fn run<'py>(
     py: Python<'py>,
     plan_run_json: &str,
@@ -182,6 +184,7 @@ fn run<'py>(
     capture: Option<&str>,
     read_table: Option<Py<PyAny>>,
     threads: usize,
+    auto: bool,
 ) -> PyResult<Bound<'py, PyDict>> {
     let capture: Option<CaptureRequest> =
         capture.map(serde_json::from_str).transpose().map_err(no_json)?;
@@ -209,6 +212,7 @@ fn run<'py>(
             }
         };
         let capture = capture.as_ref();
+        let threads = if auto { Threads::ThatPay(threads) } else { Threads::Given(threads) };
         tailcut_experiment::run_on(threads, plan_run_json, capture, &read_table, on_progress)
     });
     if let Some(error) = raised {

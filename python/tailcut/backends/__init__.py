@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from importlib import import_module
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
 
 from tailcut.plan import Plan, PlannedRun, label
 from tailcut.units import time_ps
@@ -68,13 +68,17 @@ class Capture:
         return set(self.points) <= set(about.get("capture", [])) and self.bounds == about.get("capture_bounds", {})
 
 
+Threads: TypeAlias = int | Literal["auto"]
+"""Threads of a run: a number, or as many as pay."""
+
+
 @dataclass(frozen=True, slots=True)
 class Options:
     """Ways to make runs; none changes a result.
 
     Attributes:
         jobs: runs at a time; none for as many as there are available cores for their threads.
-        threads: threads that simulate a run.
+        threads: threads that simulate a run; ``auto`` gives the last runs those of idle cores that pay.
         capture: packets to write, if any.
         fail_fast: whether the first run that fails ends the sweep; those under way are given up.
         limit_seconds: how long a run may take; none for any time.
@@ -82,11 +86,16 @@ class Options:
     """
 
     jobs: int | None = None
-    threads: int = 1
+    threads: Threads = 1
     capture: Capture | None = None
     fail_fast: bool = False
     limit_seconds: float | None = None
     farm: "Farm | None" = None
+
+    @property
+    def several_threads(self) -> bool:
+        """Whether several threads are asked for, whatever the run."""
+        return self.threads != "auto" and self.threads > 1
 
 
 class Maker(Protocol):

@@ -81,7 +81,7 @@ class Lab:
         ]
         if options.farm is not None:
             gaps.append(Gap("--cluster", NO_CLUSTER, fatal=True))
-        if options.threads > 1:
+        if options.several_threads:
             gaps.append(Gap("--threads", NO_THREADS, fatal=True))
         if options.capture is not None:
             gaps += SimBackend().check(plan, options)

@@ -38,7 +38,7 @@ class ModelBackend:
             gaps["cluster", ""] = Gap("--cluster", "the analysis makes no runs: leave out --cluster", fatal=True)
         if options.capture:
             gaps["capture", ""] = Gap("--capture", "the analysis has no packets to capture", fatal=True)
-        if options.threads > 1:
+        if options.several_threads:
             gaps["threads", ""] = Gap("--threads", "the analysis simulates nothing: leave out --threads", fatal=True)
         return [*gaps.values(), Gap("statistic=p50,p99_9", ONLY_MEAN_AND_P99)]
 

@@ -21,16 +21,25 @@ MEMORY_SHARE = 0.8  # of what is available; runs beyond it wait for others to en
 WAIT_SECONDS = 0.5  # Windows lets Ctrl-C in only between waits
 
 
+def threads_of(cores: int, busy: int, beginning: int) -> int:
+    """Returns how many threads each of so many runs that begin now may have, beside ``busy`` of so many cores."""
+    return max(1, (cores - busy) // beginning)
+
+
 @dataclass
 class _Worker:
     child: WorkerProcess
     run: PlannedRun | None = None
+    threads: int = 1  # of its run, at most
     deadline: float = float("inf")  # of its run, on the monotonic clock
 
 
 @dataclass
 class Pool:
-    """Makes runs with as many workers as there are cores for their threads, or as asked for."""
+    """Makes runs with as many workers as there are cores for their threads, or as asked for.
+
+    With ``threads="auto"`` each core has a run as long as there are enough; the last runs get the cores that are idle.
+    """
 
     store: Store
     progress: Progress
@@ -42,6 +51,7 @@ class Pool:
     _speaking: int = 0
     _failures: Failures = field(init=False)
     _memory: float = float("inf")
+    _idle_cores: int = 1
 
     def make(self, runs: Sequence[PlannedRun]) -> None:
         """Make ``runs`` in the order given.
@@ -55,7 +65,9 @@ class Pool:
         available = machine.available_memory()
         self._memory = float("inf") if available is None else available * MEMORY_SHARE
         try:
-            workers = self.options.jobs or max(1, machine.cores() // self.options.threads)
+            self._look_for_idle_cores()
+            threads = 1 if self.options.threads == "auto" else self.options.threads
+            workers = self.options.jobs or max(1, machine.cores() // threads)
             for _ in range(min(workers, len(runs))):
                 self._start()
             self._assign()
@@ -64,6 +76,7 @@ class Pool:
                     child, message = self._said.get(timeout=WAIT_SECONDS)
                     self._read(next(worker for worker in self._workers if worker.child is child), message)
                 self._stop_hung()
+                self._look_for_idle_cores()
                 self._assign()
         finally:
             self._stop()
@@ -98,10 +111,29 @@ class Pool:
         self._elsewhere.clear()
 
     def _begin(self, worker: _Worker, run: PlannedRun, *, wait: bool) -> None:
+        worker.threads = self._threads()
         worker.run = run
         tell_started(self.progress, run)
         worker.deadline = float("inf") if wait else self._deadline()  # a run that is waited for has not begun
-        worker.child.send(run, self.options.capture, wait=wait, threads=self.options.threads)
+        auto = self.options.threads == "auto"
+        worker.child.send(run, self.options.capture, wait=wait, threads=worker.threads, auto=auto)
+
+    def _threads(self) -> int:
+        """Returns how many threads a run may have that begins now, and is no longer among those that wait."""
+        if self.options.threads != "auto":
+            return self.options.threads
+        idle = sum(worker.run is None and worker.child.open for worker in self._workers)
+        return threads_of(self._idle_cores, self._busy(), min(idle, 1 + len(self._waiting) + len(self._elsewhere)))
+
+    def _busy(self) -> int:
+        """Returns how many threads the runs under way have at most."""
+        return sum(worker.threads for worker in self._workers if worker.run is not None)
+
+    def _look_for_idle_cores(self) -> None:
+        """Note the cores that no other program wants, before workers start and where a run is to begin."""
+        begins = not self._workers or any(worker.run is None for worker in self._workers)
+        if self.options.threads == "auto" and begins and (self._waiting or self._elsewhere):
+            self._idle_cores = machine.idle_cores(self._busy())
 
     def _deadline(self) -> float:
         """Returns the deadline of a run that begins now."""

@@ -36,7 +36,7 @@ class SimBackend:
 
     def check(self, plan: Plan, options: Options) -> list[Gap]:
         """A capture of what is not in the network, and threads of a cluster's workers."""
-        if options.farm is not None and options.threads > 1:
+        if options.farm is not None and options.several_threads:
             return [Gap("--threads", ONE_THREAD_EACH, fatal=True)]
         if options.capture is None:
             return []
@@ -101,8 +101,12 @@ def make(
     on_progress: Callable[[int, int, int], None] | None,
     capture: Capture | None = None,
     threads: int = 1,
+    *,
+    auto: bool = False,
 ) -> str | None:
-    """Simulate one run in this process and store it. The caller has claimed it.
+    """Simulate one run in this process and store it, on so many threads. The caller has claimed it.
+
+    With ``auto`` it is on as many of them as pay.
 
     Returns:
         Why one thread simulated it where more were asked for.
@@ -111,7 +115,7 @@ def make(
     started = time.perf_counter()
     with nullcontext() if capture is None else store.scratch(run["id"]) as scratch:
         request = _capture_request(scratch, capture)
-        made = _core.run(json.dumps(run), on_progress, request, read_table, threads)
+        made = _core.run(json.dumps(run), on_progress, request, read_table, threads, auto)
         wall_seconds = time.perf_counter() - started
         frames = {"flows": tables.frame(made["flows"]), "tiers": tables.frame(made["tiers"])}
         frames |= {name: tables.frame(columns) for name, columns in made["further"].items()}

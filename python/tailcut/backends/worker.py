@@ -2,14 +2,14 @@
 
 Started as ``python -m tailcut.backends.worker DIRECTORY`` with a job per line on standard input::
 
-    {"run": {...}, "capture": {"points": ["h0"]}, "wait": false, "threads": 1}
+    {"run": {...}, "capture": {"points": ["h0"]}, "wait": false, "threads": 2, "auto": false}
 
-and lines on standard output: ``{"begun": true}`` once another process that had the run, and was waited for, has left
-it, ``{"now_ps": …, "packet_hops": …}`` while it runs, ``{"one_thread": …}`` where one thread simulated it and more were
-asked for, with the reason, then one of ``{"done": …}`` with an
-`Outcome` or ``{"failed": …, "full": …, "traceback": …}`` with a reason, whether the disk is full, and where it was in
-the code. It ends when its input does, when nobody listens any more, and on SIGTERM after removing what it had begun, as
-soon as that can be done in order.
+(with ``auto``, as many of these threads as pay) and lines on standard output: ``{"begun": true}`` once another process
+that had the run, and was waited for, has left it, ``{"now_ps": …, "packet_hops": …}`` while it runs,
+``{"one_thread": …}`` where one thread simulated it and more were asked for, with the reason, then one of
+``{"done": …}`` with an `Outcome` or ``{"failed": …, "full": …, "traceback": …}`` with a reason, whether the disk is
+full, and where it was in the code. It ends when its input does, when nobody listens any more, and on SIGTERM after
+removing what it had begun, as soon as that can be done in order.
 """
 
 import json
@@ -95,9 +95,15 @@ def main() -> None:
             try:
                 capture = Capture(**job["capture"]) if job["capture"] else None
                 waiting = termination.at_any_moment()
-                threads = job["threads"]
                 outcome = work(
-                    store, job["run"], capture, wait=job["wait"], tell=tell, waiting=waiting, threads=threads
+                    store,
+                    job["run"],
+                    capture,
+                    wait=job["wait"],
+                    tell=tell,
+                    waiting=waiting,
+                    threads=job["threads"],
+                    auto=job["auto"],
                 )
             except (Exception, MemoryError) as error:  # noqa: BLE001 - whatever a run dies of, the sweep goes on and says so
                 where = traceback.format_exc()
@@ -123,6 +129,7 @@ def work(
     tell: Callable[[dict[str, Any]], None],
     waiting: AbstractContextManager[None] | None = None,
     threads: int = 1,
+    auto: bool = False,
 ) -> str:
     """Make one run unless it is there or another process is making it, which is waited for in ``waiting``."""
     from tailcut.backends.sim import make
@@ -142,6 +149,7 @@ def work(
             lambda now_ps, hops, _flows: tell({"now_ps": now_ps, "packet_hops": hops}),
             capture,
             threads,
+            auto=auto,
         )
         if one_thread is not None:
             tell({"one_thread": one_thread})

@@ -51,9 +51,12 @@ class WorkerProcess:
         self._ear.start()
         weakref.finalize(self, _end, self._process, os.getpid()).atexit = False  # then its input ends, and so does it
 
-    def send(self, run: PlannedRun, capture: Capture | None, *, wait: bool, threads: int = 1) -> None:
+    def send(
+        self, run: PlannedRun, capture: Capture | None, *, wait: bool, threads: int = 1, auto: bool = False
+    ) -> None:
         """Tell it to make a run; if it has died, it says nothing more."""
-        job = {"run": run, "capture": capture.spec if capture else None, "wait": wait, "threads": threads}
+        points = capture.spec if capture else None
+        job = {"run": run, "capture": points, "wait": wait, "threads": threads, "auto": auto}
         assert self._process.stdin is not None  # noqa: S101 - opened with a pipe
         with contextlib.suppress(BrokenPipeError):
             self._process.stdin.write(json.dumps(job).encode() + b"\n")

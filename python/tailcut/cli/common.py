@@ -11,6 +11,8 @@ import typer
 from rich.console import Console
 from typer.core import TyperGroup
 
+from tailcut import backends
+
 if TYPE_CHECKING:
     from tailcut.errors import TailcutError
 
@@ -114,9 +116,28 @@ WithUnfaithful = Annotated[
         help="Include unfaithful lab runs (those the machine could not keep on time); affected numbers are marked.",
     ),
 ]
+
+
+def threads_asked(text: str) -> backends.Threads:
+    """Returns what ``--threads`` asks for.
+
+    Raises:
+        typer.BadParameter: that is neither a number from 1 nor auto.
+    """
+    if text == "auto":
+        return "auto"
+    if not text.isdecimal() or int(text) < 1:
+        raise typer.BadParameter(f"{text!r} is neither a number from 1 nor auto", param_hint="--threads")
+    return int(text)
+
+
 Threads = Annotated[
-    int,
-    typer.Option("--threads", metavar="N", min=1, help="Threads that simulate a run, with the same results."),
+    str,
+    typer.Option(
+        "--threads",
+        metavar="N|auto",
+        help="Threads that simulate a run, with the same results; auto gives the last runs idle cores where that pays.",
+    ),
 ]
 Jobs = Annotated[
     int | None, typer.Option("--jobs", "-j", metavar="N", min=1, help="Runs at a time; by default one per core.")

@@ -25,6 +25,7 @@ from tailcut.cli.common import (
     err,
     key_and_value,
     out,
+    threads_asked,
 )
 from tailcut.cli.results import quoted, show, unfinished
 
@@ -96,7 +97,7 @@ def run(
         ),
     ] = None,
     jobs: Jobs = None,
-    threads: Threads = 1,
+    threads: Threads = "1",
     cluster: Annotated[
         str | None,
         typer.Option(
@@ -156,6 +157,7 @@ def run(
     from tailcut.results.thread_times import sentence
     from tailcut.terminal.progress import display
 
+    asked = threads_asked(threads)
     packets = backends.Capture(tuple(capture or ()), capture_packets, capture_bytes, capture_snapshot)
     if packets.bounds and not packets.points:
         raise typer.BadParameter(
@@ -176,7 +178,7 @@ def run(
                 on=chosen,
                 out=directory,
                 jobs=jobs,
-                threads=threads,
+                threads=asked,
                 capture=packets,
                 executor=executor,
                 limit_seconds=time_limit,
@@ -196,7 +198,7 @@ def run(
         unfinished(result)
     else:
         show(Result(result.store, result.plan, with_unfaithful=with_unfaithful))
-        if threads != 1 and (times := result.thread_seconds):
+        if asked != 1 and (times := result.thread_seconds):
             err.print(sentence(times), highlight=False, soft_wrap=True)
         _say_where(directory)
     if needs_faithful and not _judge(result, lab_fabric):

@@ -4,8 +4,11 @@ import contextlib
 import math
 import os
 import platform
+import time
 from collections.abc import Iterator
 from pathlib import Path
+
+SAMPLES, SAMPLE_SECONDS = 3, 0.005  # of what else is running: many threads run for less than that
 
 
 def describe() -> dict[str, str | int]:
@@ -38,6 +41,26 @@ def cores(root: Path = Path("/")) -> int:
     except AttributeError:  # not on this system
         allowed = os.cpu_count() or 1
     return max(1, min([allowed, *(math.ceil(quota) for quota in _quotas(root))]))
+
+
+def idle_cores(own: int = 0, root: Path = Path("/")) -> int:
+    """Cores that this process may use and that no other program wants at this moment; at least one.
+
+    Args:
+        own: threads at work that belong to this process's runs.
+        root: as for `cores`.
+    """
+    running = min(_running(root) for _ in range(SAMPLES))
+    others = max(0, running - 1 - own)  # one of them counts
+    return max(1, min(cores(root), (os.cpu_count() or 1) - others))
+
+
+def _running(root: Path) -> int:
+    """Threads that run or wait for a processor; 0 where the system does not say."""
+    time.sleep(SAMPLE_SECONDS)
+    with contextlib.suppress(OSError, IndexError, ValueError):
+        return int((root / "proc/loadavg").read_text(encoding="ascii").split()[3].partition("/")[0])
+    return 0
 
 
 def _quotas(root: Path) -> Iterator[float]:

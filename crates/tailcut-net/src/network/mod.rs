@@ -50,7 +50,9 @@ pub use flow_predictor::subflow_key;
 use flows::Flows;
 pub use outcome::tier_records;
 use partition::{Extent, Whole};
-pub use partition::{OnThreads, ThreadTimes, one_thread_reason, simulate_in_turns, simulate_on};
+pub use partition::{
+    OnThreads, ThreadTimes, one_thread_reason, simulate_in_turns, simulate_on, threads_that_pay,
+};
 pub use predict::{PredictedFlow, predict_flows};
 use profile::TransportProfile;
 use pulls::Pulls;

@@ -21,6 +21,7 @@ mod stopwatch;
 mod threads;
 mod wakings;
 mod windows;
+mod worthwhile;
 
 use std::sync::Arc;
 
@@ -32,7 +33,9 @@ use self::exchange::{Batch, Crossing, Note};
 use self::moment::Moment;
 use self::retirement::Ends;
 pub use self::stopwatch::ThreadTimes;
-pub use self::threads::{OnThreads, one_thread_reason, simulate_in_turns, simulate_on};
+pub use self::threads::{
+    OnThreads, one_thread_reason, simulate_in_turns, simulate_on, threads_that_pay,
+};
 use self::wakings::Wakings;
 use self::windows::Phase;
 use super::Network;

@@ -5,16 +5,19 @@ use std::panic::resume_unwind;
 use std::sync::Arc;
 use std::thread;
 
+use tailcut_engine::Time;
+
 use super::Partition;
 use super::cut::{Cut, MOST};
 use super::exchange::{Exchange, Known};
 use super::join::{Piece, join};
 use super::stopwatch::{Stopwatch, ThreadTimes};
+use super::worthwhile::{RunSize, worthwhile_threads};
 use crate::fabric::Fabric;
 use crate::measure::Unobserved;
 use crate::measure::records::Outcome;
 use crate::network::profile::{TransportKind, TransportProfile, profiles};
-use crate::network::{Network, SimError, check_scenario, simulate};
+use crate::network::{Network, SimError, check_scenario, schedule, simulate};
 use crate::scenario::{Progress, Scenario};
 use crate::traffic::Flow;
 
@@ -66,6 +69,34 @@ fn cut(scenario: &Scenario, parts: usize) -> Result<Cut, &'static str> {
     let shortest = if may_change { 0 } else { sizes.min().unwrap_or(0) };
     let bound = scenario.jobs.bound_hosts(&scenario.flows);
     Cut::new(&scenario.graph, parts, shortest, &bound)
+}
+
+/// Returns how many of `at_most` threads make a run quicker than one, where about so many
+/// packet-hops are expected of it; at least one.
+pub fn threads_that_pay(scenario: &Scenario, packet_hops: u64, at_most: usize) -> usize {
+    if at_most < 2 || scenario_reason(scenario).is_some() {
+        return 1;
+    }
+    let Ok(cut) = cut(scenario, at_most) else { return 1 };
+    let lookahead = cut.lookahead();
+    let size = RunSize {
+        packet_hops,
+        hosts: scenario.graph.hosts.into(),
+        busy: busy_time(scenario, lookahead),
+        lookahead,
+    };
+    worthwhile_threads(&size, cut.parts())
+}
+
+/// Returns the time in which most packets are expected: that of arrivals, or of jobs where each
+/// message takes at least `latency`.
+fn busy_time(scenario: &Scenario, latency: Time) -> Time {
+    let Scenario { graph, flows, jobs, horizon, .. } = scenario;
+    if jobs.is_empty() {
+        return horizon.arrivals;
+    }
+    let spans = schedule(flows, jobs, &graph.host_rates(), &|_| latency, scenario.end());
+    spans.into_iter().map(|span| span.until).max().unwrap_or(horizon.arrivals)
 }
 
 /// A run, and on how many threads it ran.
