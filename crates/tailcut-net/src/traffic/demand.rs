@@ -391,10 +391,24 @@ impl Demand {
         self
     }
 
+    /// Returns the identifiers that files give flows.
+    pub(super) fn given_ids(&self) -> impl Iterator<Item = u64> + '_ {
+        let named = self.flows.iter().zip(&self.named).filter(|(_, named)| **named);
+        named.map(|(flow, _)| flow.id)
+    }
+
+    /// Makes the identifiers that files give flows the names of rows, so that the flows get others.
+    pub(super) fn number_anew(&mut self) {
+        for at in (0..self.named.len()).filter(|at| self.named[*at]) {
+            let row = Dependent::Flow(FlowIndex::at(at));
+            self.jobs.row_ids.push((row, RowId::Number(self.flows[at].id)));
+        }
+        self.named.clear();
+    }
+
     /// Numbers the flows without an identifier of their own, in order.
     fn number(&mut self) {
-        let named = self.flows.iter().zip(&self.named).filter(|(_, named)| **named);
-        let taken: BTreeSet<u64> = named.map(|(flow, _)| flow.id).collect();
+        let taken: BTreeSet<u64> = self.given_ids().collect();
         let mut free = (0..).filter(|id| !taken.contains(id));
         for (flow, _) in self.flows.iter_mut().zip(&self.named).filter(|(_, named)| !**named) {
             flow.id = free.next().expect("there are more numbers than flows");

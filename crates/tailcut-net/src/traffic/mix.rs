@@ -1,5 +1,7 @@
 //! Several patterns at once, such as long background flows under short ones.
 
+use std::collections::BTreeSet;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -11,8 +13,9 @@ use super::{Pattern, TrafficContext, TrafficError, TrafficSpec};
 #[serde(deny_unknown_fields)]
 pub struct Mix {
     /// The patterns. Each draws from streams of its own: another part added at the end does not
-    /// change the others. Flows to which a trace gives an `id` keep it; the others are numbered
-    /// from 0, in order of start, skipping those.
+    /// change the others. Flows to which a trace or graph gives an `id` keep it; the others are
+    /// numbered from 0, in order of start, skipping those. A graph that has an id of an earlier part
+    /// is numbered anew; messages about its rows have the ids of its file.
     pub parts: Vec<TrafficSpec>,
 }
 
@@ -25,7 +28,7 @@ impl Mix {
                 "parts = []: must have at least one part",
             ));
         }
-        let mut demand = Demand::default();
+        let (mut demand, mut taken) = (Demand::default(), BTreeSet::new());
         for (index, part) in self.parts.iter().enumerate() {
             let place = format!("parts[{index}]");
             if matches!(part, TrafficSpec::Mix(_)) {
@@ -36,12 +39,18 @@ impl Mix {
                 )
                 .hint("list its parts directly"));
             }
-            let of_part = part
+            let mut of_part = part
                 .checked_demand(&TrafficContext { part: index as u64, ..*setting })
                 .map_err(|mut error| {
-                error.field = format!("{place}.{}", error.field);
-                error
-            })?;
+                    error.field = format!("{place}.{}", error.field);
+                    error
+                })?;
+            if matches!(part, TrafficSpec::Graph(_))
+                && of_part.given_ids().any(|id| taken.contains(&id))
+            {
+                of_part.number_anew();
+            }
+            taken.extend(of_part.given_ids());
             demand.append(of_part);
         }
         let demand = demand.numbered();
@@ -50,7 +59,7 @@ impl Mix {
         match ids.windows(2).find(|two| two[0] == two[1]) {
             None => Ok(demand),
             Some(two) => {
-                let message = format!("two traces of the mix have a flow with id {}", two[0]);
+                let message = format!("two parts of the mix have a flow with id {}", two[0]);
                 Err(TrafficError::new("trace-id", "parts", message)
                     .hint("every flow needs an id of its own"))
             }

@@ -6,7 +6,10 @@ use proptest::prelude::*;
 use super::*;
 use crate::horizon::Horizon;
 use crate::topology::star::Star;
+use crate::traffic::TrafficSpec;
 use crate::traffic::closed_loop::ClosedLoop;
+use crate::traffic::demand::RowId;
+use crate::traffic::mix::Mix;
 
 fn read(file: &str, content: &str) -> Result<Demand, TrafficError> {
     let graph = Star { hosts: 4, ..Star::default() }.build().expect("valid parameters");
@@ -14,7 +17,7 @@ fn read(file: &str, content: &str) -> Result<Demand, TrafficError> {
     let content = content.as_bytes().to_vec();
     let spec = MessageGraph { file: file.to_owned(), over: MessageEnd::Received };
     let read = move |_: &str| Ok(content.clone());
-    super::super::TrafficSpec::Graph(spec).generate(&graph, &horizon, 1, &read)
+    TrafficSpec::Graph(spec).generate(&graph, &horizon, 1, &read)
 }
 
 const CHAIN: &str = "id,src,dst,bytes,host,duration_ns,after
@@ -66,6 +69,31 @@ fn messages_keep_ids_that_are_numbers() {
     let demand = read("g.csv", "id,src,dst,bytes,after\n7,0,1,1,3\n3,1,0,1,\n").unwrap();
     let ids: Vec<u64> = demand.flows.iter().map(|flow| flow.id).collect();
     assert_eq!(ids, [3, 7]);
+}
+
+/// Imports number the rows of every job from the same number on.
+#[test]
+fn jobs_of_a_mix_may_have_the_same_ids() {
+    let rows = "id,src,dst,bytes,after\n7,0,1,1,3\n3,1,0,1,\n";
+    let graph = Star { hosts: 4, ..Star::default() }.build().expect("valid parameters");
+    let part = || {
+        let spec = MessageGraph { file: "g.csv".to_owned(), over: MessageEnd::Received };
+        TrafficSpec::Graph(spec)
+    };
+    let mix = Mix { parts: vec![part(), part()] };
+    let read = move |_: &str| Ok(rows.as_bytes().to_vec());
+    let mix = TrafficSpec::Mix(mix);
+    let demand = mix.generate(&graph, &Horizon::default(), 1, &read).expect("two jobs");
+    let ids: Vec<u64> = demand.flows.iter().map(|flow| flow.id).collect();
+    assert_eq!(ids, [3, 0, 7, 1]);
+    let name = |at: usize| demand.jobs.row_id(Dependent::Flow(FlowIndex::at(at)));
+    let names: Vec<Option<u64>> = (0..4)
+        .map(|at| match name(at) {
+            Some(RowId::Number(number)) => Some(*number),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(names, [None, Some(3), None, Some(7)]);
 }
 
 #[test]
