@@ -8,7 +8,7 @@
 //! waited for something as a receiver: a connection's place in the table of the run, which may have
 //! been another's, decides nothing, and neither does what another host does.
 
-use tailcut_engine::event_queue::Typical;
+use tailcut_engine::event_queue::{Entities, Typical};
 use tailcut_engine::{EventQueue, Time};
 
 use super::pulls::PacerId;
@@ -103,8 +103,10 @@ impl EventClock {
         let OptionalEvents { pulls, turns, .. } = seldom;
         let connections = ports + OWN + idle + frames + pulls + turns;
         // In a busy fabric about every fourth link has packets on their way.
-        let mut agenda =
-            EventQueue::new(Typical { delay, spacing, busy: ports / 4 / parts }, connections);
+        let typical = Typical { delay, spacing, busy: ports / 4 / parts };
+        // Arrivals move when something befalls a link, and never else.
+        let entities = Entities { tracked: ports, ranked: connections };
+        let mut agenda = EventQueue::new(typical, entities);
         agenda.grow_to(connections as usize);
         let ends = vec![0; graph.each_host().len()];
         let now = Time::ZERO;
@@ -142,8 +144,8 @@ impl EventClock {
         self.agenda.rank(self.entity(end), rank);
     }
 
-    /// The entity that an event is of.
-    #[inline]
+    /// The entity that an event is of. In line, since the kind is known wherever it is asked for.
+    #[inline(always)]
     fn entity(&self, due: EventKind) -> u32 {
         match due {
             EventKind::Arrival(port) => port.0,
@@ -162,7 +164,7 @@ impl EventClock {
     }
 
     /// Returns the event of an entity.
-    #[inline]
+    #[inline(always)]
     fn due(&self, entity: u32) -> EventKind {
         if entity < self.ports {
             EventKind::Arrival(PortId(entity))
@@ -258,7 +260,7 @@ impl EventClock {
     }
 
     /// Expects an event of which none is pending.
-    #[inline]
+    #[inline(always)]
     pub fn schedule(&mut self, due: EventKind, at: Time) {
         self.agenda.schedule(self.entity(due), at);
     }

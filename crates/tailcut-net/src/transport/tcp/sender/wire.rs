@@ -28,11 +28,11 @@ impl Sender {
             self.on_syn_ack(spec, now);
         } else {
             let echo = packet.flags.has(Flags::ECN_ECHO);
-            if packet.options == NO_OPTIONS {
-                self.on_ack(spec, now, packet.seq, &SackBlocks::default(), echo);
-            } else {
+            if OptionStore::holds(packet.options) {
                 let blocks = options.get(packet.options).blocks;
                 self.on_ack(spec, now, packet.seq, &blocks, echo);
+            } else {
+                self.on_ack(spec, now, packet.seq, &SackBlocks::default(), echo);
             }
             if packet.flags.has(Flags::FIN) {
                 self.on_fin(spec);
