@@ -6,14 +6,12 @@
 //! entity), so it stays in cache. Near events lie side by side in buffers that
 //! are used again; far ones are lists whose links live in a slot of each entity.
 //! Once the buffers have grown none needs an allocation, and rescheduling and
-//! cancelling look at no more than one bucket. Of entities that are seldom
-//! cancelled, near events have no slot: cancelling one searches all buckets.
+//! cancelling look at no more than one bucket.
 //!
 //! Events leave in the order (time, entity number), whatever the order in
 //! which they were scheduled. Entities whose numbers are places that are used
 //! again have ranks: among themselves they leave in the order (time, rank).
 
-mod cancel;
 mod level;
 #[cfg(test)]
 mod tests;
@@ -35,7 +33,7 @@ const NONE: u32 = u32::MAX;
 const HEAD: u32 = 1 << 31;
 /// In `prev`: the entity waits in `Agenda::current` or in the level-0 bucket of its time.
 const NEAR: u32 = NONE - 1;
-/// In `prev`: the entity has no pending event, or a near one that has no slot.
+/// In `prev`: the entity has no pending event.
 const IDLE: u32 = NONE;
 
 #[derive(Debug, Clone, Copy)]
@@ -44,9 +42,6 @@ struct Slot {
     next: u32,
     prev: u32,
 }
-
-/// The slot of an entity without a pending event.
-const VACANT: Slot = Slot { time: 0, next: NONE, prev: IDLE };
 
 /// An event of a level-0 bucket: the bits of its time that the bucket does not say, and whose it
 /// is. Without ranks they leave in the order of these numbers.
@@ -122,22 +117,11 @@ pub struct Typical {
     pub busy: u32,
 }
 
-/// Entities that the queue treats in another way than the rest.
-#[derive(Debug, Clone, Copy)]
-pub struct Entities {
-    /// Those before this one are seldom cancelled or rescheduled. They are the busiest.
-    pub tracked: u32,
-    /// Those from this one on have ranks.
-    pub ranked: u32,
-}
-
 /// Pending events, at most one per entity.
 #[derive(Debug, Clone)]
 pub struct EventQueue {
     /// log2 of the width of a level-0 bucket in picoseconds.
     shift: u32,
-    /// Near events of the entities before this one have no slot.
-    tracked: u32,
     /// The level-0 bucket under the cursor; everything in it is in `current`.
     tick: u64,
     /// Events of the bucket under the cursor, latest first.
@@ -165,8 +149,8 @@ fn place_in(current: &[Event], is_later: impl Fn(Event) -> bool) -> usize {
 }
 
 impl EventQueue {
-    /// Returns an empty agenda.
-    pub fn new(typical: Typical, entities: Entities) -> EventQueue {
+    /// Returns an empty agenda. Entities from `ranked` on have ranks.
+    pub fn new(typical: Typical, ranked: u32) -> EventQueue {
         let Typical { delay, spacing, busy } = typical;
         let width = if busy < MANY {
             (delay.0 / (BUCKETS as u64 / 4)).min(NEAREST)
@@ -176,7 +160,6 @@ impl EventQueue {
         };
         EventQueue {
             shift: width.max(1).next_power_of_two().trailing_zeros().clamp(NARROWEST, WIDEST),
-            tracked: entities.tracked,
             tick: 0,
             current: Vec::with_capacity(64),
             firsts: Box::new([NOTHING; BUCKETS]),
@@ -184,7 +167,7 @@ impl EventQueue {
             vacant: Vec::new(),
             levels: std::array::from_fn(|_| Level::new()),
             slots: Vec::new(),
-            ranks: Ranks { first: entities.ranked, ranks: Vec::new() },
+            ranks: Ranks { first: ranked, ranks: Vec::new() },
             pending: 0,
         }
     }
@@ -202,7 +185,7 @@ impl EventQueue {
     /// Makes room for entities `0..count`.
     pub fn grow_to(&mut self, count: usize) {
         if count > self.slots.len() {
-            self.slots.resize(count, VACANT);
+            self.slots.resize(count, Slot { time: 0, next: NONE, prev: IDLE });
             self.ranks.ranks.resize(count.saturating_sub(self.ranks.first as usize), 0);
         }
     }
@@ -218,6 +201,13 @@ impl EventQueue {
     #[inline]
     pub fn rank_of(&self, entity: u32) -> u64 {
         self.ranks.rank(entity)
+    }
+
+    /// Returns the time of `entity`'s event, if it has one.
+    #[inline]
+    pub fn due(&self, entity: u32) -> Option<Time> {
+        let slot = self.slots[entity as usize];
+        (slot.prev != IDLE).then_some(Time(slot.time))
     }
 
     /// Schedules the event of `entity`, which has none pending, at `time`,
@@ -239,13 +229,68 @@ impl EventQueue {
         self.schedule(entity, time);
     }
 
+    /// Removes the pending event of `entity`, if any.
+    pub fn cancel(&mut self, entity: u32) {
+        let slot = self.slots[entity as usize];
+        match slot.prev {
+            IDLE => return,
+            NEAR => self.cancel_near(entity, slot.time),
+            head if head & HEAD != 0 => {
+                let (level, bucket) = ((head >> BITS) & 0xf, (head & MASK as u32) as usize);
+                let level = &mut self.levels[level as usize];
+                level.heads[bucket] = slot.next;
+                if slot.next == NONE {
+                    level.unmark(bucket);
+                } else {
+                    self.slots[slot.next as usize].prev = head;
+                }
+            }
+            prev => {
+                self.slots[prev as usize].next = slot.next;
+                if slot.next != NONE {
+                    self.slots[slot.next as usize].prev = prev;
+                }
+            }
+        }
+        self.slots[entity as usize].prev = IDLE;
+        self.pending -= 1;
+    }
+
+    fn cancel_near(&mut self, entity: u32, time: u64) {
+        let tick = time >> self.shift;
+        let at = |events: &[Event]| {
+            let at = events.iter().position(|event| event.entity() == entity);
+            at.expect("a near event is in the bucket of its time")
+        };
+        if tick == self.tick {
+            self.current.remove(at(&self.current));
+            return;
+        }
+        let bucket = (tick & MASK) as usize;
+        let buffer = self.levels[0].heads[bucket];
+        let mut others = self.buffers.get_mut(buffer as usize);
+        if self.firsts[bucket].entity() == entity {
+            self.firsts[bucket] =
+                others.as_mut().and_then(|events| events.pop()).unwrap_or(NOTHING);
+        } else if let Some(events) = &mut others {
+            events.swap_remove(at(events));
+        }
+        if others.is_some_and(|events| events.is_empty()) {
+            self.levels[0].heads[bucket] = NONE;
+            self.vacant.push(buffer);
+        }
+        if self.firsts[bucket] == NOTHING {
+            self.levels[0].unmark(bucket);
+        }
+    }
+
     /// Takes the first event in the order of times, then of entities or their ranks.
     #[inline]
     pub fn pop(&mut self) -> Option<(Time, u32)> {
         loop {
             if let Some(event) = self.current.pop() {
                 let entity = event.entity();
-                self.vacate(entity);
+                self.slots[entity as usize].prev = IDLE;
                 self.pending -= 1;
                 return Some((Time(self.tick << self.shift | event.offset()), entity));
             }
@@ -253,14 +298,6 @@ impl EventQueue {
                 return None;
             }
             self.advance();
-        }
-    }
-
-    /// A near event of an entity has been taken.
-    #[inline(always)]
-    fn vacate(&mut self, entity: u32) {
-        if entity >= self.tracked {
-            self.slots[entity as usize].prev = IDLE;
         }
     }
 
@@ -286,9 +323,7 @@ impl EventQueue {
         } else {
             self.place_near((tick & MASK) as usize, event);
         }
-        if entity >= self.tracked {
-            self.slots[entity as usize] = Slot { time, next: NONE, prev: NEAR };
-        }
+        self.slots[entity as usize] = Slot { time, next: NONE, prev: NEAR };
     }
 
     fn place_current(&mut self, event: Event) {
@@ -404,8 +439,7 @@ impl EventQueue {
                 self.levels[level].unmark(bucket);
             }
             while entity != NONE {
-                let slot = &mut self.slots[entity as usize];
-                let Slot { time, next, .. } = std::mem::replace(slot, VACANT);
+                let Slot { time, next, .. } = self.slots[entity as usize];
                 self.place(entity, time);
                 entity = next;
             }

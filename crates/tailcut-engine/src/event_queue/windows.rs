@@ -2,7 +2,7 @@
 
 use crate::units::Time;
 
-use super::{BITS, EventQueue, MASK};
+use super::{BITS, EventQueue, IDLE, MASK};
 
 impl EventQueue {
     /// Takes the first event as [`EventQueue::pop`] does, if it is earlier than `limit`, or at
@@ -18,7 +18,7 @@ impl EventQueue {
                     return None;
                 }
                 self.current.pop();
-                self.vacate(entity);
+                self.slots[entity as usize].prev = IDLE;
                 self.pending -= 1;
                 return Some((time, entity));
             }

@@ -8,7 +8,7 @@
 //! waited for something as a receiver: a connection's place in the table of the run, which may have
 //! been another's, decides nothing, and neither does what another host does.
 
-use tailcut_engine::event_queue::{Entities, Typical};
+use tailcut_engine::event_queue::Typical;
 use tailcut_engine::{EventQueue, Time};
 
 use super::pulls::PacerId;
@@ -103,10 +103,8 @@ impl EventClock {
         let OptionalEvents { pulls, turns, .. } = seldom;
         let connections = ports + OWN + idle + frames + pulls + turns;
         // In a busy fabric about every fourth link has packets on their way.
-        let typical = Typical { delay, spacing, busy: ports / 4 / parts };
-        // Arrivals move when something befalls a link, and never else.
-        let entities = Entities { tracked: ports, ranked: connections };
-        let mut agenda = EventQueue::new(typical, entities);
+        let mut agenda =
+            EventQueue::new(Typical { delay, spacing, busy: ports / 4 / parts }, connections);
         agenda.grow_to(connections as usize);
         let ends = vec![0; graph.each_host().len()];
         let now = Time::ZERO;
@@ -164,7 +162,7 @@ impl EventClock {
     }
 
     /// Returns the event of an entity.
-    #[inline(always)]
+    #[inline]
     fn due(&self, entity: u32) -> EventKind {
         if entity < self.ports {
             EventKind::Arrival(PortId(entity))

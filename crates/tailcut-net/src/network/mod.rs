@@ -237,13 +237,9 @@ impl<'a, O: Observer, E: Extent> Network<'a, O, E> {
     /// Handles a due event.
     #[inline(always)]
     fn handle(&mut self, due: EventKind, end: Time) -> Result<(), SimError> {
-        // Only frequent kinds fetch ahead, within their branch: without code before the match the
-        // compiler joins it with the one that made `due`.
+        self.fetch_ahead();
         match due {
-            EventKind::Arrival(port) => {
-                self.fetch_ahead();
-                self.arrive(port);
-            }
+            EventKind::Arrival(port) => self.arrive(port),
             EventKind::Sender(id) => {
                 self.tally.trace(|observer| observer.connection_wakes(self.clock.now(), id));
                 self.fabric.come_after_departures(true);
@@ -256,10 +252,7 @@ impl<'a, O: Observer, E: Extent> Network<'a, O, E> {
                 self.wake_receiver(id);
                 self.fabric.come_after_departures(false);
             }
-            EventKind::Idle(port) => {
-                self.fetch_ahead();
-                self.idle(port);
-            }
+            EventKind::Idle(port) => self.idle(port),
             EventKind::Frame(port) => self.on_pause_frame(port),
             EventKind::Pull(pacer) => {
                 self.fabric.come_after_departures(true);
