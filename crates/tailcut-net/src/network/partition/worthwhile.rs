@@ -95,12 +95,8 @@ mod tests {
 
     #[test]
     fn windows_without_an_end_and_runs_of_no_time_are_one_window() {
-        let size = |busy, lookahead| RunSize {
-            packet_hops: 20_000_000,
-            hosts: 16,
-            busy,
-            lookahead,
-        };
+        let size =
+            |busy, lookahead| RunSize { packet_hops: 20_000_000, hosts: 16, busy, lookahead };
         for size in
             [size(Time::ZERO, Time(1)), size(Time(1), Time::NEVER), size(Time(1), Time::ZERO)]
         {
