@@ -130,10 +130,10 @@ if sys.argv[:1] == ["-m"]:  # a process that makes runs
     import tailcut.backends.sim as sim
     make = sim.make
 
-    def killed(run, *rest):
+    def killed(run, *rest, **how):
         if run["seed"] == 2:
             os.kill(os.getpid(), signal.SIGKILL)
-        make(run, *rest)
+        make(run, *rest, **how)
 
     sim.make = killed
 """
