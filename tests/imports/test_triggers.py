@@ -3,6 +3,7 @@
 import random
 from pathlib import Path
 
+import numpy as np
 import polars as pl
 import pytest
 
@@ -11,6 +12,7 @@ from support.imports import finished, imported, read_or_refused, refused
 from support.jobs import DATA, rows
 from tailcut import imports
 from tailcut.imports import ImportOptions
+from tailcut.imports.job import MESSAGE, Job
 
 MICROSECONDS = ImportOptions(start_unit_ps=10**6)
 HEAD = "Nodes 9\nConnections 2\nTriggers 1\n"
@@ -143,3 +145,21 @@ def test_damaged_files_are_read_or_refused(tmp_path: Path, name: str, seed: int)
             damaged[at] = stream.choice([*words, "", "\n", "-1", "99999999999999999999", "#"])
         (tmp_path / "a.cm").write_text(" ".join(damaged))
         read_or_refused([tmp_path / "a.cm"])
+
+
+def test_rows_of_a_pool_say_until_when_they_keep_their_place() -> None:
+    messages = Job(
+        ids=np.array([1, 2]),
+        kinds=np.full(2, MESSAGE, dtype=np.uint8),
+        one=np.array([0, 0]),
+        other=np.array([1, 2]),
+        amounts=np.array([5, 6]),
+        first=np.array([0, 0, 0]),
+        waits=np.array([], dtype=np.int64),
+        pool=np.array([0, 1]),
+        at_once=np.array([0, 1]),
+        until="sent",
+    )
+    head, alone, pooled = "".join(messages.text()).splitlines()
+    assert head == "id,src,dst,bytes,pool,at_once,until,host,processor,duration_ns,after"
+    assert (alone, pooled) == ("1,0,1,5,,,,,,,", "2,0,2,6,1,1,sent,,,,")

@@ -168,7 +168,7 @@ mod tests {
     }
 }
 
-/// What the memory model allows two threads, tried out: `make soak`.
+/// Tests of the orders that the memory model allows two threads: `make soak`.
 #[cfg(all(test, loom))]
 mod loom_tests {
     use super::*;

@@ -1,5 +1,5 @@
-//! What threads share, from the standard library; `loom` tries every order of it in tests of its
-//! own (`--cfg loom`).
+//! Atomics and locks of the standard library, or those of `loom`, whose tests try the orders of what
+//! threads do with them (`--cfg loom`).
 
 #[cfg(all(test, loom))]
 pub(crate) use self::orders::try_orders;

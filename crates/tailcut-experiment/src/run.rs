@@ -129,7 +129,7 @@ pub fn run(
 pub enum Threads {
     /// At most so many.
     Given(usize),
-    /// Those that make it quicker, of so many.
+    /// As many of so many as make the run quicker.
     ThatPay(usize),
 }
 

@@ -53,7 +53,7 @@ fn scenario(k: u32, milliseconds: u64) -> Scenario {
     }
 }
 
-/// What a process says of its run.
+/// Time and memory of a run, as its process prints them.
 #[derive(Debug, Clone, Copy)]
 struct Measured {
     /// Wall seconds.

@@ -21,7 +21,7 @@ from tailcut.results import State, Store, StoredResult, lab_runs, machine
 NAME = "claims"
 """The name of the one experiment of the directory: runs of all claims lie together, so that none is made twice."""
 BESIDE_PACKETS_SECONDS = 0.5
-"""What a run of a claim takes beside its packets: to read, to write, and attribution (695 runs of `today`)."""
+"""Time of a run of a claim beside its packets: to read, to write, and attribution (695 runs of `today`)."""
 
 
 @dataclass(frozen=True, slots=True)

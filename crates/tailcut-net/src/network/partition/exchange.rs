@@ -1,4 +1,4 @@
-//! What partitions exchange between two windows, and their meetings.
+//! Mailboxes and meetings of partitions between two windows.
 //!
 //! Everything is there twice and used in turns, as [`Mailboxes`] are.
 

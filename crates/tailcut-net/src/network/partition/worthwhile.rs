@@ -9,7 +9,7 @@ const LEAST_HOPS_PER_HOST: u64 = 1_000;
 /// Packet-hops of each thread in a window for which it pays to meet.
 const HOPS_PER_WINDOW: u64 = 64;
 
-/// What is expected of a run.
+/// The expected size of a run.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct RunSize {
     pub packet_hops: u64,
