@@ -70,7 +70,8 @@ pub struct PortCounters {
 pub struct Port {
     /// The time at which the transmitter falls idle.
     busy_until: u64,
-    /// Packets waiting, in service and on the wire: `held` entries from `head`, going round.
+    /// Packets waiting, in service and on the wire: `held` entries from `head`, going round. Empty
+    /// before the first packet: most ports of a large network may never have one.
     ring: Box<[Entry]>,
     propagation: u64,
     /// Bytes of all accepted packets.
@@ -170,7 +171,7 @@ impl Port {
         };
         let mut port = Port {
             busy_until: 0,
-            ring: vec![BLANK; 4].into_boxed_slice(),
+            ring: Box::default(),
             propagation: propagation.0,
             bytes: 0,
             head: 0,
@@ -298,7 +299,9 @@ impl Port {
     /// Asks for the packet that [`Port::take`] will return.
     #[inline]
     pub fn fetch_first(&self) {
-        tailcut_engine::prefetch(self.entry(0));
+        if let Some(first) = self.ring.get(self.head as usize) {
+            tailcut_engine::prefetch(first);
+        }
     }
 
     /// Returns that packet; meaningless if the port holds none.
@@ -401,9 +404,10 @@ impl Port {
 
     #[cold]
     fn grow(&mut self) {
-        let mut ring = Vec::with_capacity(2 * self.ring.len());
+        let length = (2 * self.ring.len()).max(4);
+        let mut ring = Vec::with_capacity(length);
         ring.extend((0..self.held).map(|index| *self.entry(index)));
-        ring.resize(2 * self.ring.len(), BLANK);
+        ring.resize(length, BLANK);
         self.ring = ring.into_boxed_slice();
         self.head = 0;
     }

@@ -89,10 +89,28 @@ impl Fabric {
     /// # Errors
     /// When the graph has no routes, or something that shall fail or balance is not there.
     pub fn new(parts: &FabricSpec<'_>) -> Result<Fabric, FabricError> {
+        Fabric::with_routes(parts, Fabric::find_routes(parts)?)
+    }
+
+    /// Finds the routes of a network, for several fabrics.
+    ///
+    /// # Errors
+    /// When the graph has none, or something that shall balance is not there.
+    pub(crate) fn find_routes(parts: &FabricSpec<'_>) -> Result<Routes, FabricError> {
+        parts.balance.check_topology(parts.graph).map_err(FabricError::Balance)?;
+        Ok(Routes::new(parts.graph)?)
+    }
+
+    /// Builds it, idle, with the routes of its network.
+    ///
+    /// # Errors
+    /// When something that shall fail is not there.
+    pub(crate) fn with_routes(
+        parts: &FabricSpec<'_>,
+        routes: Routes,
+    ) -> Result<Fabric, FabricError> {
         let FabricSpec { graph, queue, balance, seed, .. } = parts;
-        balance.check_topology(graph).map_err(FabricError::Balance)?;
-        let routes = Routes::new(graph)?;
-        let mut ports = vec![];
+        let mut ports = Vec::with_capacity(2 * graph.links.len());
         let mut scheduled = Scheduled::default();
         let control = parts.switch.flow_control();
         for link in &graph.links {

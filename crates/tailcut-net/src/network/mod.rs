@@ -165,7 +165,11 @@ impl<'a, O: Observer, E: Extent> Network<'a, O, E> {
         extent: E,
     ) -> Result<Self, SimError> {
         check_scenario(scenario)?;
-        let mut fabric = Fabric::new(&scenario.fabric_spec())?;
+        let spec = scenario.fabric_spec();
+        let mut fabric = match extent.routes() {
+            Some(routes) => Fabric::with_routes(&spec, routes)?,
+            None => Fabric::new(&spec)?,
+        };
         let turns = Turns::new(profiles, &scenario.graph, &fabric);
         if !O::WANTS_VIEWS && !O::TRACES_PACKETS {
             let interfaces = turns.hosts().map(|host| fabric.host_port(host));

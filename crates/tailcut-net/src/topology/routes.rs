@@ -1,6 +1,7 @@
 //! Shortest-path routes: for each switch and destination, the equal-cost egress ports.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use super::multi_homed::MultiHomed;
 use super::switch_links::{PortSets, SwitchLinks, UNREACHABLE};
@@ -24,33 +25,33 @@ const LONGEST_PATH: u32 = 255;
 /// Equal-cost routes of every switch towards every switch that has hosts.
 ///
 /// Destinations are grouped by their edge switch, which keeps the table small enough for the cache:
-/// 160 KB for 1,024 hosts.
+/// 160 KB for 1,024 hosts. Copies share it.
 #[derive(Debug, Clone)]
 pub struct Routes {
     /// Group of destinations of each host (its edge switch).
-    group: Vec<u16>,
+    group: Arc<[u16]>,
     /// Column of the table by the lower 16 bits of a host: its group, or in a network of more
     /// hosts the column of [`Routes::columns`] that leads everyone to the slow path.
-    column: Vec<u16>,
+    column: Arc<[u16]>,
     /// Whether each host has one link and a number of 16 bits.
     has_simple_hosts: bool,
     /// Port that leads down to each host from its switch.
-    down: Vec<PortId>,
+    down: Arc<[PortId]>,
     /// Port that leads up from each host: its first one, where it has several.
-    pub(super) up: Vec<PortId>,
+    pub(super) up: Arc<[PortId]>,
     /// By switch and column: the only candidate itself, or where the candidates start and, above
     /// `START_BITS`, their number.
-    table: Vec<PortId>,
+    table: Arc<[PortId]>,
     groups: usize,
     /// Columns of the table: a group each, and where there are more than 65,536 hosts one that
     /// holds [`ATTACHED`] alone.
     columns: usize,
-    candidates: Vec<PortId>,
+    candidates: Arc<[PortId]>,
     /// Edge switch of each group.
-    pub(super) targets: Vec<SwitchId>,
+    pub(super) targets: Arc<[SwitchId]>,
     switches: u32,
     /// The links of hosts that have several; `None` where each has one.
-    pub(super) several: Option<Box<MultiHomed>>,
+    pub(super) several: Option<Arc<MultiHomed>>,
 }
 
 /// Reasons for which a graph cannot be routed.
@@ -130,11 +131,11 @@ impl Routes {
         }
         let mut targets = vec![SwitchId(0); groups];
         numbering.iter().for_each(|(&switch, &group)| targets[usize::from(group)] = switch);
-        let group: Vec<u16> = edge.iter().map(|e| numbering[e]).collect();
-        let several = MultiHomed::new(graph, &group, groups).map(Box::new);
+        let group: Arc<[u16]> = edge.iter().map(|e| numbering[e]).collect();
+        let several = MultiHomed::new(graph, &group, groups).map(Arc::new);
         let is_wide = graph.hosts > LOW_HOSTS;
         let column = match is_wide {
-            true => vec![groups as u16; LOW_HOSTS as usize],
+            true => vec![groups as u16; LOW_HOSTS as usize].into(),
             false => group.clone(),
         };
         let mut routes = Routes {
@@ -142,12 +143,12 @@ impl Routes {
             column,
             has_simple_hosts: several.is_none() && !is_wide,
             down,
-            up,
-            table: vec![],
+            up: up.into(),
+            table: [].into(),
             groups,
             columns: groups + usize::from(is_wide),
-            candidates: vec![],
-            targets,
+            candidates: [].into(),
+            targets: targets.into(),
             switches: graph.switches,
             several,
         };
@@ -263,17 +264,37 @@ impl Routes {
         let mut sets = PortSets::new(switches);
         let mut distance = vec![];
         let mut set = vec![];
+        // By the neighbours of an edge switch: its group, for others with the same neighbours.
+        let mut twins: BTreeMap<Vec<SwitchId>, usize> = BTreeMap::new();
         // In the order of edge switches, on which the layout of the table depends.
         let mut targets: Vec<(SwitchId, usize)> =
             self.targets.iter().enumerate().map(|(group, &switch)| (switch, group)).collect();
         targets.sort_unstable();
         for (target, group) in targets {
+            let neighbours = links.neighbours(target);
+            if let Some(&twin) = twins.get(&neighbours) {
+                let leader = self.targets[twin];
+                table.chunks_mut(columns).for_each(|row| row[group] = row[twin]);
+                table[target.index() * columns + group] = ATTACHED;
+                let to_target = |link: &&(PortId, SwitchId)| link.1 == target;
+                for &switch in &neighbours {
+                    let ports = links.of(switch).iter().filter(to_target).map(|&(port, _)| port);
+                    set.clear();
+                    set.extend(ports);
+                    table[switch.index() * columns + group] = sets.encode(switch, &set)?;
+                }
+                set.clear();
+                set.extend(links.of(leader).iter().map(|&(port, _)| port));
+                table[leader.index() * columns + group] = sets.encode(leader, &set)?;
+                continue;
+            }
             let ends = self.edges(group);
             links.distances(ends, &mut distance);
             let apart = self.targets.iter().map(|&edge| distance[edge.index()]);
             farthest = farthest.max(apart.filter(|&links| links != UNREACHABLE).max().unwrap_or(0));
             let inside = |s| self.several.as_ref().is_some_and(|several| several.is_internal(s));
             let leads_on = |s: &SwitchId| !ends.contains(s) && !inside(*s);
+            let mut is_reached = true;
             for switch in (0..switches).map(SwitchId::at).filter(leads_on) {
                 let here = distance[switch.index()];
                 set.clear();
@@ -281,13 +302,17 @@ impl Routes {
                     let nearer = |link: &&(PortId, SwitchId)| distance[link.1.index()] + 1 == here;
                     set.extend(links.of(switch).iter().filter(nearer).map(|&(port, _)| port));
                 } else {
+                    is_reached = false;
                     cut_off = cut_off.or(Some((switch, target)));
                     set.extend(fallback.map_or(&[][..], |whole| whole.towards(switch, group)));
                 }
                 table[switch.index() * columns + group] = sets.encode(switch, &set)?;
             }
+            if is_reached && self.several.is_none() {
+                twins.insert(neighbours, group);
+            }
         }
-        (self.table, self.candidates) = (table, sets.candidates);
+        (self.table, self.candidates) = (table.into(), sets.candidates.into());
         Ok((cut_off, farthest))
     }
 

@@ -49,6 +49,14 @@ impl SwitchLinks {
         &self.links[at(switch.index())..at(switch.index() + 1)]
     }
 
+    /// Returns the switches that a switch has links to, each once, in their order.
+    pub fn neighbours(&self, switch: SwitchId) -> Vec<SwitchId> {
+        let mut neighbours: Vec<_> = self.of(switch).iter().map(|&(_, far)| far).collect();
+        neighbours.sort_unstable();
+        neighbours.dedup();
+        neighbours
+    }
+
     /// Sets `distance` to that of every switch from the nearest of `targets` in links,
     /// [`UNREACHABLE`] without a path.
     pub fn distances(&self, targets: &[SwitchId], distance: &mut Vec<u32>) {

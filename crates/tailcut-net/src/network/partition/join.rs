@@ -5,28 +5,29 @@ use tailcut_engine::Time;
 use super::cut::Cut;
 use super::wakings::Wakings;
 use super::{Extent, Partition};
+use crate::fabric::Fabric;
 use crate::measure::Unobserved;
 use crate::measure::records::{FlowRecord, Outcome, RunCounters};
 use crate::network::Network;
 use crate::network::books::Books;
+use crate::network::flows::Flows;
 use crate::network::outcome::{assert_possible, flow_state, tier_records};
 use crate::port::PortCounters;
 use crate::scenario::Scenario;
 use crate::topology::PortId;
-use crate::traffic::FlowIndex;
 use crate::traffic::closed_loop::ClosedLoop;
 use crate::traffic::unfinished::RunEnd;
+use crate::traffic::{Flow, FlowIndex};
 
 /// A partition's share of an outcome.
 pub(super) struct Piece {
-    flows: Vec<FlowRecord>,
+    flows: Flows,
     counters: RunCounters,
     /// The busy time of each port within the arrivals.
     busy: Vec<Time>,
-    ports: Vec<PortCounters>,
+    /// What it holds and has counted at its ports.
+    fabric: Fabric,
     books: Books,
-    /// By port: packets that wait there or are on its link.
-    inside: Vec<u64>,
     /// Something is still expected after the end.
     is_pending: bool,
     /// Something happened that one thread might not have had.
@@ -64,19 +65,17 @@ impl Network<'_, Unobserved, Partition> {
         counters.in_flight = self.fabric.packets().count() as u64;
         counters.scheme_counters = further;
         counters.end = last;
-        let ports = (0..self.fabric.port_count()).map(PortId);
         Piece {
-            flows: self.flows.all().map(|flow| self.flows.record(flow)).collect(),
             counters,
             busy,
-            ports: ports.clone().map(|port| self.fabric.counters(port)).collect(),
+            fabric: self.fabric,
             books,
-            inside: ports.map(|port| self.fabric.inside(port)).collect(),
             is_pending,
             in_doubt: self.extent.in_doubt,
             wakings: self.extent.wakings,
             started: self.flows.all().map(|flow| self.starts.has_started(flow)).collect(),
             links_down,
+            flows: self.flows,
             driver: self.starts.into_driver(),
         }
     }
@@ -88,6 +87,8 @@ pub(super) fn join(mut pieces: Vec<Piece>, scenario: &Scenario, cut: &Cut) -> Op
         return None;
     }
     let driver = join_drivers(&mut pieces, scenario, cut);
+    let busy = join_busy_times(&mut pieces);
+    let links_down = std::mem::take(&mut pieces[0].links_down);
     let (mut flows, started) = join_flows(&pieces, cut);
     let end = match pieces.iter().any(|piece| piece.is_pending) {
         true => scenario.end(),
@@ -116,21 +117,12 @@ pub(super) fn join(mut pieces: Vec<Piece>, scenario: &Scenario, cut: &Cut) -> Op
             }
         }
     }
-    let ports = sum(
-        &pieces,
-        |piece| &piece.ports,
-        |all: &mut PortCounters, part| {
-            all.packets += part.packets;
-            all.bytes += part.bytes;
-            all.drops += part.drops;
-            all.lost += part.lost;
-            all.max_queue = all.max_queue.max(part.max_queue);
-        },
-    );
-    let busy = sum(&pieces, |piece| &piece.busy, |all: &mut Time, part| *all += *part);
-    let inside = sum(&pieces, |piece| &piece.inside, |all: &mut u64, part| *all += part);
+    let ports = |port| {
+        pieces.iter().map(|piece| piece.fabric.counters(port)).fold(PortCounters::default(), add)
+    };
+    let inside = |port| pieces.iter().map(|piece| piece.fabric.inside(port)).sum();
     let books = Books::sum(pieces.iter().map(|piece| &piece.books));
-    books.check(|port| (inside[port.index()], ports[port.index()]), &counters);
+    books.check(|port| (inside(port), ports(port)), &counters);
     let (mut jobs, mut unfinished) = (vec![], vec![]);
     if let Some(driver) = driver {
         // Nothing that waits for the last byte of a flow to leave waits for it to arrive.
@@ -142,7 +134,6 @@ pub(super) fn join(mut pieces: Vec<Piece>, scenario: &Scenario, cut: &Cut) -> Op
             return None;
         }
         let state = |flow: FlowIndex| flow_state(&flows[flow.index()], started[flow.index()]);
-        let links_down = std::mem::take(&mut pieces[0].links_down);
         unfinished = driver.unfinished(&scenario.flows, &state, &RunEnd { at: end, links_down });
         jobs = driver.records();
         let mut counts = (0..flows.len()).map(|at| at < listed || started[at]);
@@ -153,9 +144,7 @@ pub(super) fn join(mut pieces: Vec<Piece>, scenario: &Scenario, cut: &Cut) -> Op
         jobs,
         unfinished,
         critical_path: None,
-        tiers: tier_records(&scenario.graph, scenario.horizon.arrivals, &busy, |port| {
-            ports[port.index()]
-        }),
+        tiers: tier_records(&scenario.graph, scenario.horizon.arrivals, &busy, ports),
         counters,
         series: vec![],
         port_samples: None,
@@ -179,37 +168,46 @@ fn join_drivers(pieces: &mut [Piece], scenario: &Scenario, cut: &Cut) -> Option<
 /// Returns the records of all flows, which the partitions of their senders and receivers know in
 /// parts, and whether each has started.
 fn join_flows(pieces: &[Piece], cut: &Cut) -> (Vec<FlowRecord>, Vec<bool>) {
-    let count = pieces.first().map_or(0, |piece| piece.flows.len());
+    let count = pieces.first().map_or(0, |piece| piece.flows.count());
+    let part = |host| &pieces[cut.of(host)];
     let of = |index: usize| {
-        let flow = pieces[0].flows[index].flow;
-        let [sender, receiver] = [flow.src, flow.dst].map(|host| cut.of(host));
-        let sent = &pieces[sender].flows[index];
-        if sender == receiver {
-            return sent.clone();
+        let at = FlowIndex::at(index);
+        let &Flow { src, dst, .. } = pieces[0].flows.flow(at);
+        let sent = part(src).flows.record(at);
+        if cut.of(src) == cut.of(dst) {
+            return sent;
         }
-        let arrived = &pieces[receiver].flows[index];
+        let arrived = part(dst).flows.record(at);
         FlowRecord {
             fct: arrived.fct,
             winner: arrived.winner,
             delivered_in_arrivals: arrived.delivered_in_arrivals,
             needless_retransmissions: arrived.needless_retransmissions,
-            ..sent.clone()
+            ..sent
         }
     };
-    let started = |index: usize| pieces[cut.of(pieces[0].flows[index].flow.src)].started[index];
+    let started =
+        |index: usize| part(pieces[0].flows.flow(FlowIndex::at(index)).src).started[index];
     ((0..count).map(of).collect(), (0..count).map(started).collect())
 }
 
-/// Adds up a table of all pieces, row by row.
-fn sum<T: Default + Clone>(
-    pieces: &[Piece],
-    table: impl Fn(&Piece) -> &Vec<T>,
-    add: impl Fn(&mut T, &T),
-) -> Vec<T> {
-    let rows = pieces.first().map_or(0, |piece| table(piece).len());
-    let mut all = vec![T::default(); rows];
-    for piece in pieces {
-        all.iter_mut().zip(table(piece)).for_each(|(all, part)| add(all, part));
+/// Returns the busy time of each port: that of the partition that sends by it.
+fn join_busy_times(pieces: &mut [Piece]) -> Vec<Time> {
+    let (first, others) = pieces.split_first_mut().expect("there are partitions");
+    let mut all = std::mem::take(&mut first.busy);
+    for piece in others {
+        all.iter_mut().zip(&piece.busy).for_each(|(all, part)| *all += *part);
     }
     all
+}
+
+/// Adds the counters of a port in two partitions.
+fn add(a: PortCounters, b: PortCounters) -> PortCounters {
+    PortCounters {
+        packets: a.packets + b.packets,
+        bytes: a.bytes + b.bytes,
+        drops: a.drops + b.drops,
+        lost: a.lost + b.lost,
+        max_queue: a.max_queue.max(b.max_queue),
+    }
 }

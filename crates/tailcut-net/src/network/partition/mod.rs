@@ -42,7 +42,7 @@ use super::Network;
 use super::clock::EventKind;
 use crate::measure::Observer;
 use crate::packet::{ConnectionId, Flags, OptionStore, Packet};
-use crate::topology::{Graph, PortId};
+use crate::topology::{Graph, PortId, Routes};
 use crate::traffic::FlowIndex;
 
 /// How much of a run a network is.
@@ -55,6 +55,9 @@ pub(super) trait Extent {
 
     /// Returns the hosts whose flows start here; `None` for all.
     fn hosts(&self) -> Option<Box<[bool]>>;
+
+    /// Returns the network's routes where they are known.
+    fn routes(&self) -> Option<Routes>;
 
     /// Returns the partition.
     ///
@@ -83,6 +86,10 @@ impl Extent for Whole {
         None
     }
 
+    fn routes(&self) -> Option<Routes> {
+        None
+    }
+
     fn part(&mut self) -> &mut Partition {
         unreachable!("a whole run has no partitions")
     }
@@ -104,6 +111,8 @@ const HERE: u8 = u8::MAX;
 pub(super) struct Partition {
     me: usize,
     cut: Arc<Cut>,
+    /// Those of the whole network, which all partitions share.
+    routes: Routes,
     /// By port: the partition that its link reaches, where it leaves this one.
     reached: Box<[u8]>,
     /// By partition: the batch that it gets after this window.
@@ -143,6 +152,10 @@ impl Extent for Partition {
         Some(self.cut.hosts().map(|part| part == self.me).collect())
     }
 
+    fn routes(&self) -> Option<Routes> {
+        Some(self.routes.clone())
+    }
+
     #[inline(always)]
     fn part(&mut self) -> &mut Partition {
         self
@@ -172,7 +185,7 @@ enum Home {
 
 impl Partition {
     /// The partition `me` of a cut, at the beginning of a run.
-    fn new(graph: &Graph, cut: Arc<Cut>, me: usize) -> Partition {
+    fn new(graph: &Graph, cut: Arc<Cut>, routes: Routes, me: usize) -> Partition {
         let reached = |port| match cut.ends(graph, port) {
             [from, to] if from == me && to != me => to as u8,
             _ => HERE,
@@ -180,6 +193,7 @@ impl Partition {
         let ports = 2 * graph.links.len();
         Partition {
             me,
+            routes,
             reached: (0..ports).map(|port| reached(PortId::at(port))).collect(),
             outgoing: (0..cut.parts()).map(|_| Batch::default()).collect(),
             first_out: Time::NEVER,

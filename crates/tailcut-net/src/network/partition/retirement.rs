@@ -15,7 +15,7 @@ use crate::network::Network;
 use crate::packet::ConnectionId;
 
 /// Open connections that call for the first search.
-pub(super) const FIRST_SEARCH: usize = 1_024;
+pub(super) const FIRST_SEARCH: usize = 256;
 
 /// A connection in the table of a partition.
 #[derive(Debug, Clone, Copy)]
@@ -111,7 +111,8 @@ impl<O: Observer> Network<'_, O, Partition> {
             }
             at += 1;
         }
-        self.extent.search_at = 2 * self.extent.open.len() + FIRST_SEARCH;
+        let open = self.extent.open.len();
+        self.extent.search_at = open + FIRST_SEARCH.max(open / 2);
     }
 
     /// The sender of a connection has finished, in the partition `from`: the receiver's end is

@@ -159,9 +159,10 @@ pub fn simulate_on(
         Ok(cut) => Arc::new(cut),
         Err(reason) => return Ok(OnThreads::one(simulate(scenario, on_progress)?, Some(reason))),
     };
+    let routes = Fabric::find_routes(&scenario.fabric_spec())?;
     let (exchange, profiles) = (Exchange::new(cut.parts()), profiles(scenario));
     let partition = |me, on_progress: &mut dyn FnMut(&Progress) -> ControlFlow<()>| {
-        let partition = Partition::new(&scenario.graph, Arc::clone(&cut), me);
+        let partition = Partition::new(&scenario.graph, Arc::clone(&cut), routes.clone(), me);
         run_partition(scenario, &profiles, partition, &exchange, on_progress)
     };
     let pieces = on_threads(
@@ -188,9 +189,10 @@ pub fn simulate_in_turns(parts: usize, scenario: &Scenario) -> Result<OnThreads,
     let reason = one_thread_reason(scenario);
     let cut = if reason.is_none() { cut(scenario, parts).ok() } else { None };
     let Some(cut) = cut.map(Arc::new) else { return Ok(OnThreads::one(alone()?, reason)) };
+    let routes = Fabric::find_routes(&scenario.fabric_spec())?;
     let (exchange, profiles) = (Exchange::new(cut.parts()), profiles(scenario));
     let network = |me| {
-        let partition = Partition::new(&scenario.graph, Arc::clone(&cut), me);
+        let partition = Partition::new(&scenario.graph, Arc::clone(&cut), routes.clone(), me);
         Network::new(scenario, &profiles, Unobserved, partition)
     };
     let mut networks = (0..cut.parts()).map(network).collect::<Result<Vec<_>, _>>()?;
