@@ -7,6 +7,7 @@ mod multi_homed;
 mod node_link;
 mod ports;
 mod queueing;
+mod routes;
 mod schema;
 mod sizes;
 mod spreading;
