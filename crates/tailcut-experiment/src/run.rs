@@ -129,7 +129,7 @@ pub fn run(
 pub enum Threads {
     /// At most so many.
     Given(usize),
-    /// As many of so many as make the run quicker.
+    /// The number that makes the run quickest, at most so many.
     ThatPay(usize),
 }
 

@@ -18,6 +18,7 @@ pub mod multi_plane;
 pub mod node_link;
 pub mod parallel_paths;
 pub mod rail_optimised;
+mod route_table;
 pub mod routes;
 pub mod star;
 mod switch_links;

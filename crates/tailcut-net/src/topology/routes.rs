@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::multi_homed::MultiHomed;
-use super::switch_links::{PortSets, SwitchLinks, UNREACHABLE};
+use super::route_table::RouteTable;
+use super::switch_links::{SwitchLinks, UNREACHABLE};
 use super::{Graph, HostId, PortId, SwitchId};
 
 /// Bits of a table entry that locate the candidates; the upper bits count them. If the count is 0,
@@ -258,12 +259,10 @@ impl Routes {
         links: &SwitchLinks,
         fallback: Option<&Routes>,
     ) -> Result<(Option<(SwitchId, SwitchId)>, u32), RouteError> {
-        let (switches, columns) = (self.switches as usize, self.columns);
+        let switches = self.switches as usize;
         let (mut cut_off, mut farthest) = (None, 0);
-        let mut table = vec![ATTACHED; switches * columns];
-        let mut sets = PortSets::new(switches);
+        let mut table = RouteTable::new(links, switches, self.columns);
         let mut distance = vec![];
-        let mut set = vec![];
         // By the neighbours of an edge switch: its group, for others with the same neighbours.
         let mut twins: BTreeMap<Vec<SwitchId>, usize> = BTreeMap::new();
         // In the order of edge switches, on which the layout of the table depends.
@@ -273,19 +272,7 @@ impl Routes {
         for (target, group) in targets {
             let neighbours = links.neighbours(target);
             if let Some(&twin) = twins.get(&neighbours) {
-                let leader = self.targets[twin];
-                table.chunks_mut(columns).for_each(|row| row[group] = row[twin]);
-                table[target.index() * columns + group] = ATTACHED;
-                let to_target = |link: &&(PortId, SwitchId)| link.1 == target;
-                for &switch in &neighbours {
-                    let ports = links.of(switch).iter().filter(to_target).map(|&(port, _)| port);
-                    set.clear();
-                    set.extend(ports);
-                    table[switch.index() * columns + group] = sets.encode(switch, &set)?;
-                }
-                set.clear();
-                set.extend(links.of(leader).iter().map(|&(port, _)| port));
-                table[leader.index() * columns + group] = sets.encode(leader, &set)?;
+                table.repeat([twin, group], [self.targets[twin], target], &neighbours)?;
                 continue;
             }
             let ends = self.edges(group);
@@ -297,22 +284,22 @@ impl Routes {
             let mut is_reached = true;
             for switch in (0..switches).map(SwitchId::at).filter(leads_on) {
                 let here = distance[switch.index()];
-                set.clear();
                 if here != UNREACHABLE {
-                    let nearer = |link: &&(PortId, SwitchId)| distance[link.1.index()] + 1 == here;
-                    set.extend(links.of(switch).iter().filter(nearer).map(|&(port, _)| port));
+                    let is_nearer = |far: SwitchId| distance[far.index()] + 1 == here;
+                    table.lead_to(switch, group, is_nearer)?;
                 } else {
                     is_reached = false;
                     cut_off = cut_off.or(Some((switch, target)));
-                    set.extend(fallback.map_or(&[][..], |whole| whole.towards(switch, group)));
+                    let ports = fallback.map_or(&[][..], |whole| whole.towards(switch, group));
+                    table.set(switch, group, ports)?;
                 }
-                table[switch.index() * columns + group] = sets.encode(switch, &set)?;
             }
             if is_reached && self.several.is_none() {
                 twins.insert(neighbours, group);
             }
         }
-        (self.table, self.candidates) = (table.into(), sets.candidates.into());
+        let (entries, candidates) = table.into_parts();
+        (self.table, self.candidates) = (entries.into(), candidates.into());
         Ok((cut_off, farthest))
     }
 

@@ -1,8 +1,7 @@
-//! Links between switches and sets of equal-cost ports, from which routes are computed.
+//! Links between switches, from which routes are computed.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 
-use super::routes::{ATTACHED, RouteError, START_BITS};
 use super::{Graph, PortId, SwitchId};
 
 /// The distance of a switch without a path.
@@ -73,54 +72,5 @@ impl SwitchLinks {
                 }
             }
         }
-    }
-}
-
-/// Sets of equal-cost ports, each stored once.
-pub(super) struct PortSets {
-    /// The ports of all sets that are no single port.
-    pub candidates: Vec<PortId>,
-    known: BTreeMap<Vec<PortId>, PortId>,
-    /// By switch: the set that was encoded last, and its entry. Most switches have the same ports
-    /// towards almost everyone.
-    last: Vec<(Vec<PortId>, PortId)>,
-}
-
-impl PortSets {
-    /// Returns no sets, for a number of switches.
-    pub fn new(switches: usize) -> PortSets {
-        let last = vec![(vec![], PortId(0)); switches];
-        PortSets { candidates: vec![], known: BTreeMap::new(), last }
-    }
-
-    /// Returns the table entry of a set of ports of a switch, and stores the set if it is new.
-    ///
-    /// # Errors
-    /// Refuses more ports than an entry can count or locate.
-    pub fn encode(&mut self, switch: SwitchId, set: &[PortId]) -> Result<PortId, RouteError> {
-        if let [only] = set
-            && *only < ATTACHED
-        {
-            return Ok(*only);
-        }
-        let (last, entry) = &mut self.last[switch.index()];
-        if last == set && !set.is_empty() {
-            return Ok(*entry);
-        }
-        let found = match self.known.get(set) {
-            Some(known) => *known,
-            None => {
-                let start = self.candidates.len();
-                if set.len() >= 1 << (32 - START_BITS) || start + set.len() >= 1 << START_BITS {
-                    return Err(RouteError::TooManyPaths { switch, paths: set.len() });
-                }
-                self.candidates.extend(set);
-                let entry = PortId(start as u32 | (set.len() as u32) << START_BITS);
-                self.known.insert(set.to_vec(), entry);
-                entry
-            }
-        };
-        (*last, *entry) = (set.to_vec(), found);
-        Ok(found)
     }
 }

@@ -25,7 +25,7 @@ pub(super) struct Piece {
     counters: RunCounters,
     /// The busy time of each port within the arrivals.
     busy: Vec<Time>,
-    /// What it holds and has counted at its ports.
+    /// The packets that its ports hold, and what they have counted.
     fabric: Fabric,
     books: Books,
     /// Something is still expected after the end.

@@ -111,7 +111,7 @@ const HERE: u8 = u8::MAX;
 pub(super) struct Partition {
     me: usize,
     cut: Arc<Cut>,
-    /// Those of the whole network, which all partitions share.
+    /// The routes of the whole network, which all partitions share.
     routes: Routes,
     /// By port: the partition that its link reaches, where it leaves this one.
     reached: Box<[u8]>,
